@@ -1,5 +1,6 @@
 //! Running other programs.
 
+use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
@@ -16,6 +17,13 @@ pub fn shown(mut command: Command) -> Result<(), Failure> {
     eprintln!("\n+ {line}");
     let status = command.stdin(Stdio::null()).status().map_err(Failure::of(&line))?;
     if status.success() { Ok(()) } else { Err(Failure::new(format!("{line}: {status}"))) }
+}
+
+/// A program that is asked to end when we do, however we end: else it would run on behind a run that was killed.
+pub fn with_us(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+    command
 }
 
 /// Runs it and takes what it prints; what it complains of goes to the user.

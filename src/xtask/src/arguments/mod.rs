@@ -6,45 +6,11 @@ use crate::image;
 use crate::soak::{self, Soak};
 use crate::test::{How, What, flaky};
 
-/// What `cargo xtask help` prints.
-pub const USAGE: &str = "\
-usage: cargo xtask <command>
+mod usage;
+mod which;
 
-  demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
-  demo --ha [--yes]           the same by three gateways, of which the leader is killed in the middle of the fence
-  demo --kubernetes [--without-proof] [--yes]
-                              on a real cluster: a StatefulSet comes back with its disk; or, by the taint alone, two
-                              machines write to it. Wants root
-  test [--yes]                the landing set: what decides whether a change is right (tests/README.md says why)
-  test --all                  everything there is
-  test NAME...                what has one of these words in the name of its test, program or package
-  test --changed[=REVISION]   what the change since the main branch, or a revision, can touch
-  test --list                 which tests are in which set, and why
-  test --first ...            until the first fails
-  mutants [RULE...]           weakens each rule of the law in one line of the product (tests/mutants.txt), and looks which test sees it
-  flaky [--runs N] [--busy K] [--resume] [--all | NAME...]
-                              the same tests N times (20), with K processes that compute beside them (0): what failed how often.
-                              --resume adds to the runs of this commit that are kept
-  soak [--yes] [NAME...]      everything with the long counts
-  soak ha [--runs N] [--seed S]
-                              random runs of three gateways and three members of etcd that die, freeze and are cut off,
-                              300 without a number, and then every named step; what was met is added up
-  soak kubernetes [--runs N]  a database on a real cluster whose node fails and comes back, so often in a row (20 without a
-                              number) by each of: a killed kubelet, a cut network, a machine that stands still. Wants root
-  soak story                  a cluster in a cloud whose CSI controller sleeps: what acts in its place once its time is over. Wants root
-  soak thousand               picket-controller before a thousand Nodes, where the tests have four hundred
-  sim [--histories N] [--seed S] [--threads T] [--log]
-                              histories of several gateways in simulated time, from seed S on; --seed alone replays one
-  bench [--yes] [NAME ...]    measures beside what others wrote; without a name: which benches there are
-  image [--out DIR] [--profile NAME] [--from DIR]
-                              OCI image archives of what runs in clusters, for ctr images import and podman load, without
-                              a container engine; of the profile release unless another one is named, or of programs that
-                              are built already
-  verify                      formatting, clippy, documentation, licences; changes nothing
-  fix                         formats, and lets clippy mend what it can
-
-  --yes     installs missing Debian packages without asking
-  --keep    leaves the demonstration running, to play with";
+pub use usage::USAGE;
+use which::{flaky_of, test_of};
 
 /// A command with its options.
 #[derive(Debug, PartialEq, Eq)]
@@ -174,78 +140,6 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     }
 }
 
-/// Which tests, of words that are no options of a command's own.
-#[derive(Default)]
-struct Which {
-    all: bool,
-    changed: Option<Option<String>>,
-    names: Vec<String>,
-}
-
-impl Which {
-    /// Whether it is one of ours.
-    fn takes(&mut self, word: &str) -> bool {
-        match word.split_once('=') {
-            Some(("--changed", revision)) => self.changed = Some(Some(revision.to_owned())),
-            _ if word == "--changed" => self.changed = Some(None),
-            _ if word == "--all" => self.all = true,
-            _ if !word.starts_with('-') => self.names.push(word.to_owned()),
-            _ => return false,
-        }
-        true
-    }
-
-    fn what(self) -> Result<What, Failure> {
-        match (self.all, self.changed, self.names.is_empty()) {
-            (false, None, true) => Ok(What::Landing),
-            (true, None, true) => Ok(What::All),
-            (false, Some(since), true) => Ok(What::Changed(since)),
-            (false, None, false) => Ok(What::Named(self.names)),
-            _ => Err(Failure::new(format!(
-                "--all, --changed and names are three choices: take one\n\n{USAGE}"
-            ))),
-        }
-    }
-}
-
-fn test_of(words: &[String]) -> Result<Task, Failure> {
-    let (mut how, mut list, mut which) = (How::default(), false, Which::default());
-    for word in words {
-        match word.as_str() {
-            "--yes" => how.yes = true,
-            "--first" => how.first = true,
-            "--list" => list = true,
-            "--help" => return Ok(Task::Help),
-            other if which.takes(other) => {}
-            other => return Err(Failure::new(format!("test has no option {other}\n\n{USAGE}"))),
-        }
-    }
-    match which.what()? {
-        What::Landing if list => Ok(Task::Sets),
-        _ if list => {
-            Err(Failure::new(format!("--list tells of all sets, and takes nothing beside it\n\n{USAGE}")))
-        }
-        what => Ok(Task::Test { how, what }),
-    }
-}
-
-fn flaky_of(words: &[String]) -> Result<Task, Failure> {
-    let (mut yes, mut resume, mut runs, mut busy) = (false, false, 20, 0);
-    let (mut which, mut words) = (Which::default(), words.iter());
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--yes" => yes = true,
-            "--resume" => resume = true,
-            "--runs" => runs = number(word, words.next())?,
-            "--busy" => busy = number(word, words.next())?,
-            "--help" => return Ok(Task::Help),
-            other if which.takes(other) => {}
-            other => return Err(Failure::new(format!("flaky has no option {other}\n\n{USAGE}"))),
-        }
-    }
-    Ok(Task::Flaky(flaky::Options { yes, what: which.what()?, runs, busy, resume }))
-}
-
 fn number(option: &str, given: Option<&String>) -> Result<u64, Failure> {
     let number = given.and_then(|text| text.parse().ok());
     number
@@ -326,7 +220,7 @@ fn bench(words: &[String]) -> Task {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Task, Failure> {
+    pub fn parsed(line: &str) -> Result<Task, Failure> {
         parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
@@ -343,31 +237,6 @@ mod tests {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
         assert_eq!(parsed("demo --help"), Ok(Task::Help));
-    }
-
-    #[test]
-    fn tests_are_the_landing_set_or_all_or_those_of_a_name_or_of_a_change() {
-        let test = |what| Ok(Task::Test { how: How::default(), what });
-        assert_eq!(parsed("test"), test(What::Landing));
-        assert_eq!(parsed("test --all"), test(What::All));
-        assert_eq!(parsed("test heartbeat hold"), test(What::Named(vec!["heartbeat".into(), "hold".into()])));
-        assert_eq!(parsed("test --changed"), test(What::Changed(None)));
-        assert_eq!(parsed("test --changed=HEAD~3"), test(What::Changed(Some("HEAD~3".into()))));
-        assert_eq!(parsed("test --list"), Ok(Task::Sets));
-        for wrong in ["test --all heartbeat", "test --changed --all", "test --list --all", "test --fast"] {
-            assert!(parsed(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_fails_by_chance_is_looked_for_so_often_and_beside_so_much() {
-        let options = |what, runs, busy, resume| flaky::Options { yes: false, what, runs, busy, resume };
-        assert_eq!(parsed("flaky"), Ok(Task::Flaky(options(What::Landing, 20, 0, false))));
-        assert_eq!(
-            parsed("flaky --runs 10 --busy 4 --resume power"),
-            Ok(Task::Flaky(options(What::Named(vec!["power".into()]), 10, 4, true)))
-        );
-        assert!(parsed("flaky --runs many").is_err());
     }
 
     #[test]

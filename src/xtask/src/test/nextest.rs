@@ -69,7 +69,7 @@ fn nextest(what: &str) -> Result<Command, Failure> {
     let mut command = place::cargo();
     let cargo = command.get_program().to_owned();
     // Started as cargo would start it, with the environment that `place::cargo` has cleaned.
-    let mut nextest = Command::new(program()?);
+    let mut nextest = run::with_us(program()?);
     nextest.args(["nextest", what, "--workspace", "--locked", "--cargo-quiet"]).current_dir(place::top());
     for (name, value) in command.env("CARGO", cargo).get_envs() {
         match value {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::list::Program;
 use super::result::Outcome;
 use crate::failure::Failure;
+use crate::run;
 
 /// After so long they hang: they are ended, and what they printed is shown.
 const HANGS: &str = "90m";
@@ -27,7 +28,7 @@ pub fn run(
     runner: &[String],
     set: impl FnOnce(&mut Command),
 ) -> Result<Ended, Failure> {
-    let mut command = Command::new("timeout");
+    let mut command = run::with_us("timeout");
     command.args(["--kill-after=60", HANGS]).args(runner).arg(&program.path).arg("--exact").args(names);
     command.arg(format!("--test-threads={BESIDE}"));
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).stdin(Stdio::null());
