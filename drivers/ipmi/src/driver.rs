@@ -139,3 +139,43 @@ impl PowerDriver for IpmiDriver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use picket_core::time::{BootTime, Clock, WallTime};
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Still;
+
+    impl Clock for Still {
+        fn boot(&self) -> BootTime {
+            BootTime::default()
+        }
+
+        fn wall(&self) -> WallTime {
+            WallTime::default()
+        }
+    }
+
+    /// A process that stood still after its permit sends an on when the session is nearly over, which renews it (S8).
+    #[test]
+    fn an_off_is_bounded_by_one_idle_limit_and_an_on_by_two() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), "secret12").expect("it can be written");
+        let context = Context { clock: Arc::new(Still), random: Arc::new(|_: &mut [u8]| {}) };
+        for (idle_limit, off, on) in [("60s", 63_000, 126_000), ("10s", 10_500, 21_000)] {
+            let table = json!({
+                "host": "h", "username": "u", "password_file": file.path(), "idle_limit": idle_limit,
+            });
+            let settings = Settings::check(table.as_object().expect("a table")).expect("they are right");
+            let driver = IpmiDriver::new(settings, &context);
+            let bound =
+                MaxInFlight { off: Some(Duration::from_millis(off)), on: Some(Duration::from_millis(on)) };
+            assert_eq!(driver.traits().max_in_flight, bound, "{idle_limit}");
+            assert_eq!(driver.longest_life(), bound, "{idle_limit}");
+        }
+    }
+}

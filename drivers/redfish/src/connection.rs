@@ -247,4 +247,4 @@ fn broken(error: hyper::Error) -> Broken {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

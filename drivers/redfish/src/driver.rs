@@ -272,3 +272,36 @@ impl PowerDriver for RedfishDriver {
         self.nothing_is_at_work(ending::AT_WORK, call).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A process that stood still after its permit sends an on when the session is nearly over, which renews it (S8).
+    #[test]
+    fn an_off_is_bounded_by_one_life_of_its_session_and_an_on_by_two() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), "secret12").expect("it can be written");
+        let seconds =
+            |off, on| MaxInFlight { off: Some(Duration::from_secs(off)), on: Some(Duration::from_secs(on)) };
+        for (more, bound) in [
+            (json!({}), seconds(1_890, 3_780)),
+            (json!({ "session_timeout": "10m" }), seconds(630, 1_260)),
+            (json!({ "authentication": "session_or_basic", "max_life": "2h" }), seconds(7_200, 14_400)),
+            (json!({ "authentication": "session_or_basic" }), MaxInFlight { off: None, on: None }),
+        ] {
+            let mut table = json!({
+                "host": "h", "username": "u", "password_file": file.path(), "accept_any_certificate": true,
+            });
+            let table = table.as_object_mut().expect("a table");
+            table.extend(more.as_object().expect("a table").clone());
+            let settings = Settings::check(table).expect("they are right");
+            let driver = RedfishDriver::new(settings, &Pool::default()).expect("no file is needed");
+            assert_eq!(driver.traits().max_in_flight, bound, "{more}");
+            // Nothing was said of sessions yet.
+            assert_eq!(driver.longest_life(), bound, "{more}");
+        }
+    }
+}

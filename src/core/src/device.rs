@@ -249,6 +249,31 @@ mod tests {
     }
 
     #[test]
+    fn an_equal_field_outweighs_none_that_differs() {
+        let says = |uuid: &str, serial: &str| Identity {
+            uuid: Identity::usable_uuid(uuid),
+            serial: Some(serial.to_owned()).filter(|serial| !serial.is_empty()),
+        };
+        let (ours, other) = ("00112233445566778899aabbccddeeff", "10112233445566778899aabbccddeeff");
+        let want = says(ours, "A1");
+        for (uuid, serial, comes_of_it) in [
+            (ours, "A1", IdentityMatch::Match),
+            (ours, "B2", IdentityMatch::Mismatch),
+            (other, "A1", IdentityMatch::Mismatch),
+            (other, "B2", IdentityMatch::Mismatch),
+            (ours, "", IdentityMatch::Match),
+            (other, "", IdentityMatch::Mismatch),
+            ("", "A1", IdentityMatch::Match),
+            ("", "B2", IdentityMatch::Mismatch),
+            ("", "", IdentityMatch::Unknown),
+        ] {
+            let said = says(uuid, serial);
+            assert_eq!(want.compare(&said), comes_of_it, "{}", said.words());
+            assert_eq!(said.compare(&want), comes_of_it, "{} the other way round", said.words());
+        }
+    }
+
+    #[test]
     fn a_cloud_is_asked_at_its_own_interval() {
         let ms = Duration::from_millis;
         let rules = crate::rules::Rules::default();

@@ -52,3 +52,93 @@ impl Cloud {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use picket_core::time::{BootTime, Clock, WallTime};
+    use reqwest::Url;
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio::time::Instant;
+
+    use super::super::CloudSettings;
+    use super::super::keystone::{Login, Named, Scope};
+    use super::*;
+
+    #[derive(Debug)]
+    struct Still;
+
+    impl Clock for Still {
+        fn boot(&self) -> BootTime {
+            BootTime::default()
+        }
+
+        fn wall(&self) -> WallTime {
+            WallTime::default()
+        }
+    }
+
+    /// A Keystone that answers each login so, and a cloud of it.
+    async fn cloud(login: Login, status: &str, body: &str) -> Cloud {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let identity = format!("http://{}/v3", listener.local_addr().expect("an address"));
+        let head = format!("HTTP/1.1 {status}\r\nX-Subject-Token: t\r\nContent-Length: {}", body.len());
+        let answer = format!("{head}\r\n\r\n{body}");
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut piece = [0; 4_096];
+                stream.read(&mut piece).await.expect("a request");
+                stream.write_all(answer.as_bytes()).await.expect("written");
+                // A close before all was read would take the answer back.
+                while let Ok(1..) = stream.read(&mut piece).await {}
+            }
+        });
+        let settings = CloudSettings {
+            identity: Url::parse(&identity).expect("a URL"),
+            login,
+            region: None,
+            interface: "public".to_owned(),
+            ca_file: None,
+            endpoints: BTreeMap::new(),
+        };
+        Cloud::in_region(settings, None).expect("no file is needed")
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_keystone_repeats_is_not_shown() {
+        let user = || Named::Id("u1".to_owned());
+        let logins = [
+            Login::Password { user: user(), password: Secret::new("hunter2"), scope: Scope::System },
+            Login::ApplicationCredential { credential: user(), secret: Secret::new("hunter2") },
+        ];
+        let says = |message: &str| json!({ "error": { "message": message, "title": "Oh" } }).to_string();
+        let no_time =
+            json!({ "token": { "issued_at": "", "expires_at": "hunter2", "user": { "id": "u1" } } });
+        for login in logins {
+            for (status, body) in [
+                ("400 Bad Request", says("'hunter2' is too short")),
+                ("401 Unauthorized", says("hunter2 is not the password")),
+                ("403 Forbidden", says("hunter2 may not")),
+                ("404 Not Found", says("Could not find credential: hunter2")),
+                ("404 Not Found", format!("<html>You sent: {}</html>", login.body())),
+                ("500 Oh", "hunter2 makes no sense".to_owned()),
+                ("503 Busy", says("hunter2, later")),
+                ("201 Created", no_time.to_string()),
+            ] {
+                let cloud = cloud(login.clone(), status, &body).await;
+                // No bound of an idle machine: what is slow here is the machine.
+                let call = Call::reading(Instant::now() + Duration::from_secs(30), Arc::new(Still));
+                for _ in ["asked", "perhaps remembered"] {
+                    let error = cloud.token(&call).await.expect_err("no token");
+                    let text = format!("{error} {error:?} {cloud:?}");
+                    assert!(text.contains("...") && !text.contains("hunter2"), "{status}: {text}");
+                }
+            }
+        }
+    }
+}

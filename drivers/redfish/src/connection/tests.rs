@@ -24,15 +24,15 @@ use crate::trust;
 const AGES: Duration = Duration::from_secs(30);
 
 /// A service's end, who believes it, and what it is called.
-struct Place {
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    settings: Settings,
+pub(crate) struct Place {
+    pub(crate) listener: TcpListener,
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) settings: Settings,
     tls: TlsConnector,
     name: ServerName<'static>,
 }
 
-async fn place() -> Place {
+pub(crate) async fn place() -> Place {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let key = KeyPair::generate().expect("a key");

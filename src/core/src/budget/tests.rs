@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)] // A fixture that cannot be made ends its test.
 
+mod aside;
 mod brake;
 mod law;
 mod limits;
 mod pauses;
+mod reloading;
 
 use super::*;
 use crate::event::Event;

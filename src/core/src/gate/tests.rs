@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A fixture that cannot be made ends its test.
 
+use std::time::Duration;
+
 use futures::executor::block_on;
 
 use super::{GateFault, on_order, release_permit};
@@ -13,6 +15,7 @@ use crate::power::{Epoch, Power};
 use crate::record::ReleaseStage;
 use crate::store::StoreError;
 use crate::support::{Player, device, host, ms, person, request, s, supply};
+use crate::time::{BootTime, Clock, WallTime};
 
 /// A node that is proven off, with something to release.
 fn fenced() -> (Player, ReleaseGround) {
@@ -50,7 +53,7 @@ fn a_fresh_off_permits_one_attempt_for_a_minute() {
     assert_eq!((permit.node(), permit.fence()), (&crate::support::node(), crate::support::fence_id(1)));
     assert_eq!((permit.generation().0, permit.term()), (1, leadership.term()));
     assert_eq!(permit.evidence(), ground.evidence());
-    let now = crate::time::Clock::wall(&**clock).millis();
+    let now = clock.wall().millis();
     assert_eq!(permit.not_after().millis() - now, 60_000);
 }
 
@@ -64,12 +67,60 @@ fn a_look_older_than_two_seconds_does_not() {
     assert_eq!(permit(&player, &ground, &looks), Err(GateFault::Look(LookFault::Stale(device("bmc")))));
 }
 
+/// Time passes by so much whenever it is read: between the reading before the store is asked and the one after it has answered.
+#[derive(Debug)]
+struct SlowStore<'a>(&'a Player, Duration);
+
+impl Clock for SlowStore<'_> {
+    fn boot(&self) -> BootTime {
+        let now = self.0.clock.boot();
+        self.0.clock.advance(self.1);
+        now
+    }
+
+    fn wall(&self) -> WallTime {
+        self.0.clock.wall()
+    }
+}
+
+#[test]
+fn a_look_that_grows_too_old_while_the_store_is_asked_does_not() {
+    let after = |takes: Duration| {
+        let (player, ground) = fenced();
+        let (looks, clock) = (look(&player, Off), SlowStore(&player, takes));
+        let Player { store, leadership, stored, .. } = &player;
+        block_on(release_permit(store, leadership, &clock, stored, &ground, &looks)).map(drop)
+    };
+    assert_eq!(after(s(2)), Ok(()));
+    assert_eq!(after(ms(2_001)), Err(GateFault::Look(LookFault::Stale(device("bmc")))));
+}
+
+#[test]
+fn of_an_attempt_s_packets_none_goes_out_once_its_leadership_has_ended_or_its_look_is_old() {
+    let ended = |end: &dyn Fn(&Player)| {
+        let (player, ground) = fenced();
+        let looks = look(&player, Off);
+        let Player { store, leadership, clock, stored } = &player;
+        let permit = block_on(release_permit(store, leadership, &**clock, stored, &ground, &looks)).unwrap();
+        clock.advance(s(2));
+        assert_eq!(permit.may_send(), Ok(()), "the look is fresh still");
+        end(&player);
+        permit.may_send().unwrap_err()
+    };
+    let given_up = ended(&|player| player.leadership.end());
+    assert!(given_up.contains("has ended: its lease is over"), "{given_up}");
+    let jumped = ended(&|player| player.clock.jump(s(2)));
+    assert!(jumped.contains("has ended: the wall clock jumped"), "{jumped}");
+    let old = ended(&|player| player.clock.advance(ms(1)));
+    assert!(old.contains("seen off longer than 2s ago"), "{old}");
+}
+
 #[test]
 fn the_reading_s_own_asking_counts_whatever_the_look_says() {
     let (player, ground) = fenced();
     let mut looks = look(&player, Off);
     player.clock.advance(s(3));
-    looks[0].asked_at = crate::time::Clock::boot(&*player.clock);
+    looks[0].asked_at = player.clock.boot();
     assert_eq!(permit(&player, &ground, &looks), Err(GateFault::Look(LookFault::Stale(device("bmc")))));
 }
 

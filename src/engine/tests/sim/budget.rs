@@ -230,6 +230,35 @@ async fn a_fence_that_asks_no_more_than_the_budget_of_a_fleet_is_the_default() {
     assert_eq!(fence.outcome, Some(Outcome::Fenced { released: true }));
 }
 
+/// Until the hold of `n1` was sent, and no off.
+pub async fn is_held(lab: &Lab) {
+    while lab.received("bmc1").holds == 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!((lab.phase(), lab.record().fence.expect("open").off_sent), ("fencing", false));
+}
+
+/// No off was sent to `n1`, and its hold is undone.
+pub async fn is_let_be(lab: &Lab) {
+    lab.reach("normal", s(120)).await;
+    assert_eq!((lab.is_on(), lab.falls(), lab.received("bmc1").offs), (true, 0, 0));
+    assert!(!lab.world.lock().expect("whole").hold("n1").button_locked);
+}
+
+/// S15: settings that became tighter after the intent bar the first off.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_comes_before_the_first_off_lets_none_go() {
+    let mut lab = fleet(318, 3, at_once(9)).await;
+    lab.fault("bmc1", Fault::Slow(s(2)));
+    let id = lab.open().await;
+    is_held(&lab).await;
+    lab.setup.budget.fleet.min_not_fenced = Some(3);
+    lab.reload().await.expect("changed");
+    lab.mend("bmc1");
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Blocked(Reason::Budget));
+    is_let_be(&lab).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_fence_that_ended_before_its_off_takes_no_place_in_the_window_also_after_a_death() {
     for (seed, dies) in [(316, false), (317, true)] {

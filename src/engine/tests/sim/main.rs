@@ -34,6 +34,7 @@ mod requests;
 mod restored;
 mod retired;
 mod sessions;
+mod settling;
 mod setup;
 mod shared;
 mod silence;

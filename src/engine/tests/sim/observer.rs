@@ -54,6 +54,8 @@ pub struct Observer {
     /// Such a look is under way.
     pub looking: AtomicBool,
     pub life: Mutex<Option<Duration>>,
+    /// From the first Off to the first attempt.
+    pub settle: Mutex<Duration>,
     pub deadline: Duration,
 }
 
@@ -69,6 +71,7 @@ impl Observer {
             look_takes: Mutex::default(),
             looking: AtomicBool::new(false),
             life: Mutex::new(Some(Duration::from_secs(60))),
+            settle: Mutex::new(Pace::default().settle),
             deadline: Duration::from_secs(600),
         }
     }
@@ -86,7 +89,8 @@ impl Releaser for Observer {
     }
 
     fn pace(&self) -> Pace {
-        Pace { deadline: self.deadline, ..Pace::default() }
+        let settle = *self.settle.lock().unwrap_or_else(PoisonError::into_inner);
+        Pace { deadline: self.deadline, settle, ..Pace::default() }
     }
 
     async fn attempt(

@@ -7,7 +7,7 @@ use picket_core::store::Store;
 use picket_driver_sim::{Act, Fault};
 use picket_engine::{Admission, EngineError, Resumed, Until};
 
-use crate::budget::{at_once, fleet, name};
+use crate::budget::{at_once, fleet, is_held, is_let_be, name};
 use crate::lab::{lab, node, person, s};
 
 #[tokio::test(start_paused = true)]
@@ -102,6 +102,27 @@ async fn the_brake_holds_until_a_person_resumes_everything() {
     assert_eq!(ended, Resumed { pause: false, brake: true });
     let call = lab.call();
     assert!(lab.engine.fence(&name(6), call).await.is_ok());
+}
+
+/// S15: whoever began before the brake held is looked at once more before its first off; an off that was sent is gone.
+#[tokio::test(start_paused = true)]
+async fn a_brake_that_comes_before_the_first_off_lets_none_go() {
+    let budget = Budget { brake_percent: 50, brake_least: 3, ..at_once(9) };
+    let mut lab = fleet(324, 6, budget).await;
+    lab.fault("bmc1", Fault::Slow(s(2)));
+    let id = lab.open().await;
+    let call = lab.call();
+    let other = lab.engine.fence(&name(2), call).await.expect("the brake is free").fence();
+    is_held(&lab).await;
+    let fence = lab.engine.get_fence(other).await.expect("a store").expect("kept");
+    assert!(fence.off_sent, "of a node whose device is not slow");
+    let call = lab.call();
+    let barred = lab.engine.fence(&name(3), call).await;
+    assert!(matches!(&barred, Err(EngineError::Barred(bar)) if bar.reason() == Reason::Brake), "{barred:?}");
+    lab.mend("bmc1");
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Blocked(Reason::Brake));
+    lab.reach_of(&name(2), "released", s(60)).await;
+    is_let_be(&lab).await;
 }
 
 /// S15: the pause is looked at before the hold and before the first off, whoever began the fence again; nobody sets it aside.

@@ -328,6 +328,35 @@ async fn a_close_that_did_not_get_its_turn_is_no_word_for_the_end_of_an_on() {
     busy.abort();
 }
 
+/// Who has its turn keeps it for longer than the other's deadline: that one ends, with nothing sent (S16).
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_does_not_come_before_the_deadline_needs_an_operator_and_says_so() {
+    let (mut lab, _door) = rack(811, 2, Duration::from_millis(700)).await;
+    ["n1-a", "n1-b"].into_iter().for_each(|outlet| lab.fault(outlet, Fault::OffIgnored));
+    let call = lab.call();
+    lab.engine.fence(&id(1), call).await.expect("let in");
+    tokio::time::sleep(s(3)).await;
+    let mut call = lab.call();
+    call.deadline = Some(s(60));
+    lab.engine.fence(&id(2), call).await.expect("let in");
+    tokio::time::sleep(s(58)).await;
+    let of = |lab: &Lab, number| lab.engine.node(&id(number)).expect("a node").stored.record.clone();
+    assert_eq!(of(&lab, 2).phase, Phase::Fencing, "all of its time is left to it");
+    lab.reach_of(&id(2), "needs_operator", s(5)).await;
+    assert_eq!(of(&lab, 1).phase, Phase::Fencing, "whose turn it is goes on");
+    let record = of(&lab, 2);
+    assert_eq!(record.phase, Phase::NeedsOperator(Reason::Deadline));
+    let fence = record.fence.expect("open");
+    let why = "its turn at what its devices share with others did not come before its deadline";
+    assert!(fence.moments.iter().any(|moment| moment.what.contains(why)), "{:?}", fence.moments);
+    assert_eq!((fence.off_sent, lab.received("n2-a").offs, lab.received("n2-b").offs), (false, 0, 0));
+    // What it needed comes free, and a person has it tried again.
+    ["n1-a", "n1-b"].into_iter().for_each(|outlet| lab.mend(outlet));
+    lab.reach_of(&id(1), "released", s(300)).await;
+    lab.engine.retry(&id(2), crate::lab::person()).await.expect("taken");
+    lab.reach_of(&id(2), "released", s(300)).await;
+}
+
 /// Who waits for a word that may not come keeps nobody from the turn (K9).
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_a_source_that_is_away_has_no_turn_meanwhile() {

@@ -2,6 +2,7 @@
 
 mod forced;
 mod lasting;
+mod overrun;
 
 use std::time::Duration;
 
