@@ -31,6 +31,6 @@ done
 # Last, when nobody writes there any more.
 echo "$lives" | while read -r what which; do
     case "$what $which" in
-    "folder "*/picket-openstack-* | "folder "*/picket-kubernetes-*) rm -rf "$which" 2>/dev/null || { sleep 1 && rm -rf "$which"; } ;;
+    "folder "*/picket-openstack-* | "folder "*/picket-kubernetes-* | "folder "*/picket-ec2-* | "folder "*/picket-gce-*) rm -rf "$which" 2>/dev/null || { sleep 1 && rm -rf "$which"; } ;;
     esac
 done

@@ -10,6 +10,7 @@ mod nextest;
 mod peers;
 mod report;
 mod result;
+mod scratch;
 mod select;
 mod shared;
 mod table;
@@ -85,13 +86,13 @@ fn with(how: How, what: &What, then: impl FnOnce(&Run<'_>) -> Result<(), Failure
 impl Run<'_> {
     /// One run of all of them.
     fn once(&self) -> Result<Report, Failure> {
-        let folder = std::env::temp_dir().join(format!("picket-tests-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(Failure::of(folder.display()))?;
+        let folder = scratch::make()?;
         let notes = folder.join("processor");
         let set = |command: &mut Command| {
             command
                 .envs(self.variables.iter().map(|(name, value)| (name, value)))
-                .env(measured::NOTES, &notes);
+                .env(measured::NOTES, &notes)
+                .env("TMPDIR", &folder);
             if self.how.long {
                 command.env("PICKET_SOAK", "1");
                 if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -102,8 +103,7 @@ impl Run<'_> {
         let mut report = Report::default();
         let ran = self.all(&set, &mut report);
         report.note(measured::noted(&notes, &self.list.programs));
-        let removed = std::fs::remove_dir_all(&folder).map_err(Failure::of(folder.display()));
-        ran.and(removed)?;
+        ran.and(scratch::forget(&folder))?;
         Ok(report)
     }
 

@@ -25,14 +25,6 @@ struct Mutant {
     with: String,
 }
 
-/// How it was seen.
-enum Seen {
-    /// By this test.
-    By(String),
-    /// The whole landing set is green.
-    ByNone,
-}
-
 /// Tries those of these rules, or all of them.
 pub fn mutants(yes: bool, rules: &[String]) -> Result<(), Failure> {
     check()?;
@@ -43,31 +35,30 @@ pub fn mutants(yes: bool, rules: &[String]) -> Result<(), Failure> {
     let wanted: Vec<&Mutant> =
         all.iter().filter(|mutant| rules.is_empty() || rules.contains(&mutant.rule)).collect();
     let house = House::copy()?;
-    let mut lines = Vec::new();
+    let mut table = String::from("| rule | the weakened product | seen first by |\n| --- | --- | --- |\n");
+    let mut unseen = Vec::new();
     for mutant in wanted {
         eprintln!("\n+ {} {}", mutant.rule, mutant.what);
-        let seen = house.with(mutant, || house.sees(yes, mutant))?;
-        let by = match &seen {
-            Seen::By(test) => test.as_str(),
-            Seen::ByNone => "**nobody**",
+        // One that cannot be tried is told, and the others are tried all the same.
+        let by = match house.with(mutant, || house.sees(yes, mutant)) {
+            Ok(Some(test)) => format!("`{test}`"),
+            Ok(None) => "nobody".to_owned(),
+            Err(Failure(why)) => format!("not tried: {why}"),
         };
-        println!("| {} | {} ({}) | {by} |", mutant.rule, mutant.what, mutant.file);
-        lines.push((mutant, seen));
+        if !by.starts_with('`') {
+            unseen.push(format!(
+                "{} {} ({})",
+                mutant.rule,
+                mutant.what,
+                by.lines().next().unwrap_or_default()
+            ));
+        }
+        let row = format!("| {} | {} | {by} |\n", mutant.rule, mutant.what);
+        print!("{row}");
+        table += &row;
     }
-    println!("\n| rule | the weakened product | seen first by |\n| --- | --- | --- |");
-    for (mutant, seen) in &lines {
-        let by = match seen {
-            Seen::By(test) => test.as_str(),
-            Seen::ByNone => "**nobody**",
-        };
-        println!("| {} | {} | {by} |", mutant.rule, mutant.what);
-    }
-    let unseen: Vec<&str> = lines
-        .iter()
-        .filter(|(_, seen)| matches!(seen, Seen::ByNone))
-        .map(|(mutant, _)| &*mutant.rule)
-        .collect();
-    if unseen.is_empty() { Ok(()) } else { Err(Failure::new(format!("nobody sees {}", unseen.join(", ")))) }
+    println!("\n{table}");
+    if unseen.is_empty() { Ok(()) } else { Err(Failure::new(format!("not seen: {}", unseen.join("; ")))) }
 }
 
 /// Whether each is where it says, and none of the rules is without one: whoever changes such a line is told before an hour is over.
@@ -164,8 +155,8 @@ impl House {
         seen
     }
 
-    /// The package's own tests first, which are built in seconds; then all of the landing set.
-    fn sees(&self, yes: bool, mutant: &Mutant) -> Result<Seen, Failure> {
+    /// The test that fails first: of the package's own, which are built in seconds, or else of the whole landing set.
+    fn sees(&self, yes: bool, mutant: &Mutant) -> Result<Option<String>, Failure> {
         let package = self.package(&mutant.file)?;
         let mut alone = Command::new(nextest::program()?);
         alone.args([
@@ -179,11 +170,11 @@ impl House {
             &package,
         ]);
         if let Some(test) = self.first(alone, "        FAIL [", "     TIMEOUT [")? {
-            return Ok(Seen::By(test));
+            return Ok(Some(test));
         }
         let mut landing = place::cargo();
         landing.args(["xtask", "test", "--first"]).args(yes.then_some("--yes"));
-        Ok(self.first(landing, "failed: ", "failed: ")?.map_or(Seen::ByNone, Seen::By))
+        self.first(landing, "failed: ", "failed: ")
     }
 
     /// The first test that failed, as a line tells that begins so; `None`: none failed.
