@@ -1,7 +1,7 @@
 //! OpenIPMI's `ipmi_sim` as a process of the test: cipher suites 0 to 3 and 6, 63 sessions, 30 s idle.
 
 use std::fmt::Write as _;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -42,6 +42,14 @@ pub struct Bmc {
     address: SocketAddr,
     process: Child,
     directory: TempDir,
+}
+
+/// A UDP port of 127.0.0.1 that no other test takes: who has TCP's of the same number has it, until this process ends. Below those that the
+/// kernel hands to clients.
+fn own_port() -> u16 {
+    let mut ports = (20_000..32_000).cycle().skip(std::process::id() as usize % 12_000);
+    let owned = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).map(std::mem::forget).is_ok();
+    ports.find(owned).expect("twelve thousand are not all taken")
 }
 
 fn spawn(directory: &Path) -> Child {
@@ -91,23 +99,27 @@ fn hold_module(directory: &Path) -> PathBuf {
 impl Bmc {
     /// One whose host is on, with the system GUID `guid` as 32 hexadecimal digits.
     pub fn start(guid: &str) -> Self {
-        Self::started(guid, "", false)
+        Self::started(guid, fresh_address(), "", false)
     }
 
     /// The same with a BMC key (K_G).
     pub fn with_key(guid: &str, key: &str) -> Self {
-        Self::started(guid, &format!("bmc_key \"{key}\"\n"), false)
+        Self::started(guid, fresh_address(), &format!("bmc_key \"{key}\"\n"), false)
     }
 
-    /// The same, taught restore policy, buttons and a whole watchdog (`tests/peers/holdmod.c`): its file `hold`.
+    /// One that the name localhost leads to.
+    pub fn at_localhost(guid: &str) -> Self {
+        Self::started(guid, (Ipv4Addr::LOCALHOST, own_port()).into(), "", false)
+    }
+
+    /// The same as [`Self::start`], taught restore policy, buttons and a whole watchdog (`tests/peers/holdmod.c`): its file `hold`.
     pub fn with_holds(guid: &str) -> Self {
-        Self::started(guid, "", true)
+        Self::started(guid, fresh_address(), "", true)
     }
 
-    fn started(guid: &str, lan: &str, holds: bool) -> Self {
+    fn started(guid: &str, address: SocketAddr, lan: &str, holds: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let dir = directory.path();
-        let address = fresh_address();
         let script = dir.join("chassis.sh");
         std::fs::write(&script, SCRIPT).expect("the script");
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("it may run");

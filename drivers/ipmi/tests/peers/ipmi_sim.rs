@@ -239,7 +239,7 @@ async fn full_slots_are_said_and_waited_for() {
 
 #[tokio::test]
 async fn nobody_there_is_unreachable_or_timed_out_at_the_deadline() {
-    let mut bmc = Bmc::start(GUID);
+    let mut bmc = Bmc::at_localhost(GUID);
     bmc.kill();
     let name = json!({ "host": "no-such-host.invalid" });
     for (more, kind) in [(json!({}), ErrorKind::Unreachable), (name, ErrorKind::Unreachable)] {
