@@ -46,8 +46,15 @@ impl Pdu {
             dir.display(),
         );
         knob::write_whole(&settings, &text)?;
-        let text = format!("defAuthPassphrase {}\ndefPrivPassphrase {}\n", PASSPHRASES[0], PASSPHRASES[1]);
         let secrets = dir.join("secrets");
+        // Clients of net-snmp's keep notes in one folder of the machine, /var/lib/snmp. Two that end at once get into each other's way, and say
+        // so in their last line, which an agent takes for the outlet's state.
+        let text = format!(
+            "defAuthPassphrase {}\ndefPrivPassphrase {}\npersistentDir {}\nnoPersistentSave yes\n",
+            PASSPHRASES[0],
+            PASSPHRASES[1],
+            secrets.display()
+        );
         std::fs::create_dir(&secrets).map_err(PeerError::io("create a directory"))?;
         knob::write_whole(&secrets.join("snmp.conf"), &text)?;
         for name in TOOLS {
