@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 /// The port of every simulated BMC: above 1024, so that nobody needs root, and below the ports that the kernel hands to
 /// clients, so that no client of another test sits on it by chance.
 const BMC_PORT: u16 = 10_623;
-/// Whoever has this port of an address has the address. No peer listens there.
+/// The process that has this port of an address owns the address. No peer listens there.
 const OWNERS_PORT: u16 = 10_622;
 
 /// An address of loopback's 127.0.0.0/8 that nobody else uses, with a port that is free.

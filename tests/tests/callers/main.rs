@@ -1,4 +1,4 @@
-//! Who asks the gateway: certificates, roles and limits; what is told of bad input; Pacemaker.
+//! Callers of the gateway: certificates, roles and limits; the messages about bad input; Pacemaker.
 
 mod bad_input;
 mod doors;

@@ -172,7 +172,7 @@ pub(super) async fn going(rig: &Rig<'_>) -> Checked {
     }
     bench.taken(&volume).await?;
     ensure!(bench.is_ours(&volume).await, "the subject was to let it go slowly, and it is gone");
-    // Whoever asks again while it goes, as after an answer that was lost, is not told that it cannot be.
+    // A second detach comes after an answer that was lost: it is no fault.
     if let Err(error) = bench.detach(&volume).await? {
         ensure!(
             error.kind == ErrorKind::Throttled,

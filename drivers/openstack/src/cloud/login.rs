@@ -92,7 +92,8 @@ mod tests {
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut piece = [0; 4_096];
-                stream.read(&mut piece).await.expect("a request");
+                let length = stream.read(&mut piece).await.expect("a request");
+                assert!(length > 0, "nothing was asked");
                 stream.write_all(answer.as_bytes()).await.expect("written");
                 // A close before all was read would take the answer back.
                 while let Ok(1..) = stream.read(&mut piece).await {}

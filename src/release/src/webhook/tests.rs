@@ -8,7 +8,6 @@ use std::sync::Arc;
 use picket_reach::SettingFault;
 use receiver::{Receiver, Then, answer};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;

@@ -1,6 +1,6 @@
-//! What can be asked for, in words.
+//! The usage text.
 
-/// What `cargo xtask help` prints.
+/// `cargo xtask help` prints it.
 pub const USAGE: &str = "\
 usage: cargo xtask <command>
 

@@ -7,10 +7,10 @@ use std::process::Command;
 use crate::failure::Failure;
 use crate::{kubernetes, place};
 
-/// What the target folder and the peers take together where nothing is there yet, and what they and the tests want besides where all is.
+/// Disk for a build and all peers on a machine that has neither, and for a run on one that has both.
 const FRESH: u64 = 24 * GIGA;
 const WARM: u64 = 8 * GIGA;
-/// What the tests take at most at a time: a Kubernetes, an OpenStack, and what compiles.
+/// Memory for the tests that run beside each other: a Kubernetes and an OpenStack among them.
 const MEMORY: u64 = 6 * GIGA;
 const GIGA: u64 = 1 << 30;
 
@@ -18,10 +18,10 @@ const GIGA: u64 = 1 << 30;
 #[derive(Debug)]
 pub struct Turn(#[expect(dead_code, reason = "it is unlocked where it is closed")] File);
 
-/// Nobody else's tests run on this machine until the turn is dropped.
+/// Takes the lock of this machine's tests. It is held until the turn is dropped.
 ///
 /// # Errors
-/// Somebody else's do.
+/// Another run holds it.
 pub fn turn() -> Result<Turn, Failure> {
     let home = place::cache()?;
     std::fs::create_dir_all(&home).map_err(Failure::of(home.display()))?;
@@ -47,8 +47,10 @@ fn at(lock: &Path) -> Result<Turn, Failure> {
     Ok(Turn(file))
 }
 
+/// Looks for root, disk and memory, before anything starts.
+///
 /// # Errors
-/// What is missing for the whole landing set, in one sentence.
+/// One of them is missing; the sentence says which, and how much is wanted.
 pub fn room() -> Result<(), Failure> {
     kubernetes::may_run().map_err(|Failure(_)| {
         Failure::new(

@@ -51,7 +51,7 @@ impl Change {
         Ok(Self { files: files.lines().map(PathBuf::from).collect(), packages: packages.collect() })
     }
 
-    /// What it can touch of the tests; of the end to end, what the rows say.
+    /// The tests that it can touch. Of the end-to-end tests, the rows of the table decide.
     pub fn touches<'a>(&self, rows: &'a [Row]) -> Touched<'a> {
         let (changed, packages) = self.reached();
         // A crate that no row is about is behind all of them.
@@ -77,7 +77,7 @@ impl Change {
                     reached.insert(package.name.clone());
                 }
                 Some(_) => {}
-                // What all of them are built by.
+                // These files change the build of every crate.
                 None if is_everybodys(file) => {
                     changed.insert("workspace".to_owned());
                     reached.extend(self.packages.iter().map(|package| package.name.clone()));
@@ -107,7 +107,7 @@ impl Change {
     }
 }
 
-/// What a change can touch.
+/// The tests that a change can touch.
 #[derive(Debug)]
 pub struct Touched<'a> {
     /// All tests of these, but the end to end.

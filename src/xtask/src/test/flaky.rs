@@ -12,14 +12,14 @@ use super::{How, Run, What, turn};
 use crate::failure::Failure;
 use crate::{place, run};
 
-/// What was asked for.
+/// The options of the command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
     pub yes: bool,
     pub what: What,
     /// In all, with those of earlier calls where `resume` is set.
     pub runs: u64,
-    /// So many processes compute beside them.
+    /// The number of processes that compute beside the tests.
     pub busy: u64,
     pub resume: bool,
 }
@@ -107,7 +107,7 @@ impl Kept {
     }
 }
 
-/// What failed how often, and where the rest of it is.
+/// Prints how often each test failed, and the file that has the rest.
 fn tell(runs: &[Value], failures: &[Value], file: &Path) -> Result<(), Failure> {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let (seconds, ended): (u64, u64) = (

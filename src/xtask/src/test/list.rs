@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// So many names are told in place of one that is not there.
+/// The number of names that a message suggests for an unknown one.
 const NEAR: usize = 5;
 
 #[derive(Debug, Default)]

@@ -33,7 +33,7 @@ pub fn measured(words: &[String]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-/// What this process and all that it waited for, and those in turn, have computed.
+/// The processor time of this process, and of the descendants that were waited for.
 fn ours() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     Duration::from_secs_f64(ticks(&stat) as f64 / TICKS)
@@ -45,7 +45,7 @@ fn ticks(stat: &str) -> u64 {
     fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// What was noted: package and program, test, time.
+/// Reads the notes: package and program, test, processor time.
 pub fn noted(file: &Path, programs: &[Program]) -> Vec<(String, String, Duration)> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let line = |line: &str| {

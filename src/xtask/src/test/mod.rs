@@ -32,7 +32,7 @@ use crate::place;
 /// How they are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
-    /// What is missing is installed without asking.
+    /// Missing packages are installed without a question.
     pub yes: bool,
     /// With the long counts (`PICKET_SOAK=1`), and long histories of the property tests.
     pub long: bool,
@@ -44,6 +44,10 @@ pub struct How {
 pub fn test(how: How, what: &What) -> Result<(), Failure> {
     let _turn = turn()?;
     with(how, what, |run| {
+        if run.selection.tests.is_empty() {
+            println!("nothing changed that a test could see");
+            return Ok(());
+        }
         let began = Instant::now();
         let report = run.once()?;
         report.tell(began.elapsed());
@@ -51,7 +55,7 @@ pub fn test(how: How, what: &What) -> Result<(), Failure> {
     })
 }
 
-/// What is run, built and with its peers.
+/// Tests that are built and have their peers.
 struct Run<'a> {
     selection: &'a Selection<'a>,
     list: &'a List,

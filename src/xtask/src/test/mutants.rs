@@ -19,7 +19,7 @@ const KUBERNETES: u8 = 13;
 struct Mutant {
     rule: String,
     file: String,
-    /// What the weakened product does.
+    /// A sentence about the weakened product.
     what: String,
     line: String,
     with: String,

@@ -48,7 +48,7 @@ fn ended<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What is built alone, without a peer; `None`: the peers come once it is known who wants one.
+/// Builds without bringing a peer. `None`: the selected tests decide whether peers are needed.
 pub fn build_alone(yes: bool) -> Result<Option<Variables>, Failure> {
     packages::ensure(packages::FOR_BUILD, yes)?;
     build().map(|()| None)

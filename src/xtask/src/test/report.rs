@@ -1,4 +1,4 @@
-//! What a run came to: where the time went, what failed and why, and how it is run again.
+//! The report of a run: where the time went, which tests failed and why, and the command that runs them again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::result::Outcome;
 use crate::failure::Failure;
 
-/// So many of the longest tests are named.
+/// The number of longest tests in the report.
 const LONGEST: usize = 15;
 
 /// All that ended.
@@ -36,7 +36,7 @@ impl Report {
         self.outcomes.extend(outcomes);
     }
 
-    /// What was noted of processor time, by program and test.
+    /// Takes the processor times, by program and test.
     pub fn note(&mut self, noted: Vec<(String, String, Duration)>) {
         for (program, test, took) in noted {
             *self.processor.entry((program, test)).or_default() += took;

@@ -17,7 +17,7 @@ pub struct Outcome {
     pub passed: bool,
     /// From its start to its end.
     pub wall: Duration,
-    /// What it printed, where it failed.
+    /// The output of a test that failed.
     pub printed: String,
 }
 

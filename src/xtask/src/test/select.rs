@@ -18,23 +18,23 @@ const SHARED: [(&str, &str); 7] = [
     ("kubernetes", "controller"),
     ("kubernetes", "story"),
 ];
-/// So many are a few.
+/// Up to this many tests that share a peer run in processes of their own.
 const FEW: usize = 2;
 
-/// What was asked for.
+/// The sets that a user can ask for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum What {
-    /// What decides whether a change is right.
+    /// The landing set: it decides whether a change is right.
     Landing,
     /// Everything there is.
     All,
-    /// What has one of these words in the name of its test, program or package.
+    /// Tests with one of these words in the name of the test, program or package.
     Named(Vec<String>),
-    /// What the change since this revision can touch; `None`: since the main branch.
+    /// Tests that the change since this revision can touch; `None`: since the main branch.
     Changed(Option<String>),
 }
 
-/// What runs.
+/// The tests of a run, and how they are started.
 #[derive(Debug)]
 pub struct Selection<'a> {
     pub tests: Vec<&'a Test>,
@@ -60,7 +60,7 @@ pub fn lands(test: &Test, rows: &[Row]) -> bool {
 /// The tests that were asked for.
 ///
 /// # Errors
-/// None is; the table names one that is not there; one is ignored.
+/// No test has one of the names; the table names one that is not there; one is ignored.
 pub fn select<'a>(what: &What, rows: &[Row], list: &'a List) -> Result<Selection<'a>, Failure> {
     known(rows, list)?;
     let tests: Vec<&Test> = match what {
@@ -76,14 +76,11 @@ pub fn select<'a>(what: &What, rows: &[Row], list: &'a List) -> Result<Selection
             list.tests.iter().filter(|test| touched.has(test)).collect()
         }
     };
-    if tests.is_empty() {
-        return Err(Failure::new("nothing changed that a test could see"));
-    }
     let few = if matches!(what, What::All | What::Named(_)) { FEW } else { usize::MAX };
     Ok(divide(tests, few, list))
 }
 
-/// Who runs in a process of its own, and who shares one: more than `few` that share a peer.
+/// Divides tests that run in a process of their own from those that share one: more than `few` with one peer.
 fn divide<'a>(tests: Vec<&'a Test>, few: usize, list: &'a List) -> Selection<'a> {
     let mut by_peer: BTreeMap<(&str, &str), Vec<&Test>> = BTreeMap::new();
     for test in &tests {

@@ -65,7 +65,7 @@ fn outcome(program: &str, name: &str, printed: &str, complained: &str) -> Outcom
     }
 }
 
-/// What the harness shows of a test that failed.
+/// The output of a failed test, as the harness shows it.
 fn printed_by<'a>(name: &str, printed: &'a str) -> &'a str {
     let begins = format!("---- {name} stdout ----\n");
     let of_it = printed.split_once(&begins).map_or("", |(_, rest)| rest);

@@ -25,7 +25,7 @@ impl Row {
         test.is_end_to_end() && self.tests.iter().any(|(program, name)| names(program, name, test))
     }
 
-    /// What it names, and nothing of `list` is called: whoever renames a test is told.
+    /// Names of this row that no test has: a renamed test is noticed.
     pub fn unknown<'a>(&'a self, list: &'a List) -> impl Iterator<Item = String> + 'a {
         let missing =
             |(program, name): &&(String, String)| !list.tests.iter().any(|test| names(program, name, test));

@@ -26,7 +26,7 @@ impl Places {
             until("another program of the tests has its machines", WITHIN, ours).await?;
             let mut next = 0..PLACES;
             let all = async || {
-                // Whoever is asked for a second time may have been left meanwhile.
+                // A place that was taken a round ago may be free by now.
                 if next.is_empty() {
                     next = 0..PLACES;
                 }
