@@ -328,7 +328,7 @@ async fn a_close_that_did_not_get_its_turn_is_no_word_for_the_end_of_an_on() {
     busy.abort();
 }
 
-/// Who has its turn keeps it for longer than the other's deadline: that one ends, with nothing sent (S16).
+/// One node keeps its turn for longer than the other node's deadline: the other fence ends, with nothing sent (S16).
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_does_not_come_before_the_deadline_needs_an_operator_and_says_so() {
     let (mut lab, _door) = rack(811, 2, Duration::from_millis(700)).await;
@@ -350,7 +350,7 @@ async fn a_turn_that_does_not_come_before_the_deadline_needs_an_operator_and_say
     let why = "its turn at what its devices share with others did not come before its deadline";
     assert!(fence.moments.iter().any(|moment| moment.what.contains(why)), "{:?}", fence.moments);
     assert_eq!((fence.off_sent, lab.received("n2-a").offs, lab.received("n2-b").offs), (false, 0, 0));
-    // What it needed comes free, and a person has it tried again.
+    // The shared unit comes free, and a person has the fence tried again.
     ["n1-a", "n1-b"].into_iter().for_each(|outlet| lab.mend(outlet));
     lab.reach_of(&id(1), "released", s(300)).await;
     lab.engine.retry(&id(2), crate::lab::person()).await.expect("taken");

@@ -1,4 +1,4 @@
-//! What is set aside by name, and what stays.
+//! Overrides of the budget by name, and the bars that they leave in place.
 
 use super::*;
 use crate::time::WallTime;
