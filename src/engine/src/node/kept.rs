@@ -41,3 +41,46 @@ impl Kept {
         if self.of.as_ref().is_some_and(same) { self.own.clone() } else { BTreeSet::new() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use picket_core::ids::NodeId;
+    use picket_core::time::WallTime;
+    use picket_core::topology::Topology;
+
+    use super::*;
+
+    fn plan() -> Arc<NodePlan> {
+        Arc::new(NodePlan {
+            id: NodeId::new("n1").expect("a name"),
+            provider_id: None,
+            topology: Topology::none(),
+            drivers: BTreeMap::new(),
+            units: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            releases: Vec::new(),
+            own_host: false,
+            labels: Arc::default(),
+            groups: Arc::default(),
+            liveness: None,
+            mark: String::new(),
+            drills: false,
+        })
+    }
+
+    #[test]
+    fn effects_of_other_drivers_and_of_another_life_of_the_store_are_nobody_s_own() {
+        let life = |first| Incarnation::mint(WallTime::from_millis(1), [first; 10]);
+        let (plan, life, other) = (plan(), life(1), life(2));
+        let kept = Kept {
+            own: BTreeSet::from([EffectId(7)]),
+            of: Some((plan.clone(), life)),
+            ..Kept::new(Inbox::taken())
+        };
+        assert_eq!(kept.own_of(&plan, life), BTreeSet::from([EffectId(7)]));
+        assert_eq!(kept.own_of(&plan, other), BTreeSet::new());
+        assert_eq!(kept.own_of(&self::plan(), life), BTreeSet::new());
+    }
+}

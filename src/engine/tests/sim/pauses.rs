@@ -4,7 +4,7 @@ use picket_core::budget::Budget;
 use picket_core::budget::pause::PauseScope;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::store::Store;
-use picket_driver_sim::{Act, Fault};
+use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, EngineError, Resumed, Until};
 
 use crate::budget::{at_once, fleet, is_held, is_let_be, name};
@@ -72,10 +72,28 @@ async fn a_fence_whose_off_was_sent_and_a_breach_go_on_in_a_pause() {
     }
     lab.engine.pause(PauseScope::Everything, person(), s(3_600)).await.expect("paused");
     assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
-    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: picket_driver_sim::Verb::On });
+    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: Verb::On });
     lab.reach("fencing", s(30)).await;
     lab.reach("released", s(120)).await;
     assert!(!lab.is_on());
+}
+
+/// S11: a node that was let go on a person's word took no off. Found on, it is switched off in a pause all the same.
+#[tokio::test(start_paused = true)]
+async fn a_breach_sends_its_first_off_in_a_pause_where_no_off_went_before_it() {
+    let mut lab = lab(2409).await;
+    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: Verb::Off });
+    lab.fault("bmc", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.engine.attest(&node(), person()).await.expect("nobody says On");
+    lab.reach("released", s(300)).await;
+    assert!(!lab.record().fence.expect("open").off_sent);
+    lab.engine.pause(PauseScope::Everything, person(), s(86_400)).await.expect("paused");
+    lab.mend("bmc");
+    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: Verb::On });
+    lab.reach("fencing", s(60)).await;
+    lab.reach("released", s(300)).await;
+    assert!(!lab.is_on() && lab.record().breaches == 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,7 +164,7 @@ async fn a_retry_sends_no_first_off_in_a_pause() {
 async fn a_fence_that_a_pause_stops_in_the_middle_of_an_unfence_does_not_leave_the_node_off() {
     let mut lab = lab(2408).await;
     lab.fault("bmc", Fault::Silent);
-    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: picket_driver_sim::Verb::Off });
+    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: Verb::Off });
     assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
     lab.engine.attest(&node(), person()).await.expect("attested");
     lab.reach("released", s(120)).await;

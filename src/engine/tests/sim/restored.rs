@@ -97,6 +97,19 @@ async fn a_fence_at_once_waits_out_what_the_old_life_may_have_sent() {
     assert_eq!(lab.record().breaches, 0, "nothing was let go before it");
 }
 
+/// S19: a receipt of the old life may hold for 60 s, and 5 s more by its holder's clock; no on is sent meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_receipt_of_the_old_life_is_waited_out_to_its_margin() {
+    let mut lab = was_fenced(3012).await;
+    lab.start().await;
+    lab.reach("fenced", s(10)).await;
+    let receipts = || lab.record().ledger.open().iter().filter(|open| open.kind.is_receipt()).count();
+    tokio::time::sleep(s(50)).await;
+    assert_eq!(receipts(), 1);
+    tokio::time::sleep(s(30)).await;
+    assert_eq!(receipts(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_on_and_was_not_fenced_is_normal_again() {
     let mut lab = lab(3004).await;

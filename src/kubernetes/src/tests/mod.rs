@@ -290,6 +290,29 @@ fn what_goes_is_told_by_the_reading_and_left_to_eviction_by_the_attempt() {
     }
 }
 
+/// A cloned system UUID is nobody's: whichever of the two were taken, the other one's pods might be let go (K1).
+#[tokio::test(start_paused = true)]
+async fn an_identity_that_two_nodes_claim_is_nobody_s() {
+    for (second, found) in [(UUID, false), ("", true)] {
+        let api = Api::of([node("n1", UUID, &[]), node("n2", second, &[])]);
+        let told = release(&api).announce(&subject(whose(None, UUID)), soon()).await;
+        assert_eq!(told.is_ok(), found, "{told:?}");
+        assert_eq!(api.taints("n1").is_empty(), !found);
+        assert_eq!(api.taints("n2"), [""; 0]);
+        if let Err(why) = told {
+            assert!(why.to_string().contains("the Nodes n1 and n2 both have"), "{why}");
+        }
+    }
+}
+
+/// The controllers of the cluster act for so long on what they have read: no on is sent meanwhile (K3).
+#[test]
+fn the_taint_lingers_for_half_a_minute() {
+    let settings = json!({ "cluster_uid": CLUSTER });
+    let release = OutOfService::make(settings.as_object().expect("a table")).expect("settings");
+    assert_eq!(release.lingers(), Some(Duration::from_secs(30)));
+}
+
 /// The evidence is graded lower where the settings let a name suffice, and nowhere else (K1).
 #[test]
 fn a_name_suffices_where_the_settings_say_so() {
