@@ -15,6 +15,7 @@ use crate::fleet::{Fleet, PASSWORD_VARIABLE};
 use crate::once::picketd;
 use crate::peers::{HANGS, Place, Process, SmallDisk};
 use crate::programs::{hooked, program};
+use crate::told::Told;
 
 /// A client of the service.
 pub type Client = FencingServiceClient<Channel>;
@@ -296,6 +297,30 @@ impl Gateway {
             .await
             .map_err(PeerError::io(format!("run picket {}", arguments.join(" "))))?;
         Ok(Said::of(output))
+    }
+
+    /// Fences or unfences (`verb`) a node, to its end; what was told of it.
+    pub async fn tells(&self, verb: &str, node: &str) -> Result<Told> {
+        let asked = [verb, node, "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
+        Told::of(&self.picket(&asked).await?)
+    }
+
+    /// The same by a caller who is still there when the gateway dies.
+    pub fn asking(&self, verb: &str, node: &str) -> Result<tokio::process::Child> {
+        let mut command =
+            tokio::process::Command::from(self.command(&[verb, node, "--yes", "--reason", "a test"])?);
+        command.kill_on_drop(true).spawn().map_err(PeerError::io("run picket"))
+    }
+
+    /// A person mended what was wrong; done.
+    pub async fn retry(&self, node: &str) -> Result<()> {
+        let arguments = ["retry", node, "--yes", "--reason", "a test"];
+        let said = self.picket(&arguments).await?;
+        if said.code == 0 {
+            return Ok(());
+        }
+        let (program, status) = (format!("picket {}", arguments.join(" ")), said.code.to_string());
+        Err(PeerError::Ended { program, status, output: format!("{}{}", said.out, said.err) })
     }
 
     /// Lets it outlive this run, with its directory; its process id.

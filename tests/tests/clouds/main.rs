@@ -3,3 +3,4 @@
 mod aws;
 mod gcp;
 mod openstack;
+mod scene;

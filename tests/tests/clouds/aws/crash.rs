@@ -14,7 +14,8 @@ use picket_tests::Result;
 use picket_tests::peers::{Ec2, Treatment};
 use serde_json::json;
 
-use crate::aws::scene::{Scene, ec2, soon};
+use crate::aws::scene::{Scene, ec2};
+use crate::scene::soon;
 
 #[tokio::test]
 async fn killed_in_the_middle_of_a_stop() -> Result<()> {
@@ -23,7 +24,7 @@ async fn killed_in_the_middle_of_a_stop() -> Result<()> {
     let mut scene = Scene::of(&instance, "").await?;
     let volume = ec2.volumes(&instance).await?["/dev/sdf"].clone();
     ec2.treat(&instance, &Treatment { stopping: 8.0, ..Treatment::default() }).await?;
-    let _asked = scene.fencing()?;
+    let _asked = scene.gateway.asking("fence", "n1")?;
     soon("it is stopping", async || Ok(ec2.state(&instance).await? == "stopping")).await?;
     scene.gateway.kill();
     scene.gateway.begin(&[]).await?;
@@ -41,7 +42,7 @@ async fn killed_in_the_middle_of_a_detach() -> Result<()> {
     let mut scene = Scene::of(&instance, "").await?;
     let volumes = ec2.volumes(&instance).await?;
     ec2.treat(&instance, &Treatment { detaching: 8.0, ..Treatment::default() }).await?;
-    let _asked = scene.fencing()?;
+    let _asked = scene.gateway.asking("fence", "n1")?;
     // It follows what it has stored as taken; what it has not is told again by its successor.
     let is_followed = async |volume: &String| {
         let asked = ec2.asked(volume).await?;

@@ -3,7 +3,8 @@
 use picket_tests::Result;
 use serde_json::json;
 
-use crate::aws::scene::{IMPATIENT, Scene, ec2};
+use crate::aws::scene::{Scene, ec2};
+use crate::scene::IMPATIENT;
 
 const REGION: &str = "region = eu-central-1\n";
 

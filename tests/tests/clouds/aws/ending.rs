@@ -5,7 +5,8 @@ use picket_tests::Result;
 use picket_tests::peers::Ec2Request;
 use serde_json::json;
 
-use crate::aws::scene::{IMPATIENT, Scene, ec2};
+use crate::aws::scene::{Scene, ec2};
+use crate::scene::IMPATIENT;
 
 const TERMINATE: &str = "terminate = true";
 

@@ -16,8 +16,8 @@ async fn a_late_start(point: &str, is_bounded: bool, refused: u16) -> Result<()>
     pair.unfence().await?;
     pair.fence("k2").await?;
     let answered = pair.late("StartInstances").await?;
-    assert_eq!(answered, [200, refused], "the successor's, and the late one: {}", pair.logs());
-    assert_eq!(pair.ec2.state(&pair.instance).await?, "stopped", "{}", pair.logs());
+    assert_eq!(answered, [200, refused], "the successor's, and the late one: {}", pair.gateways.logs());
+    assert_eq!(pair.ec2.state(&pair.instance).await?, "stopped", "{}", pair.gateways.logs());
     let became = pair.ec2.became(&pair.instance).await?;
     let states: Vec<_> = became.iter().map(|one| one.state.as_str()).collect();
     assert_eq!(states, ["stopping", "stopped", "pending", "running", "stopping", "stopped"]);
@@ -47,8 +47,8 @@ async fn a_detach_of_a_gateway_that_stood_still_pulls_no_volume_from_under_who_r
     pair.unfence().await?;
     pair.ec2.attach(&pair.instance, &pair.volume, "/dev/sdf").await?;
     let answered = pair.late("DetachVolume").await?;
-    assert_eq!(answered, [200, 400], "the successor's, and the late one: {}", pair.logs());
-    assert_eq!(pair.ec2.volume(&pair.volume).await?.at, [pair.instance.clone()], "{}", pair.logs());
+    assert_eq!(answered, [200, 400], "the successor's, and the late one: {}", pair.gateways.logs());
+    assert_eq!(pair.ec2.volume(&pair.volume).await?.at, [pair.instance.clone()], "{}", pair.gateways.logs());
     assert_eq!(pair.ec2.state(&pair.instance).await?, "running");
     Ok(())
 }
@@ -62,7 +62,7 @@ async fn a_detach_of_a_gateway_that_stood_still_pulls_no_volume_from_its_new_own
     pair.fence("k1").await?;
     pair.ec2.attach(&owner, &pair.volume, "/dev/sdf").await?;
     let answered = pair.late("DetachVolume").await?;
-    assert_eq!(answered, [200, 400], "the successor's, and the late one: {}", pair.logs());
-    assert_eq!(pair.ec2.volume(&pair.volume).await?.at, [owner], "{}", pair.logs());
+    assert_eq!(answered, [200, 400], "the successor's, and the late one: {}", pair.gateways.logs());
+    assert_eq!(pair.ec2.volume(&pair.volume).await?.at, [owner], "{}", pair.gateways.logs());
     Ok(())
 }

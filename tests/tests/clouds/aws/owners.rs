@@ -3,7 +3,8 @@
 use picket_tests::Result;
 use picket_tests::peers::Treatment;
 
-use crate::aws::scene::{Scene, ec2, soon};
+use crate::aws::scene::{Scene, ec2};
+use crate::scene::soon;
 
 #[tokio::test]
 async fn a_volume_of_two_is_let_go_by_the_fenced_one_alone() -> Result<()> {

@@ -3,7 +3,8 @@
 use picket_tests::Result;
 use picket_tests::peers::Treatment;
 
-use crate::aws::scene::{Scene, ec2, soon};
+use crate::aws::scene::{Scene, ec2};
+use crate::scene::soon;
 
 #[tokio::test]
 async fn two_fences_at_once_are_one() -> Result<()> {
@@ -24,7 +25,7 @@ async fn an_unfence_in_the_middle_of_a_fence_comes_after_its_stop() -> Result<()
     let instance = ec2.instance(&["/dev/sdf"]).await?;
     let scene = Scene::of(&instance, "").await?;
     ec2.treat(&instance, &Treatment { stopping: 4.0, ..Treatment::default() }).await?;
-    let mut asked = scene.fencing()?;
+    let mut asked = scene.gateway.asking("fence", "n1")?;
     soon("it is stopping", async || Ok(ec2.state(&instance).await? == "stopping")).await?;
     // Refused while nothing is proven, it is asked again until it is done.
     let unfence = ["unfence", "n1", "--yes", "--reason", "a test", "-o", "json", "--timeout", "60s"];

@@ -4,7 +4,8 @@ use picket_tests::Result;
 use picket_tests::peers::Treatment;
 use serde_json::json;
 
-use crate::aws::scene::{Scene, ec2, soon};
+use crate::aws::scene::{Scene, ec2};
+use crate::scene::soon;
 
 #[tokio::test]
 async fn the_volumes_of_a_fenced_instance_are_free_and_its_root_is_not() -> Result<()> {

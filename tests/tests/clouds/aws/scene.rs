@@ -1,17 +1,12 @@
 //! One EC2 for all tests here, and a gateway over an instance of it.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use picket_tests::peers::{AccessKey, Ec2, Ec2Request};
-use picket_tests::{Daemon, Fleet, Gateway, Result, Said, proven_at_seconds};
-use serde_json::{Value, json};
+use picket_tests::{Daemon, Fleet, Gateway, Result, Told};
 use tokio::sync::OnceCell;
 
-/// What makes tests quick, and proves as much: the least that is allowed.
-pub const QUICK: &str = "[rules]\ncloud_poll = \"1s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"\n";
-/// A level is given up soon.
-pub const IMPATIENT: &str = "level_share = \"12s\"\ncloud_level_share = \"12s\"\n";
+use crate::scene::QUICK;
 
 /// It ends with this process.
 pub async fn ec2() -> Result<&'static Ec2> {
@@ -37,43 +32,6 @@ pub struct Scene {
     pub gateway: Gateway,
     pub ec2: &'static Ec2,
     pub instance: String,
-}
-
-/// Asks until it is so, for a minute at most.
-pub async fn soon(what: &str, mut seen: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
-    let asked = async {
-        while !seen().await? {
-            tokio::task::yield_now().await;
-        }
-        Ok(())
-    };
-    let ended = tokio::time::timeout(Duration::from_secs(60), asked).await;
-    ended.unwrap_or_else(|_elapsed| panic!("not within a minute: {what}"))
-}
-
-/// How a call ended.
-#[derive(Debug)]
-pub struct Told {
-    pub result: Value,
-}
-
-impl Told {
-    fn of(said: Said) -> Self {
-        let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"));
-        Self { result: all["results"][0].clone() }
-    }
-
-    /// What it came to: `fenced`, `needs_operator`.
-    pub fn kind(&self) -> &str {
-        self.result["outcome"]["kind"].as_str().unwrap_or("nothing yet")
-    }
-
-    /// What became of one volume.
-    pub fn release(&self, volume: &str) -> Value {
-        let all = self.result["releases"].as_array().cloned().unwrap_or_default();
-        let of_it = all.into_iter().find(|one| one.to_string().contains(volume));
-        of_it.unwrap_or_else(|| panic!("{volume} is among no releases: {:#?}", self.result))
-    }
 }
 
 impl Scene {
@@ -143,12 +101,6 @@ impl Scene {
         Ok(Self { gateway, ec2, instance })
     }
 
-    /// A caller who is still there when the gateway dies.
-    pub fn fencing(&self) -> Result<tokio::process::Child> {
-        let command = self.gateway.command(&["fence", "n1", "--yes", "--reason", "a test"])?;
-        Ok(tokio::process::Command::from(command).kill_on_drop(true).spawn().expect("picket"))
-    }
-
     /// What was asked of it that changes something, in order.
     pub async fn commands(&self) -> Result<Vec<Ec2Request>> {
         let asked = self.ec2.asked(&self.instance).await?;
@@ -171,38 +123,23 @@ impl Scene {
     /// The same, and none before it was proven off, by the time at which EC2 heard it.
     pub async fn detached_once_proven(&self, told: &Told) -> Result<Vec<Ec2Request>> {
         let detached = self.detached().await?;
-        let proven =
-            proven_at_seconds(&told.result).unwrap_or_else(|| panic!("it was not proven: {told:#?}"));
+        let proven = told.proven_at_seconds().unwrap_or_else(|| panic!("it was not proven: {told:#?}"));
         assert!(detached.iter().all(|one| one.at > proven), "{proven}: {detached:#?}");
         Ok(detached)
     }
 
     pub async fn fence(&self) -> Result<Told> {
-        self.ask("fence").await
+        self.gateway.tells("fence", "n1").await
     }
 
     pub async fn unfence(&self) -> Result<Told> {
-        self.ask("unfence").await
-    }
-
-    /// A person mended what was wrong.
-    pub async fn retry(&self) -> Result<()> {
-        let said = self.gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
-        assert_eq!(said.code, 0, "{said:?}");
-        Ok(())
-    }
-
-    async fn ask(&self, verb: &str) -> Result<Told> {
-        let asked = [verb, "n1", "--yes", "--reason", "a test", "-o", "json", "--timeout", "100s"];
-        Ok(Told::of(self.gateway.picket(&asked).await?))
+        self.gateway.tells("unfence", "n1").await
     }
 
     /// Fences it: proven off, with everything released.
     pub async fn must_fence(&self) -> Result<Told> {
         let told = self.fence().await?;
-        let released = &told.result["outcome"]["released"];
-        let is_fenced = told.kind() == "fenced" && *released == json!(true);
-        assert!(is_fenced, "{:#?}\n{}", told.result, self.gateway.log());
+        assert!(told.is_fenced(), "{told:#?}\n{}", self.gateway.log());
         assert_eq!(told.result["evidence"]["grade"], "hypervisor", "{:#?}", told.result);
         Ok(told)
     }
@@ -210,10 +147,9 @@ impl Scene {
     /// Fences it: its levels are spent, a person must decide, and nothing of it was let go.
     pub async fn fence_in_vain(&self) -> Result<Told> {
         let told = self.fence().await?;
-        let reason = &told.result["outcome"]["reason"];
         assert_eq!(
-            (told.kind(), reason),
-            ("needs_operator", &json!("levels_spent")),
+            (told.kind(), told.reason()),
+            ("needs_operator", "levels_spent"),
             "{}",
             self.gateway.log()
         );

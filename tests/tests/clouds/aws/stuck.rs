@@ -1,10 +1,10 @@
 //! Volumes that do not go: for ever, or by force alone, or as nobody may let them go.
 
-use picket_tests::Result;
 use picket_tests::peers::{Ec2Request, Treatment};
+use picket_tests::{Result, Told};
 use serde_json::json;
 
-use crate::aws::scene::{Scene, Told, ec2};
+use crate::aws::scene::{Scene, ec2};
 
 /// A person is asked soon.
 const SOON: &str = "deadline = \"12s\"\nattempt = \"5s\"";
@@ -32,7 +32,7 @@ async fn a_volume_that_never_goes_is_left_to_a_person_and_no_other_waits_for_it(
     assert_eq!(scene.ec2.volume(stuck).await?.at, std::slice::from_ref(&instance));
     // Who mends it has it tried again.
     scene.ec2.mend(stuck).await?;
-    scene.retry().await?;
+    scene.gateway.retry("n1").await?;
     let again = scene.fence().await?;
     assert_eq!(again.result["outcome"]["released"], true, "{:#?}", again.result);
     assert_eq!(scene.ec2.volume(stuck).await?.state, "available");
@@ -68,7 +68,7 @@ async fn force_comes_at_last_and_only_where_the_settings_allow_it() -> Result<()
     let asked = ec2.asked_to("DetachVolume", &made[0]).await?;
     let first = asked.iter().position(is_forced).unwrap_or_else(|| panic!("by force: {asked:#?}"));
     assert_eq!(asked.iter().filter(|one| is_forced(one)).count(), 1, "once: {asked:#?}");
-    let proven = picket_tests::proven_at_seconds(&forced.result).expect("it was proven off");
+    let proven = forced.proven_at_seconds().expect("it was proven off");
     assert!(first > 0 && asked[0].at > proven, "{proven}: {asked:#?}");
     assert!(asked[first].at - asked[0].at >= 4.0, "half of the deadline passed before that: {asked:#?}");
     Ok(())

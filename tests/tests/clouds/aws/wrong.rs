@@ -2,9 +2,10 @@
 
 use picket_tests::peers::{Ec2, Treatment};
 use picket_tests::{Daemon, Fleet, Gateway, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::aws::scene::{IMPATIENT, QUICK, Scene, ec2, node};
+use crate::aws::scene::{Scene, ec2, node};
+use crate::scene::{IMPATIENT, QUICK};
 
 #[tokio::test]
 async fn an_instance_that_never_ends_stopping_is_not_off() -> Result<()> {
@@ -77,12 +78,9 @@ async fn an_ec2_that_does_not_answer_says_nothing_of_power() -> Result<()> {
     gateway.begin(&[]).await?;
     gateway.checked().await?;
     alone.silence(true).await?;
-    let asked = ["fence", "n1", "--yes", "--reason", "a test", "-o", "json", "--timeout", "100s"];
-    let said = gateway.picket(&asked).await?;
-    let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"));
-    let outcome = &all["results"][0]["outcome"];
-    let told = (&outcome["kind"], &outcome["reason"]);
-    assert_eq!(told, (&json!("needs_operator"), &json!("levels_spent")), "{all:#}\n{}", gateway.log());
+    let told = gateway.tells("fence", "n1").await?;
+    let is = (told.kind(), told.reason());
+    assert_eq!(is, ("needs_operator", "levels_spent"), "{told:#?}\n{}", gateway.log());
     alone.silence(false).await?;
     assert_eq!(alone.state(&instance).await?, "running");
     assert!(alone.asked_to("DetachVolume", &instance).await?.is_empty());

@@ -5,7 +5,8 @@ use std::path::Path;
 use picket_tests::Result;
 use picket_tests::peers::GceTreatment;
 
-use crate::gcp::scene::{Plan, compute, picket, private, soon};
+use crate::gcp::scene::{Plan, compute, picket, private};
+use crate::scene::soon;
 
 #[tokio::test]
 async fn by_workload_identity_federation() -> Result<()> {

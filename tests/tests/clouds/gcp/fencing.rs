@@ -4,7 +4,8 @@ use picket_tests::Result;
 use picket_tests::peers::{GceMake, GceTreatment};
 use serde_json::json;
 
-use crate::gcp::scene::{IMPATIENT, Plan, compute, soon};
+use crate::gcp::scene::{Plan, compute};
+use crate::scene::{IMPATIENT, soon};
 
 #[tokio::test]
 async fn an_instance_is_stopped_by_its_numeric_id_and_started_again() -> Result<()> {

@@ -3,7 +3,8 @@
 use picket_tests::Result;
 use serde_json::json;
 
-use crate::gcp::scene::{IMPATIENT, Plan, compute};
+use crate::gcp::scene::{Plan, compute};
+use crate::scene::IMPATIENT;
 
 #[tokio::test]
 async fn a_number_that_is_another_machine_s_is_told_and_neither_is_touched() -> Result<()> {

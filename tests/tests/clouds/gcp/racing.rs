@@ -3,7 +3,8 @@
 use picket_tests::Result;
 use picket_tests::peers::GceTreatment;
 
-use crate::gcp::scene::{Plan, compute, soon};
+use crate::gcp::scene::{Plan, compute};
+use crate::scene::soon;
 
 #[tokio::test]
 async fn two_fences_at_once_are_one() -> Result<()> {
@@ -52,7 +53,7 @@ async fn killed_in_the_middle_of_a_stop() -> Result<()> {
     let mut scene = Plan::new().over(&instance).await?;
     let stuck = GceTreatment { stopping: Some(4.0), ..GceTreatment::default() };
     scene.compute.treat(scene.id(), &stuck).await?;
-    let _asked = scene.asking("fence")?;
+    let _asked = scene.gateway.asking("fence", "n1")?;
     soon("it stops", async || Ok(scene.compute.state(scene.id()).await? == "STOPPING")).await?;
     scene.gateway.kill();
     scene.gateway.begin(&[]).await?;
@@ -69,7 +70,7 @@ async fn killed_in_the_middle_of_a_detach() -> Result<()> {
     let mut scene = Plan::new().over(&instance).await?;
     let slow = GceTreatment { detaching: Some(4.0), ..GceTreatment::default() };
     scene.compute.treat(scene.id(), &slow).await?;
-    let _asked = scene.asking("fence")?;
+    let _asked = scene.gateway.asking("fence", "n1")?;
     let begun = async || Ok(!scene.compute.asked_to("instances.detachDisk", scene.id()).await?.is_empty());
     soon("a detach is under way", begun).await?;
     scene.gateway.kill();

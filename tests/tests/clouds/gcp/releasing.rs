@@ -4,7 +4,8 @@ use picket_tests::Result;
 use picket_tests::peers::{GceDisk, GceMake, GceTreatment};
 use serde_json::json;
 
-use crate::gcp::scene::{Plan, compute, soon};
+use crate::gcp::scene::{Plan, compute};
+use crate::scene::soon;
 
 #[tokio::test]
 async fn the_disks_of_a_fenced_instance_are_free_and_its_root_is_not() -> Result<()> {

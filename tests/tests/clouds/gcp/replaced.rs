@@ -2,11 +2,12 @@
 //! (S1), and that the name is another's is a mismatch, which stops the fence (S13): at once, whenever it is seen. The other one, and what it
 //! has by then, are never touched.
 
-use picket_tests::Result;
 use picket_tests::peers::GceTreatment;
+use picket_tests::{Result, Told};
 use serde_json::json;
 
-use crate::gcp::scene::{Plan, Scene, Told, compute, soon};
+use crate::gcp::scene::{Plan, Scene, compute};
+use crate::scene::soon;
 
 /// A person is asked, long before a level's time is over, and is told whose the name is.
 async fn is_told(scene: &Scene, told: &Told, heir: &str) -> Result<()> {

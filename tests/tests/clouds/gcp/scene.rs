@@ -2,17 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
 
 use picket_tests::peers::{ComputeEngine, GceInstance, GceRequest, GceUser};
-use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, Said, proven_at_seconds};
-use serde_json::{Value, json};
+use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, Told};
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
-/// What makes tests quick, and proves as much: the least that is allowed.
-const QUICK: &str = "[rules]\ncloud_poll = \"1s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"\n";
-/// A level is given up soon.
-pub const IMPATIENT: &str = "level_share = \"12s\"\ncloud_level_share = \"12s\"\n";
+use crate::scene::QUICK;
+
 /// The role that is shipped: its permissions are what a user needs.
 const ROLE: &str = include_str!("../../../../deploy/gcp/role.yaml");
 
@@ -36,19 +33,6 @@ pub async fn picket() -> Result<GceUser> {
 pub fn private(path: &Path) -> Result<()> {
     let mode = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(path, mode).map_err(PeerError::io("chmod a key"))
-}
-
-/// Asks until it is so, for a minute at most.
-pub async fn soon(what: &str, mut seen: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
-    let asked = async {
-        while !seen().await? {
-            // Who asks takes the processor from whom it asks.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
-    };
-    let ended = tokio::time::timeout(Duration::from_secs(60), asked).await;
-    ended.unwrap_or_else(|_elapsed| panic!("not within a minute: {what}"))
 }
 
 /// Somebody else's hand, by the instance's name: `stop`.
@@ -160,60 +144,17 @@ pub struct Scene {
     pub instance: GceInstance,
 }
 
-/// How a call ended.
-#[derive(Debug)]
-pub struct Told {
-    pub result: Value,
-}
-
-impl Told {
-    fn of(said: Said) -> Self {
-        let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"));
-        Self { result: all["results"][0].clone() }
-    }
-
-    /// What it came to: `fenced`, `needs_operator`.
-    pub fn kind(&self) -> &str {
-        self.result["outcome"]["kind"].as_str().unwrap_or("nothing yet")
-    }
-
-    /// What became of one disk.
-    pub fn release(&self, disk: &str) -> Value {
-        let all = self.result["releases"].as_array().cloned().unwrap_or_default();
-        let of_it = all.into_iter().find(|one| one.to_string().contains(disk));
-        of_it.unwrap_or_else(|| panic!("{disk} is among no releases: {:#?}", self.result))
-    }
-}
-
 impl Scene {
     pub fn id(&self) -> &str {
         &self.instance.id
     }
 
     pub async fn fence(&self) -> Result<Told> {
-        self.ask("fence").await
+        self.gateway.tells("fence", "n1").await
     }
 
     pub async fn unfence(&self) -> Result<Told> {
-        self.ask("unfence").await
-    }
-
-    /// A person mended what was wrong.
-    pub async fn retry(&self) -> Result<()> {
-        let said = self.gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
-        assert_eq!(said.code, 0, "{said:?}");
-        Ok(())
-    }
-
-    async fn ask(&self, verb: &str) -> Result<Told> {
-        let asked = [verb, "n1", "--yes", "--reason", "a test", "-o", "json", "--timeout", "100s"];
-        Ok(Told::of(self.gateway.picket(&asked).await?))
-    }
-
-    /// Asks, and does not wait for its end: a caller who is still there when the gateway dies.
-    pub fn asking(&self, verb: &str) -> Result<tokio::process::Child> {
-        let command = self.gateway.command(&[verb, "n1", "--yes", "--reason", "a test"])?;
-        Ok(tokio::process::Command::from(command).kill_on_drop(true).spawn().expect("picket"))
+        self.gateway.tells("unfence", "n1").await
     }
 
     /// Somebody else's hand, by the instance's name: `stop`.
@@ -229,9 +170,7 @@ impl Scene {
     }
 
     pub async fn is_fenced(&self, told: &Told) -> Result<()> {
-        let released = &told.result["outcome"]["released"];
-        let is_fenced = told.kind() == "fenced" && *released == json!(true);
-        assert!(is_fenced, "{:#?}\n{}", told.result, self.gateway.log());
+        assert!(told.is_fenced(), "{told:#?}\n{}", self.gateway.log());
         assert_eq!(told.result["evidence"]["grade"], "hypervisor", "{:#?}", told.result);
         assert_eq!(self.compute.state(self.id()).await?, "TERMINATED");
         self.lawful().await
@@ -253,8 +192,7 @@ impl Scene {
     /// Fences it: its levels are spent, a person must decide, and nothing of it was let go.
     pub async fn fence_in_vain(&self, reason: &str) -> Result<Told> {
         let told = self.fence().await?;
-        let said = &told.result["outcome"]["reason"];
-        assert_eq!((told.kind(), said), ("needs_operator", &json!(reason)), "{}", self.gateway.log());
+        assert_eq!((told.kind(), told.reason()), ("needs_operator", reason), "{}", self.gateway.log());
         self.nothing_let_go().await?;
         Ok(told)
     }
@@ -283,8 +221,7 @@ impl Scene {
     /// The same, and none was asked for before it was proven off, by the time at which Compute Engine heard it.
     pub async fn detached_once_proven(&self, told: &Told, times: usize) -> Result<()> {
         self.detached_while_off(times).await?;
-        let proven = proven_at_seconds(&told.result);
-        let proven = proven.unwrap_or_else(|| panic!("it was not proven: {:#?}", told.result));
+        let proven = told.proven_at_seconds().unwrap_or_else(|| panic!("it was not proven: {told:#?}"));
         let asked = self.compute.asked_to("instances.detachDisk", self.id()).await?;
         assert!(asked.iter().all(|one| one.came > proven), "{proven}: {asked:#?}");
         Ok(())

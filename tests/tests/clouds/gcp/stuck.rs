@@ -1,10 +1,10 @@
 //! Disks that do not go: for ever, or as nobody may let them go.
 
-use picket_tests::Result;
 use picket_tests::peers::GceTreatment;
+use picket_tests::{Result, Told};
 use serde_json::json;
 
-use crate::gcp::scene::{Plan, Told, compute, role};
+use crate::gcp::scene::{Plan, compute, role};
 
 /// A person is asked soon.
 const SOON: &str = "deadline = \"12s\"\nattempt = \"5s\"\n";
@@ -30,7 +30,7 @@ async fn a_disk_that_never_goes_is_left_to_a_person() -> Result<()> {
     assert!(disk.users.contains_key(scene.id()), "{disk:?}");
     // Who mends it has it tried again.
     scene.compute.mend(scene.id()).await?;
-    scene.retry().await?;
+    scene.gateway.retry("n1").await?;
     let again = scene.fence().await?;
     assert_eq!(again.result["outcome"]["released"], true, "{:#?}", again.result);
     assert!(scene.compute.disk(&instance.disks["data"]).await?.users.is_empty());

@@ -4,7 +4,8 @@ use picket_tests::Result;
 use picket_tests::peers::{GceInstance, GceTreatment};
 use serde_json::json;
 
-use crate::gcp::scene::{IMPATIENT, Plan, compute, private, role};
+use crate::gcp::scene::{Plan, compute, private, role};
+use crate::scene::IMPATIENT;
 
 #[tokio::test]
 async fn an_instance_that_never_ends_stopping_is_not_off() -> Result<()> {

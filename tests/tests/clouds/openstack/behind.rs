@@ -3,26 +3,23 @@
 //! S8, with a whole gateway that stands still between its permit and its packet, and another one that goes on meanwhile: what the first
 //! sends when it goes on comes to nothing, as its token is over.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use picket_tests::peers::{EtcdCluster, OPENSTACK_HOSTS, OpenStack, Request, Who};
-use picket_tests::{Daemon, Gateway, PeerError, Result, Said, program};
+use picket_tests::{Daemon, Gateway, Gateways, PeerError, Result, one_of_several};
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep};
 
 use crate::openstack::driven::Plan;
 use crate::openstack::late::short_lived;
 
-/// The longest that is waited for anything: a token's life, the clocks, and a fence in a busy cloud.
-const PATIENCE: Duration = Duration::from_secs(400);
-const FENCE: [&str; 2] = ["fence", "--yes"];
-const UNFENCE: [&str; 1] = ["unfence"];
+const FENCE: [&str; 5] = ["fence", "n1", "--yes", "--reason", "a test"];
+const UNFENCE: [&str; 4] = ["unfence", "n1", "--reason", "a test"];
 
 /// Two gateways over one etcd, and one node, which is a server with a volume. `g0` leads, and stops at that point.
 struct Pair {
     /// First, so that they end first.
-    gateways: Vec<Gateway>,
+    gateways: Gateways,
     _etcd: EtcdCluster,
     _home: TempDir,
     cloud: &'static OpenStack,
@@ -41,56 +38,15 @@ impl Pair {
             Plan::over(&Who::Tenant, &[&server]).device("call = \"300s\"").fleet(cloud, home.path())?;
         let mut gateways = Vec::new();
         for n in 0..2 {
-            let store = format!(
-                "[gateway]\nname = \"g{n}\"\n[store]\nkind = \"etcd\"\nendpoints = {:?}\nallow_anonymous = true\n\
-                 [election]\nlease = \"3s\"",
-                etcd.endpoints()
-            );
-            gateways.push(Gateway::of(Daemon::Hooked, &fleet.clone().with(&store))?);
+            let fleet = fleet.clone().with(&one_of_several(n, &etcd, "3s"));
+            gateways.push(Gateway::of(Daemon::Hooked, &fleet)?);
         }
-        let mut pair = Self { gateways, _etcd: etcd, _home: home, cloud, server, volume };
-        // With one thread alone: with more of them it may know that it leads no more before it sends what it was about to.
-        pair.gateways[0].begin(&[("PICKET_STOP_AT", point), ("TOKIO_WORKER_THREADS", "1")]).await?;
-        pair.gateways[0].checked().await?;
-        pair.gateways[1].begin(&[]).await?;
-        Ok(pair)
-    }
-
-    /// `picket` to both, to its end.
-    async fn said(&self, verb: &[&str]) -> Result<Said> {
-        let endpoints: Vec<String> = self.gateways.iter().map(Gateway::endpoint).collect();
-        let mut command = tokio::process::Command::new(program("picket")?);
-        command.arg("--endpoint").arg(endpoints.join(",")).args(verb).args(["n1", "--reason", "a test"]);
-        command.args(["--timeout", "390s"]).stdin(std::process::Stdio::null()).kill_on_drop(true);
-        Ok(Said::of(command.output().await.map_err(PeerError::io("run picket"))?))
-    }
-
-    /// The same, done. While nobody leads it is asked for again.
-    async fn does(&self, verb: &[&str]) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let said = self.said(verb).await?;
-            let is_leaderless = said.code == 5 && Instant::now() < end;
-            if !is_leaderless {
-                assert_eq!(said.code, 0, "{said:?}\n{}", self.logs());
-                return Ok(());
-            }
-            sleep(Duration::from_millis(200)).await;
-        }
+        let gateways = Gateways::stopping_at(gateways, point).await?;
+        Ok(Self { gateways, _etcd: etcd, _home: home, cloud, server, volume })
     }
 
     fn runs(&self) -> Result<bool> {
         Ok(!self.cloud.runs_on(&self.server)?.is_empty())
-    }
-
-    /// Waits until the first one stands still.
-    async fn until_stopped(&mut self) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
-        while !self.gateways[0].process()?.is_frozen() {
-            assert!(Instant::now() < end, "it never stops\n{}", self.logs());
-            sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
     }
 
     /// What was asked of Nova by that method, with that in its path and its body, since then.
@@ -109,25 +65,13 @@ impl Pair {
     async fn goes_on_in_vain(&mut self, method: &str, body: &str) -> Result<()> {
         let since = SystemTime::now();
         self.gateways[0].process()?.thaw();
-        let end = Instant::now() + PATIENCE;
-        while self.heard(method, body, since)?.is_empty() {
-            assert!(Instant::now() < end, "nothing comes late\n{}", self.logs());
-            sleep(Duration::from_millis(50)).await;
-        }
-        // It knows that it does not lead, and sends nothing else.
-        while !self.gateways[0].log().contains("does not lead; standing again") {
-            assert!(Instant::now() < end, "it still leads\n{}", self.logs());
-            sleep(Duration::from_millis(50)).await;
-        }
+        let comes = async || Ok(!self.heard(method, body, since)?.is_empty());
+        self.gateways.until("what it was about to send comes", comes).await?;
+        self.gateways.until_succeeded().await?;
         let late = self.heard(method, body, since)?;
         let told: Vec<_> = late.iter().map(|one| one.answer.as_ref().map(|answer| answer.status)).collect();
-        assert_eq!(told, [Some(401)], "{late:#?}\n{}", self.logs());
+        assert_eq!(told, [Some(401)], "{late:#?}\n{}", self.gateways.logs());
         Ok(())
-    }
-
-    fn logs(&self) -> String {
-        let logs = self.gateways.iter().enumerate().map(|(n, one)| format!("--- g{n}\n{}", one.log()));
-        logs.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -136,20 +80,20 @@ impl Pair {
 async fn a_start_of_a_gateway_that_stood_still_is_refused() -> Result<()> {
     // Before its server is looked at, before it is sent, and when its connection stands.
     let mut pair = Pair::stopping_at("permitted on#3", "a-late-start").await?;
-    pair.does(&FENCE).await?;
-    let unfenced = pair.said(&UNFENCE).await?;
-    pair.until_stopped().await?;
+    pair.gateways.does(&FENCE).await?;
+    let unfenced = pair.gateways.said(&UNFENCE).await?;
+    pair.gateways.until_stopped().await?;
     if unfenced.code != 0 {
-        pair.does(&UNFENCE).await?;
+        pair.gateways.does(&UNFENCE).await?;
     }
-    assert!(pair.runs()?, "{}", pair.logs());
+    assert!(pair.runs()?, "{}", pair.gateways.logs());
     assert_eq!(pair.heard("POST", "os-start", SystemTime::UNIX_EPOCH)?.len(), 1, "the successor's own alone");
-    pair.does(&FENCE).await?;
+    pair.gateways.does(&FENCE).await?;
     pair.goes_on_in_vain("POST", "os-start").await?;
-    assert!(!pair.runs()?, "{}", pair.logs());
+    assert!(!pair.runs()?, "{}", pair.gateways.logs());
     let effects = pair.cloud.effects(&pair.server)?;
     assert_eq!(effects.iter().filter(|one| one.did == "power_on").count(), 1, "{effects:#?}");
-    pair.does(&UNFENCE).await
+    pair.gateways.does(&UNFENCE).await
 }
 
 /// The successor lets the volume go itself, and brings the node back once what may be on its way is surely over. By then it is attached
@@ -158,12 +102,12 @@ async fn a_start_of_a_gateway_that_stood_still_is_refused() -> Result<()> {
 async fn a_detach_of_a_gateway_that_stood_still_is_refused() -> Result<()> {
     // Where the permit is made, before it is looked whether its host takes it, before it is sent, and when its connection stands.
     let mut pair = Pair::stopping_at("permitted release#4", "a-late-detach").await?;
-    pair.does(&FENCE).await?;
-    pair.until_stopped().await?;
+    pair.gateways.does(&FENCE).await?;
+    pair.gateways.until_stopped().await?;
     pair.cloud.until_volume(&pair.volume, "available").await?;
     assert_eq!(pair.heard("DELETE", "", SystemTime::UNIX_EPOCH)?.len(), 1, "the successor's own alone");
-    pair.does(&UNFENCE).await?;
-    assert!(pair.runs()?, "{}", pair.logs());
+    pair.gateways.does(&UNFENCE).await?;
+    assert!(pair.runs()?, "{}", pair.gateways.logs());
     pair.cloud.attach(&pair.server, &pair.volume).await?;
     pair.goes_on_in_vain("DELETE", "").await?;
     pair.cloud.until_volume(&pair.volume, "in-use").await?;

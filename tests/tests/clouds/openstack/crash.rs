@@ -4,7 +4,8 @@ use picket_tests::peers::{OPENSTACK_HOSTS, ServerFault, Who};
 use picket_tests::{Gateway, Result};
 
 use crate::openstack::driven::Plan;
-use crate::openstack::scene::{cloud, soon};
+use crate::openstack::scene::cloud;
+use crate::scene::soon;
 
 /// A caller who is still there when the gateway dies.
 fn fencing(gateway: &Gateway) -> Result<tokio::process::Child> {
@@ -26,7 +27,7 @@ async fn killed_in_the_middle_of_a_stop() -> Result<()> {
     driven.gateway.kill();
     driven.gateway.begin(&[]).await?;
     cloud.hinder(&server, &ServerFault::default())?;
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     driven.detached_while_off(1)?;
     cloud.until_volume(&volume, "available").await?;
     Ok(())
@@ -48,7 +49,7 @@ async fn killed_in_the_middle_of_a_detach() -> Result<()> {
     driven.gateway.kill();
     driven.gateway.begin(&[]).await?;
     cloud.hinder(&server, &ServerFault::default())?;
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     driven.detached_while_off(2)?;
     for volume in &volumes {
         cloud.until_volume(volume, "available").await?;

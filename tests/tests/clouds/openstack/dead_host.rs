@@ -5,7 +5,8 @@ use picket_tests::{Bmc, Result};
 use serde_json::json;
 
 use crate::openstack::driven::Plan;
-use crate::openstack::scene::{act, all_are_needed, cloud, deployed, deployed_for_admins, soon};
+use crate::openstack::scene::{act, all_are_needed, cloud, deployed, deployed_for_admins};
+use crate::scene::soon;
 
 /// It has this host to itself.
 const HOST: &str = OPENSTACK_HOSTS[3];
@@ -50,7 +51,7 @@ async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuat
         Ok(())
     };
     let (told, ()) = tokio::try_join!(driven.fence(), waits)?;
-    told.is_fenced(&driven);
+    driven.is_fenced(&told);
     cloud.until_volume(&volume, "available").await?;
     let effects = cloud.effects(&server)?;
     let detached: Vec<_> = effects.iter().filter(|one| one.did == "detach").collect();
@@ -96,7 +97,7 @@ async fn is_not_off_while_it_moves(cloud: &OpenStack) -> Result<()> {
     };
     soon("its hypervisor moves it", moves).await?;
     cloud.freeze_host(HOST, true)?;
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     assert!((bmc.truth())(), "it would prove nothing, and is let be");
     let log = driven.gateway.log();
     assert!(log.contains("a live-migration"), "{log}");
@@ -132,8 +133,7 @@ async fn stays_where_nobody_evacuates(cloud: &OpenStack, nova_knows: bool) -> Re
         cloud.until_server(&server, "PAUSED").await?;
     }
     cloud.freeze_host(HOST, nova_knows)?;
-    let told = driven.fence().await?;
-    told.needs_operator("release_deadline", &driven);
+    let told = driven.fence_in_vain("release_deadline").await?;
     let release = told.release(&volume).to_string();
     assert!(release.contains("Nova detaches there alone") && release.contains("its service"), "{release}");
     let sent = driven.sent("DELETE", &format!("{server}/os-volume_attachments"))?;
@@ -152,7 +152,7 @@ async fn stays_where_nobody_evacuates(cloud: &OpenStack, nova_knows: bool) -> Re
     let said = driven.gateway.picket(&abandon).await?;
     assert_eq!(said.code, 0, "{said:?}");
     // By the host itself, which is told now.
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     let back = driven.unfence().await?;
     assert_eq!(back.kind(), "unfenced", "{back:#?}\n{}", driven.gateway.log());
     assert_eq!(service().await?["forced_down"], false, "{}", driven.gateway.log());

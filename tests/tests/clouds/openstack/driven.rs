@@ -4,20 +4,16 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use picket_tests::peers::{Effect, OpenStack, Who};
-use picket_tests::{Fleet, Gateway, PeerError, Result, Said, proven_at};
-use serde_json::{Value, json};
+use picket_tests::{Fleet, Gateway, PeerError, Result, Told};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::openstack::scene::cloud;
+use crate::scene::QUICK;
 
-/// What makes tests quick, and proves as much: the least that is allowed.
-const QUICK: &str = "[rules]\ncloud_poll = \"1s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"\n";
 /// So many gateways at once: the cloud below all of them is one, and would be too slow for more.
 static TURNS: Semaphore = Semaphore::const_new(5);
-/// A level is given up soon.
-pub const IMPATIENT: &str = "level_share = \"12s\"\ncloud_level_share = \"12s\"\n";
-
 /// How a scene shall be.
 pub struct Plan {
     who: Who,
@@ -135,59 +131,6 @@ pub struct Driven<'a> {
     _turn: SemaphorePermit<'static>,
 }
 
-/// How a call ended.
-#[derive(Debug)]
-pub struct Told {
-    /// The whole of it, for whom a test fails.
-    said: String,
-    pub result: Value,
-}
-
-impl Told {
-    fn of(said: &Said) -> Self {
-        let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"));
-        let result = all["results"][0].clone();
-        Self { said: format!("{} {}", said.code, said.err), result }
-    }
-
-    /// What it came to: `fenced`, `needs_operator`.
-    pub fn kind(&self) -> &str {
-        self.result["outcome"]["kind"].as_str().unwrap_or_else(|| panic!("no outcome: {self:?}"))
-    }
-
-    /// Proven off, with everything released.
-    pub fn is_fenced(&self, driven: &Driven) -> &Self {
-        let released = &self.result["outcome"]["released"];
-        assert!(
-            self.kind() == "fenced" && *released == json!(true),
-            "{} {self:#?}\n{}",
-            self.said,
-            driven.gateway.log()
-        );
-        self
-    }
-
-    /// What became of one volume.
-    pub fn release(&self, volume: &str) -> Value {
-        let all = self.result["releases"].as_array().cloned().unwrap_or_default();
-        let of_it = all.into_iter().find(|one| one.to_string().contains(volume));
-        of_it.unwrap_or_else(|| panic!("{volume} is among no releases: {self:#?}"))
-    }
-
-    /// When it was proven off.
-    pub fn proven_at(&self) -> SystemTime {
-        proven_at(&self.result).unwrap_or_else(|| panic!("it was not proven: {self:#?}"))
-    }
-
-    /// A person must decide, for this reason.
-    pub fn needs_operator(&self, reason: &str, driven: &Driven) -> &Self {
-        let outcome = &self.result["outcome"];
-        let log = driven.gateway.log();
-        assert_eq!((self.kind(), &outcome["reason"]), ("needs_operator", &json!(reason)), "{self:#?}\n{log}");
-        self
-    }
-}
-
 impl Driven<'_> {
     /// Fences n1.
     pub async fn fence(&self) -> Result<Told> {
@@ -195,17 +138,38 @@ impl Driven<'_> {
     }
 
     pub async fn fence_node(&self, node: &str) -> Result<Told> {
-        let asked = ["fence", node, "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
-        Ok(Told::of(&self.gateway.picket(&asked).await?))
+        self.gateway.tells("fence", node).await
     }
 
     pub async fn unfence(&self) -> Result<Told> {
-        let asked = ["unfence", "n1", "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
-        let said = self.gateway.picket(&asked).await?;
-        if said.code != 0 {
+        let told = self.gateway.tells("unfence", "n1").await?;
+        if told.code != 0 {
             println!("{}", self.gateway.log());
         }
-        Ok(Told::of(&said))
+        Ok(told)
+    }
+
+    /// Fences n1: proven off, with everything released.
+    pub async fn must_fence(&self) -> Result<Told> {
+        let told = self.fence().await?;
+        self.is_fenced(&told);
+        Ok(told)
+    }
+
+    /// Fences n1 in vain: a person must decide, for this reason.
+    pub async fn fence_in_vain(&self, reason: &str) -> Result<Told> {
+        let told = self.fence().await?;
+        self.needs_operator(&told, reason);
+        Ok(told)
+    }
+
+    pub fn is_fenced(&self, told: &Told) {
+        assert!(told.is_fenced(), "{told:#?}\n{}", self.gateway.log());
+    }
+
+    pub fn needs_operator(&self, told: &Told, reason: &str) {
+        let log = self.gateway.log();
+        assert_eq!((told.kind(), told.reason()), ("needs_operator", reason), "{told:#?}\n{log}");
     }
 
     pub fn server(&self) -> &str {
@@ -236,7 +200,7 @@ impl Driven<'_> {
     pub fn detached_once_proven(&self, told: &Told, times: usize) -> Result<()> {
         self.detached_while_off(times)?;
         let sent = self.sent("DELETE", &format!("{}/os-volume_attachments/", self.server()))?;
-        let proven = told.proven_at();
+        let proven = told.proven_at().unwrap_or_else(|| panic!("it was not proven: {told:#?}"));
         assert!(sent.len() >= times && sent.iter().all(|(at, _, _)| *at > proven), "{proven:?}: {sent:#?}");
         Ok(())
     }

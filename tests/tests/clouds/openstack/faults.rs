@@ -6,7 +6,8 @@ use picket_tests::Result;
 use picket_tests::peers::{OpenStack, RequestRule, ServerFault, Who};
 use serde_json::json;
 
-use crate::openstack::scene::{act, cloud, newest, soon, stop};
+use crate::openstack::scene::{act, cloud, newest, stop};
+use crate::scene::soon;
 
 #[tokio::test]
 async fn a_stop_that_fails_is_seen_in_the_actions_alone() -> Result<()> {

@@ -4,16 +4,16 @@ use picket_tests::Result;
 use picket_tests::peers::{OPENSTACK_HOSTS, RequestRule, ServerFault, Who};
 use serde_json::json;
 
-use crate::openstack::driven::{IMPATIENT, Plan};
+use crate::openstack::driven::Plan;
 use crate::openstack::scene::cloud;
+use crate::scene::IMPATIENT;
 
 #[tokio::test]
 async fn an_administrator_locks_before_the_off_and_nova_sees_its_host() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("fenced-by-admin", OPENSTACK_HOSTS[0]).await?;
     let driven = Plan::over(&Who::Admin, &[&server]).start().await?;
-    let told = driven.fence().await?;
-    told.is_fenced(&driven);
+    let told = driven.must_fence().await?;
     assert_eq!(told.result["evidence"]["grade"], "hypervisor", "{told:#?}");
     let look = cloud.look(&Who::Tenant, &server).await?;
     assert_eq!((&look["status"], &look["locked"]), (&json!("SHUTOFF"), &json!(true)), "{look}");
@@ -40,11 +40,10 @@ async fn a_tenant_is_told_by_its_own_stop_and_locks_once_all_is_released() -> Re
     let cloud = cloud().await?;
     let server = cloud.server("fenced-by-tenant", OPENSTACK_HOSTS[1]).await?;
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
-    let told = driven.fence().await?;
-    told.is_fenced(&driven);
+    driven.must_fence().await?;
     assert!(cloud.runs_on(&server)?.is_empty());
     let locked = async || Ok(cloud.look(&Who::Tenant, &server).await?["locked"] == true);
-    crate::openstack::scene::soon("the server is locked", locked).await?;
+    crate::scene::soon("the server is locked", locked).await?;
     let acted = driven.sent("POST", &format!("/servers/{server}/action"))?;
     assert!(acted[0].1.get("os-stop").is_some(), "its lock would bar its own stop: {acted:#?}");
 
@@ -62,7 +61,7 @@ async fn what_is_off_already_is_proven_to_whoever_sees_its_host() -> Result<()> 
     cloud.ask(&Who::Tenant, "stop", json!({ "server": server })).await?;
     cloud.until_server(&server, "SHUTOFF").await?;
     let driven = Plan::over(&Who::Admin, &[&server]).start().await?;
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     assert!(driven.acted("os-stop")? >= 2, "our own off, and once more at the end of the long window");
     Ok(())
 }
@@ -77,7 +76,7 @@ async fn what_is_off_already_is_not_proven_to_a_tenant() -> Result<()> {
     cloud.ask(&Who::Tenant, "stop", json!({ "server": server })).await?;
     cloud.until_server(&server, "SHUTOFF").await?;
     let driven = Plan::over(&Who::Tenant, &[&server]).rules(IMPATIENT).start().await?;
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     driven.detached_while_off(0)?;
     Ok(())
 }
@@ -88,7 +87,7 @@ async fn a_stop_that_takes_long_is_waited_for() -> Result<()> {
     let server = cloud.server("slow-to-fall", OPENSTACK_HOSTS[1]).await?;
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
     cloud.hinder(&server, &ServerFault { power_off_delay: 6.0, ..ServerFault::default() })?;
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     assert_eq!(driven.did()?, ["spawn", "power_off: begins", "power_off"]);
     Ok(())
 }
@@ -101,7 +100,7 @@ async fn a_stop_that_never_ends_is_never_off() -> Result<()> {
     cloud.attach(&server, &volume).await?;
     let driven = Plan::over(&Who::Admin, &[&server]).rules(IMPATIENT).start().await?;
     cloud.hinder(&server, &ServerFault { power_off_delay: 600.0, ..ServerFault::default() })?;
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     driven.detached_while_off(0)?;
     cloud.hinder(&server, &ServerFault::default())
 }
@@ -114,7 +113,7 @@ async fn a_stop_that_fails_is_sent_again_and_never_believed() -> Result<()> {
     let rules = IMPATIENT.replace("12s", "40s");
     let driven = Plan::over(&Who::Tenant, &[&server]).rules(&rules).start().await?;
     cloud.hinder(&server, &ServerFault { power_off_fail: true, ..ServerFault::default() })?;
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     let log = driven.gateway.log();
     assert!(log.contains("a stop of ours failed") && log.contains("compute_stop_instance"), "{log}");
     assert!(driven.acted("os-stop")? >= 2);
@@ -128,7 +127,7 @@ async fn a_stop_whose_answer_is_lost_is_neither_failure_nor_success() -> Result<
     let server = cloud.server("answer-lost", OPENSTACK_HOSTS[0]).await?;
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
     let rules = cloud.rules(&[RequestRule::new("POST", format!("{server}/action"), "unanswered")])?;
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     drop(rules);
     assert_eq!(driven.did()?, ["spawn", "power_off"]);
     Ok(())
@@ -144,7 +143,7 @@ async fn a_busy_cloud_is_asked_again() -> Result<()> {
     let slow = RequestRule { times: 2, ..RequestRule::new("GET", format!("/servers/{server}"), 503) };
     let cut = RequestRule { times: 2, ..RequestRule::new("GET", format!("/servers/{server}"), "cut") };
     let rules = cloud.rules(&[busy(429), busy(503), slow, cut])?;
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     drop(rules);
     assert_eq!(driven.did()?, ["spawn", "power_off"]);
     Ok(())
@@ -156,8 +155,8 @@ async fn two_fences_at_once_are_one() -> Result<()> {
     let server = cloud.server("fenced-twice", OPENSTACK_HOSTS[0]).await?;
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
     let (one, other) = tokio::try_join!(driven.fence(), driven.fence())?;
-    one.is_fenced(&driven);
-    other.is_fenced(&driven);
+    driven.is_fenced(&one);
+    driven.is_fenced(&other);
     assert_eq!(driven.did()?, ["spawn", "power_off"]);
     Ok(())
 }
@@ -170,8 +169,8 @@ async fn an_unfence_waits_for_the_answer_to_a_lock_and_no_longer() -> Result<()>
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
     let lock = RequestRule::new("POST", format!("{server}/action"), "late");
     let rules = cloud.rules(&[RequestRule { body: "\"lock\"".to_owned(), after: 8.0, ..lock }])?;
-    driven.fence().await?.is_fenced(&driven);
-    crate::openstack::scene::soon("the lock is sent", async || Ok(driven.acted("lock")? == 1)).await?;
+    driven.must_fence().await?;
+    crate::scene::soon("the lock is sent", async || Ok(driven.acted("lock")? == 1)).await?;
     assert_eq!(driven.unfence().await?.kind(), "unfenced");
     drop(rules);
     let look = cloud.look(&Who::Tenant, &server).await?;
@@ -185,14 +184,13 @@ async fn a_fence_that_comes_into_an_unfence_ends_in_off() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("fenced-while-unfenced", OPENSTACK_HOSTS[1]).await?;
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     cloud.hinder(&server, &ServerFault { power_on_delay: 4.0, ..ServerFault::default() })?;
     let (back, again) = tokio::try_join!(driven.unfence(), async {
-        crate::openstack::scene::soon("the start is sent", async || Ok(driven.acted("os-start")? == 1))
-            .await?;
+        crate::scene::soon("the start is sent", async || Ok(driven.acted("os-start")? == 1)).await?;
         driven.fence().await
     })?;
-    again.is_fenced(&driven);
+    driven.is_fenced(&again);
     assert_eq!(back.kind(), "superseded", "{back:#?}");
     assert!(cloud.runs_on(&server)?.is_empty());
     let did: Vec<String> = driven.did()?.into_iter().filter(|one| !one.ends_with(": begins")).collect();
@@ -208,10 +206,10 @@ async fn an_unfence_that_comes_into_a_fence_is_refused() -> Result<()> {
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
     cloud.hinder(&server, &ServerFault { power_off_delay: 4.0, ..ServerFault::default() })?;
     let (told, back) = tokio::try_join!(driven.fence(), async {
-        crate::openstack::scene::soon("the stop is sent", async || Ok(driven.acted("os-stop")? == 1)).await?;
+        crate::scene::soon("the stop is sent", async || Ok(driven.acted("os-stop")? == 1)).await?;
         driven.gateway.picket(&["unfence", "n1", "--yes", "--reason", "a test", "-o", "json"]).await
     })?;
-    told.is_fenced(&driven);
+    driven.is_fenced(&told);
     assert!(back.code != 0, "{back:?}");
     assert!(cloud.runs_on(&server)?.is_empty() && driven.acted("os-start")? == 0, "{back:?}");
     Ok(())

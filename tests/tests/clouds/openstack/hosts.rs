@@ -4,8 +4,9 @@ use picket_tests::Result;
 use picket_tests::peers::{OPENSTACK_HOSTS, Who};
 use serde_json::json;
 
-use crate::openstack::driven::{IMPATIENT, Plan};
+use crate::openstack::driven::Plan;
 use crate::openstack::scene::{act, cloud, newest, stop};
+use crate::scene::IMPATIENT;
 
 #[tokio::test]
 async fn a_dead_host_is_told_to_admins_and_hidden_from_tenants() -> Result<()> {
@@ -33,8 +34,8 @@ async fn a_dead_host_is_told_to_admins_and_hidden_from_tenants() -> Result<()> {
         Plan::over(&Who::Tenant, &[&of_tenant]).rules(IMPATIENT).start(),
     )?;
     let (by_admin, by_tenant) = tokio::try_join!(admins.fence(), tenants.fence())?;
-    by_admin.needs_operator("levels_spent", &admins);
-    by_tenant.needs_operator("levels_spent", &tenants);
+    admins.needs_operator(&by_admin, "levels_spent");
+    tenants.needs_operator(&by_tenant, "levels_spent");
     assert!(
         admins
             .gateway

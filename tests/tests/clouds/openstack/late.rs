@@ -161,6 +161,6 @@ async fn what_was_permitted_long_ago_is_refused() -> Result<()> {
             cloud.until_volume(&volume.id, "in-use").await?;
         }
     }
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     Ok(())
 }

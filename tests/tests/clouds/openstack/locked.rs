@@ -4,8 +4,9 @@ use picket_tests::Result;
 use picket_tests::peers::{OPENSTACK_HOSTS, Who};
 use serde_json::{Value, json};
 
-use crate::openstack::driven::{IMPATIENT, Plan};
+use crate::openstack::driven::Plan;
 use crate::openstack::scene::{act, cloud};
+use crate::scene::IMPATIENT;
 
 /// Locks it by hand.
 async fn lock(who: &Who, server: &str, reason: &str) -> Result<()> {
@@ -31,8 +32,8 @@ async fn comes_back_as_it_was(who: &Who, name: &str) -> Result<()> {
     cloud.attach(&server, &volume).await?;
     lock(&Who::Tenant, &server, "we migrate it on Monday").await?;
     let driven = Plan::over(who, &[&server]).start().await?;
-    let told = driven.fence().await?;
-    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    let told = driven.must_fence().await?;
+    driven.detached_once_proven(&told, 1)?;
     cloud.until_volume(&volume, "available").await?;
     let back = driven.unfence().await?;
     assert_eq!(back.kind(), "unfenced", "{back:#?}");
@@ -58,7 +59,7 @@ async fn an_administrator_s_lock_bars_a_tenant_s_gateway() -> Result<()> {
     let server = cloud.server("locked-by-admin", OPENSTACK_HOSTS[1]).await?;
     lock(&Who::Admin, &server, "evidence").await?;
     let driven = Plan::over(&Who::Tenant, &[&server]).rules(IMPATIENT).start().await?;
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     let log = driven.gateway.log();
     assert!(log.contains("an administrator locked it, and this user may not unlock it"), "{log}");
     assert_eq!(driven.did()?, ["spawn"]);

@@ -18,8 +18,8 @@ async fn a_volume_of_a_fenced_server_is_attached_to_another() -> Result<()> {
         cloud.attach(&server, volume).await?;
     }
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
-    let told = driven.fence().await?;
-    driven.detached_once_proven(told.is_fenced(&driven), 2)?;
+    let told = driven.must_fence().await?;
+    driven.detached_once_proven(&told, 2)?;
     for volume in [&data, &log] {
         cloud.until_volume(volume, "available").await?;
         cloud.attach(&other, volume).await?;
@@ -46,8 +46,8 @@ async fn of_several_servers_the_fenced_one_alone_loses_a_volume() -> Result<()> 
         cloud.attach(one, &volume).await?;
     }
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
-    let told = driven.fence().await?;
-    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    let told = driven.must_fence().await?;
+    driven.detached_once_proven(&told, 1)?;
     let seen = cloud.ask(&Who::Tenant, "volume", json!({ "volume": volume })).await?;
     let owners = seen["attachments"].as_array().cloned().unwrap_or_default();
     let owners: Vec<&str> = owners.iter().filter_map(|one| one["server_id"].as_str()).collect();
@@ -66,7 +66,7 @@ async fn only_data_goes(who: &Who, name: &str) -> Result<()> {
     }
     let exclude = "exclude = { name = [\"scratch-*\"] }\n";
     let driven = Plan::over(who, &[&server]).releasing(exclude).start().await?;
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     driven.detached_while_off(1)?;
     cloud.until_volume(&data, "available").await?;
     for stays in [&root, &kept] {
@@ -106,8 +106,8 @@ async fn what_the_settings_exclude_by_tag_or_id_stays() -> Result<()> {
     }
     let exclude = format!("exclude = {{ tag = [\"picket=stay\"], id = [{by_id:?}] }}\n");
     let driven = Plan::over(&Who::Tenant, &[&server]).releasing(&exclude).start().await?;
-    let told = driven.fence().await?;
-    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    let told = driven.must_fence().await?;
+    driven.detached_once_proven(&told, 1)?;
     cloud.until_volume(&goes, "available").await?;
     cloud.until_volume(&by_tag, "in-use").await?;
     cloud.until_volume(&by_id, "in-use").await
@@ -123,10 +123,10 @@ async fn a_detach_that_fails_at_first_is_tried_again() -> Result<()> {
     cloud.hinder(&server, &ServerFault { detach_fail: true, ..ServerFault::default() })?;
     let (told, ()) = tokio::try_join!(driven.fence(), async {
         let failed = async || Ok(cloud.effects(&server)?.iter().any(|one| one.did == "detach: fails"));
-        crate::openstack::scene::soon("a detach fails", failed).await?;
+        crate::scene::soon("a detach fails", failed).await?;
         cloud.hinder(&server, &ServerFault::default())
     })?;
-    told.is_fenced(&driven);
+    driven.is_fenced(&told);
     driven.detached_while_off(1)?;
     cloud.until_volume(&volume, "available").await
 }
@@ -145,7 +145,8 @@ async fn a_detach_whose_answer_is_lost_happens_once() -> Result<()> {
     )])?;
     let told = driven.fence().await?;
     drop(rules);
-    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    driven.is_fenced(&told);
+    driven.detached_once_proven(&told, 1)?;
     cloud.until_volume(&volume, "available").await
 }
 
@@ -159,14 +160,14 @@ async fn what_somebody_detached_by_hand_is_fine() -> Result<()> {
     cloud.hinder(&server, &ServerFault { power_off_delay: 5.0, ..ServerFault::default() })?;
     let detach = async {
         let begun = async || Ok(cloud.effects(&server)?.iter().any(|one| one.did == "power_off: begins"));
-        crate::openstack::scene::soon("the stop begins", begun).await?;
+        crate::scene::soon("the stop begins", begun).await?;
         cloud.until_server(&server, "SHUTOFF").await?;
         // Whoever is first.
         let _ = cloud.ask(&Who::Owner, "detach", json!({ "server": server, "volume": volume })).await;
         Ok(())
     };
     let (told, ()) = tokio::try_join!(driven.fence(), detach)?;
-    told.is_fenced(&driven);
+    driven.is_fenced(&told);
     driven.detached_while_off(1)?;
     cloud.until_volume(&volume, "available").await
 }
@@ -188,7 +189,7 @@ async fn what_is_attached_elsewhere_meanwhile_stays_there() -> Result<()> {
     let rules = cloud.rules(&[theirs])?;
     let moves = async {
         let refused = async || Ok(!driven.sent("DELETE", &volume)?.is_empty());
-        crate::openstack::scene::soon("its detach was refused", refused).await?;
+        crate::scene::soon("its detach was refused", refused).await?;
         cloud.ask(&Who::Owner, "detach", json!({ "server": server, "volume": volume })).await?;
         cloud.until_volume(&volume, "available").await?;
         cloud.attach(&heir, &volume).await?;
@@ -196,7 +197,7 @@ async fn what_is_attached_elsewhere_meanwhile_stays_there() -> Result<()> {
         Ok(())
     };
     let (told, ()) = tokio::try_join!(driven.fence(), moves)?;
-    told.is_fenced(&driven);
+    driven.is_fenced(&told);
     cloud.until_volume(&volume, "in-use").await?;
     let of_heir = cloud.effects(&heir)?;
     assert!(of_heir.iter().all(|one| !one.did.starts_with("detach")), "{of_heir:#?}");
@@ -223,11 +224,11 @@ async fn what_is_not_told_of_a_volume_is_not_guessed() -> Result<()> {
             let asked = cloud.requests()?.into_iter().filter(|one| one.path.contains(&kept));
             Ok(off && asked.filter(|one| one.agent.starts_with("picket/")).count() >= 3)
         };
-        crate::openstack::scene::soon("it is asked again and again", asked).await?;
+        crate::scene::soon("it is asked again and again", asked).await?;
         drop(rules);
         Ok(())
     })?;
-    told.is_fenced(&driven);
+    driven.is_fenced(&told);
     driven.detached_while_off(1)?;
     cloud.until_volume(&data, "available").await?;
     cloud.until_volume(&kept, "in-use").await

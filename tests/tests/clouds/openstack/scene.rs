@@ -1,14 +1,9 @@
 //! One cloud for all tests here.
 
-use std::time::Duration;
-
 use picket_tests::Result;
 use picket_tests::peers::{OpenStack, Who};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-
-/// How often is looked whether something is so.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// It ends with this process.
 pub async fn cloud() -> Result<&'static OpenStack> {
@@ -21,19 +16,6 @@ pub async fn newest(cloud: &OpenStack, server: &str) -> Result<(String, Value)> 
     let listed = cloud.ask(&Who::Tenant, "actions", json!({ "server": server })).await?;
     let action = listed[0]["action"].as_str().unwrap_or_default().to_owned();
     Ok((action, listed[0]["events"][0]["result"].clone()))
-}
-
-/// Asks until it is so, for two minutes at most: all tests here ask one Nova, which has two cores.
-pub async fn soon(what: &str, mut seen: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
-    let asked = async {
-        while !seen().await? {
-            // Who asks takes the processor from whom it asks.
-            tokio::time::sleep(LOOK).await;
-        }
-        Ok(())
-    };
-    let ended = tokio::time::timeout(Duration::from_secs(120), asked).await;
-    ended.unwrap_or_else(|_elapsed| panic!("not within two minutes: {what}"))
 }
 
 /// POST to a server's action: the status and the body.

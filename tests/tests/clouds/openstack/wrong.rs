@@ -6,8 +6,10 @@ use picket_tests::Result;
 use picket_tests::peers::{Credential, OPENSTACK_HOSTS, Request, RequestRule, Who};
 use serde_json::json;
 
-use crate::openstack::driven::{IMPATIENT, Plan};
-use crate::openstack::scene::{all_are_needed, cloud, deployed, soon};
+use crate::openstack::driven::Plan;
+use crate::openstack::scene::{all_are_needed, cloud, deployed};
+use crate::scene::IMPATIENT;
+use crate::scene::soon;
 
 /// What `picket check` says of n1.
 async fn checked(driven: &crate::openstack::driven::Driven<'_>) -> Result<String> {
@@ -21,7 +23,7 @@ async fn a_server_that_is_not_there_is_never_off() -> Result<()> {
     let driven = Plan::over(&Who::Admin, &[nobody]).rules(IMPATIENT).start().await?;
     let said = checked(&driven).await?;
     assert!(said.contains("there is no such server, or it is another project's"), "{said}");
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     assert_eq!(driven.acted("os-stop")?, 0);
     Ok(())
 }
@@ -73,7 +75,7 @@ async fn a_server_of_another_project_is_not_there() -> Result<()> {
     let driven = Plan::over(&Who::Tenant, &[server]).rules(IMPATIENT).start().await?;
     let said = checked(&driven).await?;
     assert!(said.contains("there is no such server, or it is another project's"), "{said}");
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     assert_eq!((driven.acted("os-stop")?, driven.did()?), (0, vec!["spawn".to_owned()]));
     Ok(())
 }
@@ -90,7 +92,7 @@ async fn a_server_that_was_deleted_is_off_and_its_successor_is_let_be() -> Resul
     let gone = async || Ok(cloud.look(&Who::Tenant, &server).await?.is_null());
     soon("the server is deleted", gone).await?;
     let other = cloud.server("replaced", OPENSTACK_HOSTS[0]).await?;
-    driven.fence().await?.is_fenced(&driven);
+    driven.must_fence().await?;
     assert_eq!(driven.acted("os-stop")?, 0);
     assert_eq!(cloud.effects(&other)?.len(), 1, "{:?}", cloud.effects(&other)?);
     Ok(())
@@ -104,8 +106,8 @@ async fn the_access_rules_of_deploy_are_enough_and_nova_s_and_cinder_s_are_all_n
     cloud.attach(&server, &volume).await?;
     let who = Who::Application(cloud.credential(&Who::Tenant, "deployed", &deployed()).await?);
     let driven = Plan::over(&who, &[&server]).start().await?;
-    let told = driven.fence().await?;
-    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    let told = driven.must_fence().await?;
+    driven.detached_once_proven(&told, 1)?;
     cloud.until_volume(&volume, "available").await?;
     assert_eq!(driven.unfence().await?.kind(), "unfenced");
     // Glance keeps no journal here; Cinder is there by one of its two names.
@@ -120,7 +122,7 @@ async fn a_credential_that_may_not_stop_says_which_request_it_lacks() -> Result<
     let credential = cloud.credential(&Who::Tenant, "may-not-stop", &rules).await?;
     let who = Who::Application(credential.clone());
     let driven = Plan::over(&who, &[&server]).rules(IMPATIENT).start().await?;
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     let log = driven.gateway.log();
     assert!(
         log.contains("os-stop: 401") && log.contains(&format!("may not have POST /servers/{server}/action")),
@@ -138,7 +140,7 @@ async fn a_wrong_password_is_not_tried_again_and_again() -> Result<()> {
     let nobody = Credential { id: "0".repeat(32), secret: "wrong-hunter3".to_owned() };
     let before = driven_logins(cloud)?;
     let driven = Plan::over(&Who::Application(nobody), &[&server]).rules(IMPATIENT).start().await?;
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     let tried = driven_logins(cloud)? - before;
     assert!(tried <= 3, "{tried} logins");
     let log = driven.gateway.log();
@@ -162,7 +164,8 @@ async fn a_token_that_nova_knows_no_more_is_replaced_in_the_middle_of_a_fence() 
     let rules = cloud.rules(&[rule])?;
     let told = driven.fence().await?;
     drop(rules);
-    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    driven.is_fenced(&told);
+    driven.detached_once_proven(&told, 1)?;
     cloud.until_volume(&volume, "available").await?;
     let refused = driven.sent("GET", &server)?.iter().filter(|(_, _, status)| *status == 401).count();
     assert_eq!(refused, 1, "it is asked again with a new one, and once");
@@ -184,7 +187,7 @@ async fn a_credential_that_has_expired_is_told_and_nothing_is_off_by_it() -> Res
         Plan::over(&Who::Application(credential.clone()), &[&server]).rules(IMPATIENT).start().await?;
     let said = checked(&driven).await?;
     assert!(said.contains("expired") || said.contains("who logs in, or the password, is wrong"), "{said}");
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     assert_eq!(driven.did()?, ["spawn"]);
     assert!(!driven.gateway.log().contains(&credential.secret), "a secret is in the log");
     Ok(())
@@ -198,7 +201,7 @@ async fn a_region_that_the_cloud_does_not_have_is_told_with_those_that_it_has() 
         Plan::over(&Who::Tenant, &[&server]).device("region = \"Nowhere\"").rules(IMPATIENT).start().await?;
     let said = checked(&driven).await?;
     assert!(said.contains("in the region \"Nowhere\" (there is RegionOne)"), "{said}");
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     assert_eq!(driven.did()?, ["spawn"]);
     Ok(())
 }
@@ -219,7 +222,7 @@ async fn what_nova_forbids_and_what_makes_no_sense_is_never_off() -> Result<()> 
             ..RequestRule::new(method, &server, what)
         };
         let rules = cloud.rules(&[rule])?;
-        driven.fence().await?.needs_operator("levels_spent", &driven);
+        driven.fence_in_vain("levels_spent").await?;
         drop(rules);
         let log = driven.gateway.log();
         assert!(log.contains(told), "{name}: {log}");
@@ -243,7 +246,7 @@ async fn a_keystone_that_is_away_or_elsewhere_is_told_by_its_place() -> Result<(
     };
     let rules = cloud.rules(&[away])?;
     let driven = Plan::over(&Who::Application(who), &[&server]).rules(IMPATIENT).start().await?;
-    driven.fence().await?.needs_operator("levels_spent", &driven);
+    driven.fence_in_vain("levels_spent").await?;
     drop(rules);
     let (log, place) = (driven.gateway.log(), format!("{}/auth/tokens", cloud.auth_url()));
     assert!(log.contains(&place), "{log}");

@@ -1,12 +1,10 @@
 //! Two gateways whose device is an agent: the leader dies, or stands still, in the middle of an off (S5, S6, S8).
 
-use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use picket_tests::peers::{EtcdCluster, eventually};
-use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, Said, Webhook, program};
+use picket_tests::{Daemon, Fleet, Gateway, Gateways, Result, Webhook, one_of_several};
 use tokio::process::Child;
-use tokio::time::sleep;
 
 use crate::agents::scene::{Fake, runs};
 
@@ -17,7 +15,7 @@ const LIFE: Duration = Duration::from_secs(17);
 
 /// Two gateways over one etcd, and one machine behind an agent. `g0` leads.
 struct Pair {
-    gateways: Vec<Gateway>,
+    gateways: Gateways,
     fake: Fake,
     webhook: Webhook,
     _etcd: EtcdCluster,
@@ -30,47 +28,20 @@ impl Pair {
         let mut gateways = Vec::new();
         for n in 0..2 {
             let fleet = Fleet::new()
-                .with(&format!(
-                    "[gateway]\nname = \"g{n}\"\n[store]\nkind = \"etcd\"\nendpoints = {:?}\nallow_anonymous = true\n\
-                     [election]\nlease = \"3s\"\n[rules]\ndwell = \"500ms\"\nwatch = \"1s\"",
-                    etcd.endpoints()
-                ))
+                .with(&one_of_several(n, &etcd, "3s"))
+                .with("[rules]\ndwell = \"500ms\"\nwatch = \"1s\"")
                 .with(&node(&fake))
                 .webhook("detach", &webhook.url(), "settle = \"0s\"");
             gateways.push(Gateway::of(Daemon::Shipped, &fleet)?);
         }
-        let mut pair = Self { gateways, fake, webhook, _etcd: etcd };
-        pair.gateways[0].begin(&[]).await?;
-        pair.gateways[0].checked().await?;
-        pair.gateways[1].begin(&[]).await?;
-        Ok(pair)
-    }
-
-    /// `picket` to both of them.
-    fn command(&self, arguments: &[&str]) -> Result<Child> {
-        let endpoints: Vec<String> = self.gateways.iter().map(Gateway::endpoint).collect();
-        let mut command = tokio::process::Command::new(program("picket")?);
-        command.arg("--endpoint").arg(endpoints.join(",")).args(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        command.spawn().map_err(PeerError::io("run picket"))
-    }
-
-    async fn said(&self, running: Child) -> Result<Said> {
-        let output: Output = tokio::time::timeout(PATIENCE, running.wait_with_output())
-            .await
-            .unwrap_or_else(|_| panic!("picket did not come to its end\n{}", self.logs()))
-            .map_err(PeerError::io("wait for picket"))?;
-        Ok(Said::of(output))
-    }
-
-    async fn asks(&self, arguments: &[&str]) -> Result<Said> {
-        self.said(self.command(arguments)?).await
+        let gateways = Gateways::start(gateways, &[], &[]).await?;
+        Ok(Self { gateways, fake, webhook, _etcd: etcd })
     }
 
     /// Fences the node; returns once the leader's off hangs, with what its agent started. Offs hang until the agent is mended.
     async fn off_hangs(&self) -> Result<(Child, Vec<u32>)> {
         self.fake.fall_silent_when_told("off");
-        let fence = self.command(&["fence", "n1", "--yes", "--reason", "a test", "--key", "k1"])?;
+        let fence = self.gateways.asking(&["fence", "n1", "--yes", "--reason", "a test", "--key", "k1"])?;
         eventually("the off hangs", PATIENCE, || self.fake.children().into_iter().any(runs)).await?;
         assert!(self.fake.commands().is_empty(), "nothing was carried out yet");
         Ok((fence, self.fake.children()))
@@ -78,8 +49,8 @@ impl Pair {
 
     /// The fence went on to its end: nothing was released while the machine was on.
     async fn is_fenced(&self, fence: Child) -> Result<()> {
-        let said = self.said(fence).await?;
-        assert_eq!(said.code, 0, "{said:?}\n{}", self.logs());
+        let said = self.gateways.end(fence).await?;
+        assert_eq!(said.code, 0, "{said:?}\n{}", self.gateways.logs());
         let releases = self.webhook.releases();
         assert!(!releases.is_empty() && releases.iter().all(|one| one.on == Some(false)), "{releases:?}");
         assert!(self.fake.commands().iter().all(|command| command == "off"), "{:?}", self.fake.commands());
@@ -88,17 +59,12 @@ impl Pair {
 
     /// Brings it back: the on came once, after all that the deposed leader's agent had started was dead.
     async fn comes_back(&self) -> Result<()> {
-        let back = self.asks(&["unfence", "n1", "--reason", "a test"]).await?;
-        assert_eq!(back.code, 0, "{back:?}\n{}", self.logs());
+        let back = self.gateways.said(&["unfence", "n1", "--reason", "a test"]).await?;
+        assert_eq!(back.code, 0, "{back:?}\n{}", self.gateways.logs());
         let ons = self.fake.commands().iter().filter(|command| *command == "on").count();
         assert_eq!((ons, self.fake.outlived().as_str()), (1, ""), "{:?}", self.fake.commands());
         assert!((self.fake.truth())());
         Ok(())
-    }
-
-    fn logs(&self) -> String {
-        let logs = self.gateways.iter().enumerate().map(|(n, one)| format!("--- g{n}\n{}", one.log()));
-        logs.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -133,17 +99,14 @@ async fn a_leader_that_stands_still_in_the_middle_of_an_agents_off_sends_nothing
     let carried_out = pair.fake.commands();
     pair.gateways[0].process()?.thaw();
     // It finds out who leads, and follows.
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let seen = pair.gateways[0].gateways().await;
-        if seen.is_some_and(|seen| seen.gateways.iter().any(|one| one.leads && one.name == "g1")) {
-            break;
-        }
-        assert!(Instant::now() < until, "{}", pair.logs());
-        sleep(Duration::from_millis(50)).await;
-    }
-    assert_eq!(pair.fake.commands(), carried_out, "{}", pair.logs());
-    assert!((pair.fake.truth())(), "it was switched off once more\n{}", pair.logs());
+    pair.gateways
+        .until("g0 sees that g1 leads", async || {
+            let seen = pair.gateways[0].gateways().await;
+            Ok(seen.is_some_and(|seen| seen.gateways.iter().any(|one| one.leads && one.name == "g1")))
+        })
+        .await?;
+    assert_eq!(pair.fake.commands(), carried_out, "{}", pair.gateways.logs());
+    assert!((pair.fake.truth())(), "it was switched off once more\n{}", pair.gateways.logs());
     Ok(())
 }
 
@@ -154,15 +117,21 @@ async fn where_nobody_vouches_for_a_killed_agent_a_person_decides_before_the_on(
     pair.gateways[0].kill();
     pair.fake.mend();
     pair.is_fenced(fence).await?;
-    let barred = pair.asks(&["unfence", "n1", "--reason", "a test"]).await?;
-    let status = pair.asks(&["status", "n1"]).await?;
-    assert!(barred.code != 0 && barred.out.contains("nothing bounds it"), "{barred:?}\n{}", pair.logs());
+    let barred = pair.gateways.said(&["unfence", "n1", "--reason", "a test"]).await?;
+    let status = pair.gateways.said(&["status", "n1"]).await?;
+    assert!(
+        barred.code != 0 && barred.out.contains("nothing bounds it"),
+        "{barred:?}\n{}",
+        pair.gateways.logs()
+    );
     assert!(status.out.contains("unbounded"), "{status:?}");
     assert!(pair.fake.commands().iter().all(|command| command == "off"), "{:?}", pair.fake.commands());
     assert!(!(pair.fake.truth())(), "it is kept off");
     // Somebody looked, and says that it has surely ended.
-    let retried =
-        pair.asks(&["retry", "n1", "--yes", "--reason", "the agent is dead, its network quiet"]).await?;
-    assert_eq!(retried.code, 0, "{retried:?}\n{}", pair.logs());
+    let retried = pair
+        .gateways
+        .said(&["retry", "n1", "--yes", "--reason", "the agent is dead, its network quiet"])
+        .await?;
+    assert_eq!(retried.code, 0, "{retried:?}\n{}", pair.gateways.logs());
     pair.comes_back().await
 }

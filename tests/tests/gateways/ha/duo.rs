@@ -1,6 +1,5 @@
 //! Two gateways over one etcd, and one node behind a BMC that speaks Redfish and keeps idle sessions for half an hour.
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,19 +8,17 @@ use picket_driver_ipmi::crypto::Suite;
 use picket_driver_sim::{Heard, SimClock, Verb};
 use picket_fleet::{Account, BmcOptions, Fleet as Bmcs, RedfishPlace, Role};
 use picket_tests::peers::{ADMIN, EtcdCluster, PASSWORD, fresh_address};
-use picket_tests::{Bmc, Daemon, Fleet, Gateway, PeerError, Result, Said, Webhook, program};
+use picket_tests::{Bmc, Daemon, Fleet, Gateway, Gateways, Result, Webhook, one_of_several};
 use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep};
 
-/// The longest that is waited for anything.
-pub const PATIENCE: Duration = Duration::from_secs(120);
 /// After so long the BMC ends an idle session by itself: without its name a late off would be waited for that long.
 pub const IDLE: Duration = Duration::from_secs(1_800);
 
 /// The scene. Gateways are called `g0`, which leads, and `g1`.
 pub struct Duo {
     /// First, so that they end first.
-    pub gateways: Vec<Gateway>,
+    pub gateways: Gateways,
     _etcd: EtcdCluster,
     _bmcs: Bmcs,
     pub bmc: Arc<picket_fleet::Bmc>,
@@ -59,61 +56,21 @@ impl Duo {
         let mut gateways = Vec::new();
         for n in 0..2 {
             let fleet = Fleet::new()
-                .with(&format!("[gateway]\nname = \"g{n}\""))
-                .with(&format!(
-                    "[store]\nkind = \"etcd\"\nendpoints = {:?}\nallow_anonymous = true\n[election]\nlease = \"3s\"",
-                    etcd.endpoints()
-                ))
+                .with(&one_of_several(n, &etcd, "3s"))
                 .with("[rules]\ndwell = \"500ms\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"")
                 .node("n1", &device, &["detach"])
                 .webhook("detach", &webhook.url(), "settle = \"0s\"");
             gateways.push(Gateway::of(Daemon::Hooked, &fleet)?);
         }
-        let mut duo = Self { gateways, _etcd: etcd, _bmcs: bmcs, bmc, _ca: ca, webhook };
-        duo.gateways[0].begin(variables).await?;
-        duo.gateways[0].checked().await?;
-        duo.gateways[1].begin(&[]).await?;
-        duo.leads(0).await?;
-        Ok(duo)
-    }
-
-    /// Waits until that one says that it leads.
-    pub async fn leads(&self, n: usize) -> Result<()> {
-        let (deadline, own) = (Instant::now() + PATIENCE, format!("g{n}"));
-        loop {
-            let seen = self.gateways[n].gateways().await;
-            if seen.is_some_and(|seen| {
-                seen.trouble.is_empty() && seen.gateways.iter().any(|one| one.leads && one.name == own)
-            }) {
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                let (what, seen) = (format!("{own} leads"), self.logs());
-                return Err(PeerError::TimedOut { what, within: PATIENCE, seen });
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    /// `picket` to both, to its end. What a gateway's death cuts off is asked again, as its caller would, by the same key.
-    pub async fn said(&self, arguments: &[&str]) -> Result<Said> {
-        let endpoints: Vec<String> = self.gateways.iter().map(Gateway::endpoint).collect();
-        let mut command = tokio::process::Command::new(program("picket")?);
-        command.arg("--endpoint").arg(endpoints.join(",")).args(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let running = command.spawn().map_err(PeerError::io("run picket"))?;
-        let Ok(output) = tokio::time::timeout(PATIENCE * 2, running.wait_with_output()).await else {
-            let (what, seen) = (format!("{arguments:?} comes to its end"), self.logs());
-            return Err(PeerError::TimedOut { what, within: PATIENCE * 2, seen });
-        };
-        Ok(Said::of(output.map_err(PeerError::io("wait for picket"))?))
+        let gateways = Gateways::start(gateways, variables, &[]).await?;
+        Ok(Self { gateways, _etcd: etcd, _bmcs: bmcs, bmc, _ca: ca, webhook })
     }
 
     /// Fences the node by that key. It is let go, and off while it was.
     pub async fn fence(&self, key: &str) -> Result<()> {
-        let said = self.said(&["fence", "n1", "--yes", "--reason", "a test", "--key", key]).await?;
-        assert_eq!(said.code, 0, "{said:?}\n{}", self.logs());
-        assert!(!self.bmc.is_on(), "{said:?}\n{}", self.logs());
+        let said = self.gateways.said(&["fence", "n1", "--yes", "--reason", "a test", "--key", key]).await?;
+        assert_eq!(said.code, 0, "{said:?}\n{}", self.gateways.logs());
+        assert!(!self.bmc.is_on(), "{said:?}\n{}", self.gateways.logs());
         let releases = self.webhook.releases();
         assert!(!releases.is_empty() && releases.iter().all(|one| one.on == Some(false)), "{releases:?}");
         Ok(())
@@ -122,9 +79,9 @@ impl Duo {
     /// Brings it back, in far less than a session lives by itself.
     pub async fn unfence(&self) -> Result<()> {
         let began = Instant::now();
-        let said = self.said(&["unfence", "n1", "--reason", "a test"]).await?;
-        assert_eq!(said.code, 0, "{said:?}\n{}", self.logs());
-        assert!(self.bmc.is_on(), "{said:?}\n{}", self.logs());
+        let said = self.gateways.said(&["unfence", "n1", "--reason", "a test"]).await?;
+        assert_eq!(said.code, 0, "{said:?}\n{}", self.gateways.logs());
+        assert!(self.bmc.is_on(), "{said:?}\n{}", self.gateways.logs());
         assert!(began.elapsed() < IDLE / 6, "{:?}", began.elapsed());
         Ok(())
     }
@@ -141,22 +98,10 @@ impl Duo {
     pub async fn goes_on_in_vain(&mut self) -> Result<()> {
         let before = self.bmc.turned_away();
         self.gateways[0].process()?.thaw();
-        let deadline = Instant::now() + PATIENCE;
-        while !self.gateways[0].log().contains("does not lead; standing again") {
-            if Instant::now() >= deadline {
-                let (what, seen) = ("g0 knows that it does not lead".to_owned(), self.logs());
-                return Err(PeerError::TimedOut { what, within: PATIENCE, seen });
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
+        self.gateways.until_succeeded().await?;
         // Whatever was read would have been done by then.
         sleep(Duration::from_secs(3)).await;
         println!("turned away by the BMC: {}", self.bmc.turned_away() - before);
         Ok(())
-    }
-
-    pub fn logs(&self) -> String {
-        let logs = self.gateways.iter().enumerate().map(|(n, one)| format!("--- g{n}\n{}", one.log()));
-        logs.collect::<Vec<_>>().join("\n")
     }
 }

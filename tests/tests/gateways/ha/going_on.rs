@@ -11,9 +11,9 @@ use crate::ha::trio::{PATIENCE, Trio};
 async fn killed_at(point: &str) -> Result<()> {
     let trio = Trio::start(&[("PICKET_KILL_AT", point)]).await?;
     let running = trio.fence("k1")?;
-    let said = trio.said(running).await?;
-    assert_eq!(said.code, 0, "killed at {point}: {said:?}\n{}", trio.logs());
-    assert_ne!(trio.leader().await?, 0, "killed at {point}");
+    let said = trio.gateways.end(running).await?;
+    assert_eq!(said.code, 0, "killed at {point}: {said:?}\n{}", trio.gateways.logs());
+    assert_ne!(trio.gateways.leader().await?, 0, "killed at {point}");
     trio.never(&said);
     // At most one more off than a fence needs of a node that was not seen to fall: the first, the second's own, its seal.
     assert!(trio.told("off") <= 3, "{}", trio.told("off"));
@@ -44,9 +44,9 @@ async fn a_leader_that_was_frozen_and_thaws_follows() -> Result<()> {
         sleep(Duration::from_millis(5)).await;
     }
     trio.gateways[0].process()?.freeze();
-    let said = trio.said(running).await?;
-    assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
-    let leader = trio.leader().await?;
+    let said = trio.gateways.end(running).await?;
+    assert_eq!(said.code, 0, "{said:?}\n{}", trio.gateways.logs());
+    let leader = trio.gateways.leader().await?;
     assert_ne!(leader, 0);
     trio.gateways[0].process()?.thaw();
     // It finds out, and says who leads.
@@ -66,8 +66,8 @@ async fn a_leader_that_was_frozen_and_thaws_follows() -> Result<()> {
 #[tokio::test]
 async fn a_leader_that_is_told_to_stop_hands_over_and_the_node_is_brought_back_by_another() -> Result<()> {
     let mut trio = Trio::start(&[]).await?;
-    let said = trio.said(trio.fence("k1")?).await?;
-    assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
+    let said = trio.gateways.end(trio.fence("k1")?).await?;
+    assert_eq!(said.code, 0, "{said:?}\n{}", trio.gateways.logs());
     trio.never(&said);
     // It has read the store a moment ago.
     let told = loop {
@@ -82,11 +82,11 @@ async fn a_leader_that_is_told_to_stop_hands_over_and_the_node_is_brought_back_b
         "{told:?}"
     );
     trio.gateways[0].stop().await?;
-    assert_ne!(trio.leader().await?, 0);
-    let again = trio.said(trio.fence("k1")?).await?;
+    assert_ne!(trio.gateways.leader().await?, 0);
+    let again = trio.gateways.end(trio.fence("k1")?).await?;
     assert_eq!(again.code, 0, "the same key is the same fence: {again:?}");
-    let back = trio.said(trio.command(&["unfence", "n1", "--reason", "a test"])?).await?;
-    assert_eq!(back.code, 0, "{back:?}\n{}", trio.logs());
+    let back = trio.gateways.said(&["unfence", "n1", "--reason", "a test"]).await?;
+    assert_eq!(back.code, 0, "{back:?}\n{}", trio.gateways.logs());
     assert!(trio.bmc.is_on()? && trio.told("on") == 1, "{} ons", trio.told("on"));
     Ok(())
 }
@@ -129,13 +129,13 @@ async fn without_a_quorum_nothing_is_released_and_with_it_the_fence_goes_on() ->
         trio.measures(gateway, "picket_store_away_seconds", |away| away > 1.0).await;
     }
     trio.measures(1, "picket_shown_age_seconds", |age| age > 10.0).await;
-    trio.said(running).await?;
+    trio.gateways.end(running).await?;
     trio.quorum(true);
-    let leader = trio.leader().await?;
+    let leader = trio.gateways.leader().await?;
     trio.measures(leader, "picket_store_away_seconds", |away| away == 0.0).await;
     trio.measures(leader, "picket_term", |another| another > term).await;
     let said = trio.fenced("k1").await?;
-    assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
+    assert_eq!(said.code, 0, "{said:?}\n{}", trio.gateways.logs());
     trio.never(&said);
     Ok(())
 }
@@ -152,7 +152,7 @@ async fn an_off_that_was_stored_goes_out_without_a_quorum_and_nothing_is_confirm
     let mut trio = Trio::with_lease("10s", &variables).await?;
     let running = trio.fence("k1")?;
     eventually("the intent is stored", PATIENCE, || paused.exists()).await?;
-    assert_eq!(trio.told("off"), 0, "{}", trio.logs());
+    assert_eq!(trio.told("off"), 0, "{}", trio.gateways.logs());
     trio.quorum(false);
     std::fs::remove_file(&paused).expect("it is there");
     eventually("the off goes out", PATIENCE, || trio.told("off") > 0).await?;
@@ -161,14 +161,14 @@ async fn an_off_that_was_stored_goes_out_without_a_quorum_and_nothing_is_confirm
     // Well over the permit's end: whatever wanted to be confirmed, released or sent would be by now.
     sleep(Duration::from_secs(5)).await;
     assert_eq!(trio.told("off"), offs, "nothing is sent without a permit");
-    assert!(!trio.bmc.is_on()? && trio.webhook.releases().is_empty(), "{}", trio.logs());
-    assert!(!trio.logs().contains("event=\"confirmed\" from"), "{}", trio.logs());
-    let back = trio.said(trio.command(&["unfence", "n1", "--reason", "a test", "--timeout", "2s"])?).await?;
+    assert!(!trio.bmc.is_on()? && trio.webhook.releases().is_empty(), "{}", trio.gateways.logs());
+    assert!(!trio.gateways.logs().contains("event=\"confirmed\" from"), "{}", trio.gateways.logs());
+    let back = trio.gateways.said(&["unfence", "n1", "--reason", "a test", "--timeout", "2s"]).await?;
     assert!(back.code != 0 && trio.told("on") == 0, "{back:?}");
     trio.quorum(true);
-    let said = trio.said(running).await?;
+    let said = trio.gateways.end(running).await?;
     let said = if said.code == 0 { said } else { trio.fenced("k1").await? };
-    assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
+    assert_eq!(said.code, 0, "{said:?}\n{}", trio.gateways.logs());
     trio.never(&said);
     Ok(())
 }

@@ -11,14 +11,14 @@ async fn while_one_member_does_not_answer_no_fence_takes_a_second_one() -> Resul
     trio.etcd.member(2).process().freeze();
     let said = trio.fenced("k1").await?;
     let words = format!("{} {}", said.out, said.err);
-    assert!(said.code == 3 && words.contains("quorum"), "{said:?}\n{}", trio.logs());
+    assert!(said.code == 3 && words.contains("quorum"), "{said:?}\n{}", trio.gateways.logs());
     assert!(words.contains("1 would be left of the 2 that it needs; no answer comes from e2"), "{said:?}");
-    let plan = trio.said(trio.command(&["plan", "n1"])?).await?;
+    let plan = trio.gateways.said(&["plan", "n1"]).await?;
     assert!(format!("{} {}", plan.out, plan.err).contains("no answer comes from e2"), "{plan:?}");
     assert!(trio.bmc.is_on()? && trio.told("off") == 0, "nothing was sent");
     trio.etcd.member(2).process().thaw();
     let said = trio.fenced("k2").await?;
-    assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
+    assert_eq!(said.code, 0, "{said:?}\n{}", trio.gateways.logs());
     trio.never(&said);
     Ok(())
 }

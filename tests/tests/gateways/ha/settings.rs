@@ -20,7 +20,7 @@ async fn all_restarted_with_other_settings_wait_for_one_word() -> Result<()> {
     let refused = picketd(&file, &["accept-settings"], &PASSWORD).await?;
     assert_eq!(refused.code, 75, "{refused:?}");
     assert!(refused.err.contains("g0 leads by other settings ("), "{refused:?}");
-    for gateway in &mut trio.gateways {
+    for gateway in trio.gateways.iter_mut() {
         gateway.stop().await?;
     }
     for n in 0..3 {
@@ -53,15 +53,15 @@ async fn all_restarted_with_other_settings_wait_for_one_word() -> Result<()> {
     let said = picketd(&file, &["accept-settings"], &PASSWORD).await?;
     assert_eq!(said.code, 0, "{said:?}");
     assert!(said.out.contains("is led by these settings (") && said.out.contains("from now on"), "{said:?}");
-    trio.leader().await?;
+    trio.gateways.leader().await?;
     for n in 0..3 {
         trio.measures(n, "picket_settings_differ", |differ| differ == 0.0).await;
         trio.measures(n, "picket_standing", |stands| stands == 1.0).await;
     }
     let again = picketd(&file, &["accept-settings"], &PASSWORD).await?;
     assert!(again.code == 0 && again.out.contains("already: nothing was done"), "{again:?}");
-    let said = trio.said(trio.fence("k1")?).await?;
-    assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
+    let said = trio.gateways.end(trio.fence("k1")?).await?;
+    assert_eq!(said.code, 0, "{said:?}\n{}", trio.gateways.logs());
     trio.never(&said);
     Ok(())
 }

@@ -6,8 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use picket_tests::peers::{EtcdCluster, Kubernetes, KubernetesMachine, fresh_address, until};
-use picket_tests::{Daemon, Gateway, PeerError, Result, Said, program};
-use tokio::time::{Instant, sleep};
+use picket_tests::{Daemon, Gateway, Gateways, Result, one_of_several};
 
 use crate::cluster::door::{Asked, Door};
 use crate::cluster::fenced::{
@@ -18,14 +17,12 @@ use crate::cluster::scene::{Lent, OUT_OF_SERVICE, cluster, lend, no_more_of};
 
 /// The longest that is waited for anything.
 const PATIENCE: Duration = Duration::from_secs(300);
-const FENCE: [&str; 2] = ["fence", "--yes"];
-const UNFENCE: [&str; 1] = ["unfence"];
 const PODS: u32 = 3;
 
 /// Two gateways over one etcd, which ask the API server by one door, and one node with some pods. `g0` leads.
 struct Pair {
     /// First, so that they end first.
-    gateways: Vec<Gateway>,
+    gateways: Gateways,
     _etcd: EtcdCluster,
     door: Door,
     cluster: &'static Kubernetes,
@@ -46,24 +43,15 @@ impl Pair {
         let door = Door::before(cluster, &login(cluster).await?).await?;
         let mut gateways = Vec::new();
         for n in 0..2 {
-            let store = |_: &str, _: &str| {
-                format!(
-                    "[gateway]\nname = \"g{n}\"\n[store]\nkind = \"etcd\"\nendpoints = {:?}\nallow_anonymous = true\n\
-                     [election]\nlease = \"3s\"",
-                    etcd.endpoints()
-                )
-            };
+            let store = |_: &str, _: &str| one_of_several(n, &etcd, "3s");
             let nodes = [(machine.name(), machine, "pods")];
             let fleet = settings(cluster, door.login(), &nodes, &store).await?;
             gateways.push(Gateway::within(cluster.place(), Daemon::Hooked, &fleet)?);
         }
-        let mut pair = Self { gateways, _etcd: etcd, door, cluster, lent, machine, set, pods };
         // With one thread alone: with more of them it may know that it leads no more before it does what it was about to.
         let alone = [("TOKIO_WORKER_THREADS", "1")];
-        pair.gateways[0].begin(&[variables, &alone].concat()).await?;
-        pair.gateways[0].checked().await?;
-        pair.gateways[1].begin(&[]).await?;
-        Ok(pair)
+        let gateways = Gateways::start(gateways, &[variables, &alone].concat(), &[]).await?;
+        Ok(Self { gateways, _etcd: etcd, door, cluster, lent, machine, set, pods })
     }
 
     fn node(&self) -> &'static str {
@@ -71,37 +59,15 @@ impl Pair {
     }
 
     /// Lets `picket` do that at both, to its end; while nobody leads it is asked for again.
-    fn does(&self, verb: &'static [&'static str]) -> impl Future<Output = Result<()>> + use<> {
-        let endpoints: Vec<String> = self.gateways.iter().map(Gateway::endpoint).collect();
-        let (endpoints, node, end) = (endpoints.join(","), self.node(), Instant::now() + PATIENCE);
-        async move {
-            loop {
-                let said = said(&endpoints, verb, node).await?;
-                let is_leaderless = said.code == 5 && Instant::now() < end;
-                if !is_leaderless {
-                    assert_eq!(said.code, 0, "{said:?}");
-                    return Ok(());
-                }
-                sleep(Duration::from_millis(200)).await;
-            }
-        }
-    }
-
-    /// Waits until the first one stands still.
-    async fn until_stopped(&mut self) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
-        while !self.gateways[0].process()?.is_frozen() {
-            assert!(Instant::now() < end, "it never stops\n{}", self.logs());
-            sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
+    fn does(&self, verb: &str) -> impl Future<Output = Result<()>> + use<> {
+        self.gateways.does(&[verb, self.node(), "--yes", "--reason", "a test"])
     }
 
     /// The successor has let everything go, and brings the node back: it has its pods again, which are other ones, and nothing of ours.
     async fn comes_back(&mut self) -> Result<()> {
         assert!(!self.machine.runs());
         self.pods = made_anew(self.cluster, self.set, &self.pods).await?;
-        self.does(&UNFENCE).await?;
+        self.does("unfence").await?;
         self.cluster.until_ready(self.machine, true).await?;
         until_they_run(self.cluster, self.set, self.pods.len()).await?;
         until_clean(self.cluster, self.machine).await
@@ -110,7 +76,7 @@ impl Pair {
     /// What is recorded of its fences.
     async fn history(&self) -> Result<String> {
         let said = self.gateways[1].picket(&["--output", "json", "history", self.node()]).await?;
-        assert_eq!(said.code, 0, "{said:?}\n{}", self.logs());
+        assert_eq!(said.code, 0, "{said:?}\n{}", self.gateways.logs());
         Ok(said.out)
     }
 
@@ -119,16 +85,12 @@ impl Pair {
     async fn goes_on_in_vain(mut self) -> Result<usize> {
         let (recorded, changes) = (self.history().await?, self.door.changes().len());
         self.gateways[0].process()?.thaw();
-        let end = Instant::now() + PATIENCE;
-        while !self.gateways[0].log().contains("does not lead; standing again") {
-            assert!(Instant::now() < end, "it still leads\n{}", self.logs());
-            sleep(Duration::from_millis(50)).await;
-        }
+        self.gateways.until_succeeded().await?;
         let late = || self.door.changes().split_off(changes);
         let all = async || Ok(late().iter().all(|one| one.status.is_some()));
         until("what it sent late is answered", PATIENCE, all).await?;
         for one in late() {
-            assert!(matches!(one.status, Some(404 | 409 | 422)), "{one:#?}\n{}", self.logs());
+            assert!(matches!(one.status, Some(404 | 409 | 422)), "{one:#?}\n{}", self.gateways.logs());
         }
         self.is_untouched().await?;
         self.door.all_end();
@@ -142,8 +104,8 @@ impl Pair {
     /// The node that is back, and what is on it, is as it was.
     async fn is_untouched(&self) -> Result<()> {
         let node = self.cluster.node(self.machine).await?;
-        assert!(is_clean(&node), "{node:#}\n{}", self.logs());
-        assert_eq!(pods(self.cluster, self.set).await?, self.pods, "{}", self.logs());
+        assert!(is_clean(&node), "{node:#}\n{}", self.gateways.logs());
+        assert_eq!(pods(self.cluster, self.set).await?, self.pods, "{}", self.gateways.logs());
         assert!(self.machine.runs());
         Ok(())
     }
@@ -151,22 +113,10 @@ impl Pair {
     /// What was on its way arrives, and the API server refuses it.
     async fn arrives_in_vain(&self) -> Result<()> {
         for one in self.door.let_go().await? {
-            assert!(matches!(one.status, Some(409 | 422)), "{one:#?}\n{}", self.logs());
+            assert!(matches!(one.status, Some(409 | 422)), "{one:#?}\n{}", self.gateways.logs());
         }
         self.is_untouched().await
     }
-
-    fn logs(&self) -> String {
-        let logs = self.gateways.iter().enumerate().map(|(n, one)| format!("--- g{n}\n{}", one.log()));
-        logs.collect::<Vec<_>>().join("\n")
-    }
-}
-
-async fn said(endpoints: &str, verb: &[&str], node: &str) -> Result<Said> {
-    let mut command = tokio::process::Command::new(program("picket")?);
-    command.arg("--endpoint").arg(endpoints).args(verb).args([node, "--reason", "a test"]);
-    command.args(["--timeout", "290s"]).stdin(std::process::Stdio::null()).kill_on_drop(true);
-    Ok(Said::of(command.output().await.map_err(PeerError::io("run picket"))?))
 }
 
 /// It had the permit, and had sent nothing.
@@ -174,8 +124,8 @@ async fn said(endpoints: &str, verb: &[&str], node: &str) -> Result<Said> {
 async fn a_gateway_that_stood_still_before_it_set_its_taint_sets_none() -> Result<()> {
     // The first attempt deletes pods, the second one sets the taint.
     let mut pair = Pair::start("late-permit", &[("PICKET_STOP_AT", "permitted release#2")]).await?;
-    pair.does(&FENCE).await?;
-    pair.until_stopped().await?;
+    pair.does("fence").await?;
+    pair.gateways.until_stopped().await?;
     pair.comes_back().await?;
     assert_eq!(pair.goes_on_in_vain().await?, 0, "it asks again before it sends anything");
     Ok(())
@@ -183,7 +133,7 @@ async fn a_gateway_that_stood_still_before_it_set_its_taint_sets_none() -> Resul
 
 /// Its leader stands still once so many of its requests are on their way. The other one brings the node back; then they arrive, and it goes on.
 async fn stands_still_with(mut pair: Pair, requests: usize) -> Result<()> {
-    let fencing = pair.does(&FENCE);
+    let fencing = pair.does("fence");
     let standing = async {
         pair.door.until_held(requests).await?;
         pair.gateways[0].process()?.freeze();

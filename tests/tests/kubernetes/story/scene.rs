@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use picket_tests::peers::{
     CsiCall, Database, Effect, Kubernetes, KubernetesMachine, OpenStack, Request, Who, until,
 };
-use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, proven_at};
+use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, Told};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OnceCell};
@@ -189,9 +189,8 @@ impl Driven<'_> {
         let fence = ["fence", machine.name(), "--yes", "--reason", "its kubelet is dead", "-o", "json"];
         let said = self.gateway.picket(&[&fence[..], &["--timeout", "170s"], more].concat()).await?;
         assert_eq!(said.code, 0, "{said:?}\n{}", self.gateway.log());
-        let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"));
-        let result = all["results"][0].clone();
-        let proven = proven_at(&result).unwrap_or_else(|| panic!("it was not proven: {result:#}"));
+        let told = Told::of(&said)?;
+        let proven = told.proven_at().unwrap_or_else(|| panic!("it was not proven: {told:#?}"));
         let server = server(machine);
         let look = self.scene.cloud.look(&Who::Tenant, &server).await?;
         assert_eq!(
@@ -200,7 +199,7 @@ impl Driven<'_> {
             "{look}"
         );
         assert!(!machine.runs() && self.scene.cloud.runs_on(&server)?.is_empty());
-        Ok((result, proven))
+        Ok((told.result, proven))
     }
 
     /// Brings it back, and waits until nothing of ours is left of it.
