@@ -4,13 +4,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{Identity, MaxInFlight};
+use picket_core::device::MaxInFlight;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
 use picket_core::time::BootTime;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Secret, Shared,
-    Traits,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Secret,
+    Shared, Traits,
 };
 use picket_reach::process::{self, Ran, RunError};
 use tokio::sync::{Mutex, MutexGuard};
@@ -256,9 +256,9 @@ impl PowerDriver for AgentDriver {
         self.command("on", call).await
     }
 
-    async fn identify(&self, _call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, _call: &Call) -> Result<Identified, DriverError> {
         // Agents have no word for it; a wrong plug is found by a drill, or by the node's other devices.
-        Ok(Identity::default())
+        Ok(Identified::default())
     }
 
     async fn inspect_hold(&self, _call: &Call) -> Result<HoldFound, DriverError> {

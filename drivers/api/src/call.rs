@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use picket_core::election::Leadership;
+use picket_core::power::Epoch;
 use picket_core::time::{BootTime, Clock};
 use tokio::time::Instant;
 
@@ -21,17 +22,38 @@ pub struct Call {
     clock: Arc<dyn Clock>,
     permit: Option<Arc<Leadership>>,
     witness: Option<Arc<dyn Witness>>,
+    /// In which life of the device alone it may change anything.
+    life: Option<u64>,
 }
 
 impl Call {
     /// A call that may only read: `may_send` always refuses.
     pub fn reading(deadline: Instant, clock: Arc<dyn Clock>) -> Self {
-        Self { deadline, clock, permit: None, witness: None }
+        Self { deadline, clock, permit: None, witness: None, life: None }
     }
 
     /// A call that may also change power, as long as `permit` holds.
     pub fn control(deadline: Instant, clock: Arc<dyn Clock>, permit: Arc<Leadership>) -> Self {
-        Self { deadline, clock, permit: Some(permit), witness: None }
+        Self { deadline, clock, permit: Some(permit), witness: None, life: None }
+    }
+
+    /// The same call, which changes something in this life of the device and in no other: there it said whose machine it controls
+    /// (S13). `None`: in whichever, as of a device without epochs.
+    #[must_use]
+    pub fn in_life(self, life: Option<u64>) -> Self {
+        Self { life, ..self }
+    }
+
+    /// Whether what changes something may go in that epoch.
+    ///
+    /// # Errors
+    /// It is another one than that in which the device was identified: nothing is sent.
+    pub fn may_go_in(&self, epoch: Epoch) -> Result<(), DriverError> {
+        if self.life.is_none_or(|life| life == epoch.id) {
+            return Ok(());
+        }
+        let detail = "its session is a new one: whose machine it controls is asked first, and power is read";
+        Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail))
     }
 
     /// The same call, before a witness.

@@ -65,6 +65,16 @@ pub struct Shared {
     pub each_for_itself: bool,
 }
 
+/// What a device said of whose machine it controls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identified {
+    /// [`Identity::default`] if it says nothing.
+    pub identity: Identity,
+    /// The device's life in which it said so: in another one it may be another device, at the same address (S13). `None` for a
+    /// device without epochs.
+    pub epoch: Option<Epoch>,
+}
+
 /// The device took a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
@@ -195,8 +205,8 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// no answer is an error.
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError>;
 
-    /// Switch off, hard, never graceful. Never sent in an epoch that began after a loss and in which nothing was read
-    /// yet: the caller must see, and store, the loss first.
+    /// Switch off, hard, never graceful. Sent in the epoch of the [`Call`] and in no other: in a new one the caller must see, and
+    /// store, a loss first, and ask whose machine the device controls. So must whatever else changes something.
     async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError>;
 
     /// After how long an off that it took is sent again while it reads `power`; `None`: never, it is on its way. A reading that was
@@ -224,8 +234,8 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// session the effect did not happen.
     async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError>;
 
-    /// What the device says it controls; [`Identity::default`] if it says nothing.
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError>;
+    /// What the device says it controls.
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError>;
 
     /// On which machine the node runs, as whoever places it says; never asked of that machine itself, which may be dead. What is
     /// not known to be over of a migration or an evacuation is open. Only what places machines knows this.

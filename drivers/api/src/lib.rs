@@ -23,7 +23,7 @@ pub mod volumes;
 
 pub use barrier::Barrier;
 pub use call::{Call, Witness};
-pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Shared, Traits};
+pub use driver::{Accepted, HoldFound, HoldReport, Identified, PowerDriver, Shared, Traits};
 pub use effort::Effort;
 pub use error::{DriverError, Effect, ErrorKind};
 pub use registry::{Context, DriverKind, Random, SettingFault};

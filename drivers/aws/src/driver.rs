@@ -11,13 +11,14 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear,
-    Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
+    Unclear, Volumes,
 };
 
 use crate::cloud::{Cloud, Stamps};
 use crate::hold;
 use crate::instance::{self, Instance};
+use crate::power::EPOCH;
 use crate::remarks::Remarks;
 use crate::settings::Settings;
 
@@ -269,12 +270,13 @@ impl PowerDriver for AwsDriver {
         self.start(order, call).await
     }
 
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         let instance = self.instance(call).await?;
         if call.may_only_read() {
             self.look_around(&instance, call).await;
         }
-        Ok(Identity { uuid: None, serial: Some(instance.id) })
+        let identity = Identity { uuid: None, serial: Some(instance.id) };
+        Ok(Identified { identity, epoch: Some(EPOCH) })
     }
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {

@@ -9,13 +9,15 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
+    Volumes,
 };
 use tokio::time::Instant;
 
 use crate::cloud::{Cloud, USUAL_LIFE, region_of};
 use crate::instance::Instance;
 use crate::ours::{Kept, Ours};
+use crate::power::EPOCH;
 use crate::remarks::Remarks;
 use crate::requests::Open;
 use crate::settings::Settings;
@@ -272,7 +274,7 @@ impl PowerDriver for GcpDriver {
 
     /// Where the instance is gone and its name another's, that other one: it is not the node's. Nor is one that is called otherwise, which
     /// is told by more than its number.
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         let serial = match self.look(call).await?.found {
             Ok(instance) => {
                 if call.may_only_read() {
@@ -292,7 +294,8 @@ impl PowerDriver for GcpDriver {
                 successor.ok_or_else(|| DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why))?
             }
         };
-        Ok(Identity { uuid: None, serial: Some(serial) })
+        let identity = Identity { uuid: None, serial: Some(serial) };
+        Ok(Identified { identity, epoch: Some(EPOCH) })
     }
 
     /// Compute Engine has nothing that keeps a stopped instance from being started.

@@ -17,7 +17,7 @@ use crate::ours::{Ended, Ours};
 use crate::requests::{Of, RequestId};
 
 /// A cloud has one epoch: the instance's id, which is what every question names.
-const EPOCH: Epoch = Epoch::FIRST;
+pub(crate) const EPOCH: Epoch = Epoch::FIRST;
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_secs(1);
 /// A look that was asked for within this serves a stop.

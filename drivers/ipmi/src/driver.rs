@@ -8,7 +8,8 @@ use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
 use picket_driver::{
-    Accepted, Call, Context, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+    Accepted, Call, Context, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver,
+    Traits,
 };
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{sleep_until, timeout_at};
@@ -19,6 +20,7 @@ use crate::hold;
 use crate::inquiry::ask;
 use crate::line::{Line, end_of};
 use crate::link::{Counters, Packets};
+use crate::live::Live;
 use crate::power;
 use crate::settings::Settings;
 
@@ -95,13 +97,15 @@ impl PowerDriver for IpmiDriver {
         power::on(&mut *self.line(call).await?, call).await
     }
 
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         let mut line = self.line(call).await?;
         let uuid = ask(&mut line, call, GetSystemGuid).await?.and_then(|guid| {
             let digits: String = guid.iter().map(|byte| format!("{byte:02x}")).collect();
             Identity::usable_uuid(&digits)
         });
-        Ok(Identity { uuid, serial: None })
+        // The session that is there is the one that answered.
+        let epoch = line.session.as_ref().map(Live::epoch);
+        Ok(Identified { identity: Identity { uuid, serial: None }, epoch })
     }
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {

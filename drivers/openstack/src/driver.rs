@@ -9,14 +9,15 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
 use picket_core::power::{Power, Reading};
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Shared, Traits,
-    Unclear, Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Shared,
+    Traits, Unclear, Volumes,
 };
 use tokio::time::Instant;
 
 use crate::actions::Ours;
 use crate::cloud::{Cloud, Found, USUAL_LIFE};
 use crate::hold;
+use crate::power::EPOCH;
 use crate::remarks::Remarks;
 use crate::settings::Settings;
 
@@ -154,13 +155,13 @@ impl PowerDriver for OpenstackDriver {
         self.start(order, call).await
     }
 
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         // Whoever was asked for by its id, and is told to have been ended, was that one.
         let server = self.server_unless_ended(call).await?;
         if let Some(server) = server.filter(|_| call.may_only_read()) {
             self.look_around(&server, call).await;
         }
-        Ok(self.names())
+        Ok(Identified { identity: self.names(), epoch: Some(EPOCH) })
     }
 
     async fn placement(&self, call: &Call) -> Result<Placement, DriverError> {

@@ -18,7 +18,7 @@ use crate::hold::STOPS;
 use crate::server::{Said, Server};
 
 /// A cloud has one epoch: the server's id, which is what every question names.
-const EPOCH: Epoch = Epoch::FIRST;
+pub(crate) const EPOCH: Epoch = Epoch::FIRST;
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_millis(500);
 

@@ -8,8 +8,8 @@ use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, SettingFault, Shared,
-    Traits,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver,
+    SettingFault, Shared, Traits,
 };
 use rustls::pki_types::ServerName;
 use serde_json::Value;
@@ -212,19 +212,21 @@ impl PowerDriver for RedfishDriver {
         power::on(&mut self.line(call).await?.line, order.session(), call).await
     }
 
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         let mut turn = self.line(call).await?;
         // Everything anew: what is sent later goes to the system that says so now.
         let (_, system) = Service::discover(&mut turn.line, call).await?;
-        if turn.line.settings.last_reset_time {
-            turn.line.look_at_life(call).await?;
-        }
+        let epoch = match turn.line.settings.last_reset_time {
+            true => Some(turn.line.look_at_life(call).await?),
+            false => None,
+        };
         let text = |key: &str| {
             system.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
         };
         let uuid = text("UUID").and_then(Identity::usable_uuid);
         turn.line.uuid.clone_from(&uuid);
-        Ok(Identity { uuid, serial: text("SerialNumber").map(str::to_owned) })
+        let identity = Identity { uuid, serial: text("SerialNumber").map(str::to_owned) };
+        Ok(Identified { identity, epoch })
     }
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {

@@ -389,6 +389,9 @@ impl Line {
                 return Err(self.error(effort, ErrorKind::Unreachable, why));
             }
         }
+        if let Some(epoch) = self.epoch.filter(|_| effort.is_control()) {
+            call.may_go_in(epoch).map_err(|error| effort.judge(error))?;
+        }
         self.connect(call, until).await?;
         Ok(())
     }

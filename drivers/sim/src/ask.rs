@@ -19,6 +19,7 @@ impl World {
         request: &Request,
     ) -> Answer {
         self.advance(now);
+        let name = &*self.arrives_at(name);
         let silence = Answer { late_by: std::time::Duration::ZERO, what: Err(Trouble::Silence) };
         // Whoever knows of volumes does not hang on the machine's own power.
         let dead = if request.is_about_volumes() { self.is_broken(name) } else { self.is_dead(name) };
@@ -52,6 +53,7 @@ impl World {
         request: &Request,
     ) -> Result<Response, Trouble> {
         self.advance(now);
+        let name = &*self.arrives_at(name);
         if self.is_dead(name) {
             return Err(Trouble::Silence);
         }
@@ -68,6 +70,18 @@ impl World {
         let answer = self.hand(now, name, None, request);
         self.device_mut(name).sessionless = before;
         answer
+    }
+
+    /// To which device a request comes that is sent to the address of that one.
+    fn arrives_at(&mut self, name: &str) -> String {
+        match self.leads.get_mut(name) {
+            Some(lead) if lead.after == 0 => lead.to.clone(),
+            Some(lead) => {
+                lead.after -= 1;
+                name.to_owned()
+            }
+            None => name.to_owned(),
+        }
     }
 
     /// Whether nothing at all answers: no power, restarting, broken.

@@ -4,14 +4,14 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{Grade, Identity, MaxInFlight};
+use picket_core::device::{Grade, MaxInFlight};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, ReleaseOrder, UnholdOrder};
 use picket_core::parent::Placement;
 use picket_core::power::{Power, Reading};
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Standing, Traits,
-    Volume, VolumeAt, Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Standing,
+    Traits, Volume, VolumeAt, Volumes,
 };
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -225,9 +225,10 @@ impl PowerDriver for SimDriver {
         self.command(order.session(), call, Verb::On).await
     }
 
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
-        match self.wire.exchange(call, &Request::Identify).await?.what {
-            Ok(Response::Identity(identity)) => Ok(identity),
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
+        let exchanged = self.wire.exchange(call, &Request::Identify).await?;
+        match exchanged.what {
+            Ok(Response::Identity(identity)) => Ok(Identified { identity, epoch: exchanged.epoch }),
             other => Err(self.wire.failure(&other, &Request::Identify)),
         }
     }

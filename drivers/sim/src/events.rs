@@ -4,7 +4,7 @@ use picket_core::device::DeviceClass;
 
 use crate::fault::Act;
 use crate::wire::{Request, Verb};
-use crate::world::{Event, Heard, World};
+use crate::world::{Event, Heard, Lead, World};
 
 const FOREIGN: &str = "somebody else";
 
@@ -68,6 +68,9 @@ impl World {
                 device.born = now + down;
                 device.lying = false;
                 device.estranged = estranged;
+            }
+            Act::Lead { device, to, after } => {
+                self.leads.insert(device, Lead { to, after });
             }
             Act::LoseSessions { device } => self.device_mut(&device).sessions.clear(),
             Act::ForgetHold { machine } => {

@@ -99,6 +99,9 @@ impl Wire {
                 let detail = format!("{}: its session was lost; power is read first", self.device);
                 return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
             }
+            if let Some(epoch) = epoch.filter(|_| changes_something(request)) {
+                call.may_go_in(epoch)?;
+            }
             let now = line.session.map(|session| self.name(session.id));
             if session.is_some_and(|stored| now.as_deref() != Some(stored)) {
                 let why = "its session is not the one that is stored with it; power is read first";

@@ -171,6 +171,16 @@ pub enum Act {
         /// Afterwards it believes that its machine is off, and does nothing for an off, until it switches on.
         estranged: bool,
     },
+    /// The address of a device leads to another one, of the same account: a lease that was given anew, a duplicate address, a stale
+    /// name. Sessions stay where they were opened. `to` itself: it leads there again.
+    Lead {
+        /// The device.
+        device: String,
+        /// Whereto.
+        to: String,
+        /// So many more requests come to where it led before.
+        after: u32,
+    },
     /// A host device forgets all its sessions.
     LoseSessions {
         /// The device.

@@ -19,6 +19,15 @@ use crate::wire::{SessionId, Verb};
 /// A world that drivers and a test share.
 pub type SharedWorld = Arc<Mutex<World>>;
 
+/// Where the address of a device leads.
+#[derive(Clone, Debug)]
+pub(crate) struct Lead {
+    /// To this device,
+    pub(crate) to: String,
+    /// once so many more requests have come to the right one.
+    pub(crate) after: u32,
+}
+
 /// A command that arrived at a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
@@ -80,6 +89,8 @@ pub struct World {
     pub(crate) random: Random,
     pub(crate) machines: BTreeMap<String, Machine>,
     pub(crate) devices: BTreeMap<String, Device>,
+    /// Devices whose addresses lead to others.
+    pub(crate) leads: BTreeMap<String, Lead>,
     queue: BTreeMap<(BootTime, u64), Event>,
     pub(crate) last_id: u64,
     pub(crate) heard: Vec<Heard>,
@@ -99,6 +110,7 @@ impl World {
             random: Random::new(seed),
             machines: BTreeMap::new(),
             devices: BTreeMap::new(),
+            leads: BTreeMap::new(),
             queue: BTreeMap::new(),
             last_id: 0,
             heard: Vec::new(),

@@ -58,6 +58,8 @@ pub enum Event<'a> {
     OffIntent {
         /// The devices.
         devices: Vec<DeviceId>,
+        /// Those of the node's devices that said whose machine they control.
+        identified: Vec<DeviceId>,
     },
     /// The session of a device was lost within this fence (S2).
     Lost {

@@ -144,6 +144,7 @@ pub(crate) fn empty(
         round: 0,
         off_sent: false,
         switched_off: Default::default(),
+        identified: Default::default(),
         lost: Default::default(),
         silent: Default::default(),
         handed_over: Default::default(),

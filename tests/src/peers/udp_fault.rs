@@ -101,6 +101,22 @@ struct State {
     clients: Vec<(SocketAddr, Instant)>,
     /// Of a BMC that drops what comes twice, or too far ahead.
     windows: Option<Windows>,
+    /// Where datagrams go, once so many more went to the BMC.
+    leads: Option<(SocketAddr, u32)>,
+}
+
+impl State {
+    /// Where the next datagram goes that is sent to `bmc`.
+    fn leads(&mut self, bmc: SocketAddr) -> SocketAddr {
+        match &mut self.leads {
+            Some((other, 0)) => *other,
+            Some((_, left)) => {
+                *left -= 1;
+                bmc
+            }
+            None => bmc,
+        }
+    }
 }
 
 /// A relay before one BMC. Clients speak to [`UdpFault::address`]. Dropped, it ends.
@@ -124,6 +140,7 @@ impl UdpFault {
             logins: 0,
             clients: Vec::new(),
             windows: None,
+            leads: None,
         };
         let state = Arc::new(Mutex::new(state));
         let mut relay = JoinSet::new();
@@ -150,6 +167,12 @@ impl UdpFault {
     pub fn both(&self, faults: Faults) {
         self.requests(faults);
         self.answers(faults);
+    }
+
+    /// The address leads to another BMC, once so many more datagrams went to this one: a lease that was given anew, a duplicate
+    /// address.
+    pub fn lead_to(&self, other: SocketAddr, after: u32) {
+        lock(&self.state).leads = Some((other, after));
     }
 
     /// From now on the BMC drops every sequence number that it has seen in a session, or that is outside of its window.
@@ -179,9 +202,9 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes what clients send; each client has a socket of its own towards the BMC.
+/// Takes what clients send; each client has a socket of its own towards each BMC.
 async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>>) {
-    let mut clients: BTreeMap<SocketAddr, Arc<UdpSocket>> = BTreeMap::new();
+    let mut clients: BTreeMap<(SocketAddr, SocketAddr), Arc<UdpSocket>> = BTreeMap::new();
     // Ends with this task: what is still under way then is lost.
     let mut under_way = JoinSet::new();
     let mut datagram = [0; 2048];
@@ -189,7 +212,8 @@ async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>
         let Ok((length, client)) = front.recv_from(&mut datagram).await else { continue };
         let came = Instant::now();
         while under_way.try_join_next().is_some() {}
-        let back = match clients.get(&client) {
+        let bmc = lock(&state).leads(bmc);
+        let back = match clients.get(&(client, bmc)) {
             Some(back) => Arc::clone(back),
             None => {
                 let Ok(back) = UdpSocket::bind((bmc.ip(), 0)).await else { continue };
@@ -197,7 +221,7 @@ async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>
                     continue;
                 }
                 let back = Arc::new(back);
-                clients.insert(client, Arc::clone(&back));
+                clients.insert((client, bmc), Arc::clone(&back));
                 lock(&state).clients.push((client, came));
                 under_way.spawn(answer(Arc::clone(&front), client, Arc::clone(&back), Arc::clone(&state)));
                 back

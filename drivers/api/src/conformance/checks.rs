@@ -6,7 +6,9 @@ use std::time::Duration;
 use picket_core::power::Power;
 
 use super::Trouble;
-use super::duties::{cancelled, credentials, doubled, hold, identity, named_sessions, secrets, together};
+use super::duties::{
+    cancelled, credentials, doubled, hold, identity, life, named_sessions, secrets, together,
+};
 use super::effects::{first_copy, lost_answer, refused};
 use super::permits::{each_copy, looking, no_permit, under_way};
 use super::rig::{Rig, Shown, ensure};
@@ -33,6 +35,7 @@ checks! {
     "silence is an error, in time, and never Off" => silence,
     "a restart begins an epoch after loss" => restart,
     "after a restart no off is sent before a reading" => sight,
+    "nothing is sent in another life than that in which it was identified" => life,
     "after a quiesce a new epoch begins, fresh" => quiesce,
     "a quiesce that is not answered is none" => silent_quiesce,
     "after a quiesce no late copy is executed" => late_copy,

@@ -10,7 +10,7 @@ use super::Trouble;
 use super::checks::{Checked, SETTLES, SHORT};
 use super::rig::{Rig, Shown, ensure};
 use crate::driver::HoldFound;
-use crate::error::{Effect, ErrorKind};
+use crate::error::{DriverError, Effect, ErrorKind};
 
 /// A session that is not used ends by itself after 60 s (IPMI 2.0, 6.12.15); a login that was not finished too.
 const IDLES_OUT: Duration = Duration::from_secs(120);
@@ -127,8 +127,8 @@ fn is_of(said: &Identity, is: &Identity) -> bool {
 
 pub(super) async fn identity(rig: &Rig<'_>) -> Checked {
     let ask = async || {
-        let identity = rig.driver.identify(&rig.reading_call()).await;
-        identity.map_err(|error| format!("it does not say who it is: {error}"))
+        let said = rig.driver.identify(&rig.reading_call()).await;
+        said.map(|said| said.identity).map_err(|error| format!("it does not say who it is: {error}"))
     };
     let (first, second) = (ask().await?, ask().await?);
     ensure!(first == second, "it says two things of itself: {first:?}, {second:?}");
@@ -142,6 +142,51 @@ pub(super) async fn identity(rig: &Rig<'_>) -> Checked {
         ensure!(is_of(&said, &is), "it says {is:?}, and the driver {said:?}");
         ensure!(!other || said != first, "it is another machine, and the driver says the same: {said:?}");
     }
+    Ok(Shown::Yes)
+}
+
+/// In which of its lives it said whose machine it is, and that nothing is sent to it in another: there it may be another machine.
+pub(super) async fn life(rig: &Rig<'_>) -> Checked {
+    if !rig.driver.traits().has_epochs || !rig.driver.epoch_is_a_session() {
+        return Ok(Shown::NotHere);
+    }
+    let said = rig.driver.identify(&rig.reading_call()).await;
+    let said = said.map_err(|error| format!("it does not say who it is: {error}"))?;
+    let reading = rig.must_read().await?;
+    ensure!(
+        said.epoch == reading.epoch,
+        "asked whose machine it is, and read, in one session: {:?}, {:?}",
+        said.epoch,
+        reading.epoch
+    );
+    let elsewhere = Some(said.epoch.map_or(0, |epoch| epoch.id) + 1_000);
+    let refused = |what: &str, sent: Result<String, DriverError>| match sent {
+        Err(error) if error.effect == Effect::DidNotHappen => Ok(()),
+        Err(error) => Err(format!("{what} in another life came to {error:?}")),
+        Ok(sent) => Err(format!("{what} was sent in another life than it was identified in: {sent}")),
+    };
+    let order = rig.orders.off().await?;
+    let off = rig.driver.power_off(&order, &rig.call().in_life(elsewhere)).await;
+    refused("an off", off.map(|taken| format!("{taken:?}")))?;
+    ensure!(rig.subject.is_on().await, "an off that was refused switched it off");
+    let (found, held) = (rig.inspect().await?, rig.subject.hold_state().await);
+    if !found.is_empty() {
+        let order = rig.orders.hold(&found).await?;
+        let hold = rig.driver.engage_hold(&order, &rig.call().in_life(elsewhere)).await;
+        refused("a hold", hold.map(|report| format!("{report:?}")))?;
+        ensure!(rig.subject.hold_state().await == held, "a hold that was refused was engaged");
+    }
+    // In its own life all of it goes.
+    let life = rig.must_read().await?.epoch.map(|epoch| epoch.id);
+    let order = rig.orders.off().await?;
+    let off = rig.driver.power_off(&order, &rig.call().in_life(life)).await;
+    off.map_err(|error| format!("an off in the life in which it was identified was not taken: {error}"))?;
+    rig.read_until(Power::Off, SETTLES).await?;
+    rig.must_read().await?;
+    let order = rig.orders.on_in(rig.driver.session()).await?;
+    let on = rig.driver.power_on(order, &rig.call().in_life(elsewhere)).await;
+    refused("an on", on.map(|taken| format!("{taken:?}")))?;
+    ensure!(!rig.subject.is_on().await, "an on that was refused switched it on");
     Ok(Shown::Yes)
 }
 

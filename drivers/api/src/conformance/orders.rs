@@ -57,7 +57,11 @@ impl Orders {
     pub async fn off_in(&self, session: Option<String>) -> Result<OffOrder, String> {
         let mut draft = self.fenced().await?;
         let devices = vec![self.spec.id.clone()];
-        match draft.apply(self.within(session, Event::OffIntent { devices })).await?.pop() {
+        match draft
+            .apply(self.within(session, Event::OffIntent { devices, identified: Vec::new() }))
+            .await?
+            .pop()
+        {
             Some(Opened::Off(order)) => Ok(order),
             other => Err(words(format!("{other:?} is no off"))),
         }

@@ -158,7 +158,7 @@ async fn two_who_ask_of_one_instance_at_once_are_both_answered() {
     let call = scene.call(&orders);
     let (reading, identity) = tokio::join!(driver.read_power(&call), driver.identify(&call));
     assert_eq!(reading.expect("read").power, Power::On);
-    assert_eq!(identity.expect("told").serial, Some(id(0)));
+    assert_eq!(identity.expect("told").identity.serial, Some(id(0)));
     let asked = scene.ec2.heard("DescribeInstances");
     let ids =
         |heard: &super::ec2::Heard| heard.fields.keys().filter(|key| key.starts_with("InstanceId")).count();

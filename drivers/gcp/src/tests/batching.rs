@@ -130,6 +130,6 @@ async fn two_who_ask_of_one_instance_at_once_are_both_answered() {
     let call = scene.call(&orders);
     let (reading, identity) = tokio::join!(driver.read_power(&call), driver.identify(&call));
     assert_eq!(reading.expect("read").power, Power::On);
-    assert_eq!(identity.expect("told").serial, Some(id(0)));
+    assert_eq!(identity.expect("told").identity.serial, Some(id(0)));
     assert_eq!(asked(&scene), (0, 1, 0));
 }

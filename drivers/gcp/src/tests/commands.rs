@@ -214,7 +214,7 @@ async fn an_instance_that_took_the_name_over_is_seen_and_never_touched() {
     assert_eq!((error.kind, error.effect), (ErrorKind::IdentityMismatch, Effect::DidNotHappen), "{error}");
     assert!(error.detail.contains(&format!("the instance {}'s now", id(1))), "{error}");
     assert_eq!(
-        driver.identify(&call).await.expect("told").serial,
+        driver.identify(&call).await.expect("told").identity.serial,
         Some(id(1)),
         "who is there is not the node"
     );

@@ -20,7 +20,7 @@ async fn an_instance_that_is_called_otherwise_is_neither_touched_nor_believed() 
     let error = driver.read_power(&call).await.expect_err("another's");
     assert_eq!((error.kind, error.effect), (ErrorKind::IdentityMismatch, Effect::DidNotHappen), "{error}");
     assert!(error.detail.contains("one of the two is another machine's"), "{error}");
-    let said = driver.identify(&call).await.expect("told");
+    let said = driver.identify(&call).await.expect("told").identity;
     assert_eq!(driver.names().compare(&said), IdentityMatch::Mismatch);
     let words = said.words();
     assert!(
@@ -49,7 +49,7 @@ async fn an_instance_that_is_called_otherwise_is_neither_touched_nor_believed() 
         world.machines.get_mut(&id(1)).expect("there").name = first.name;
     });
     assert_eq!(driver.read_power(&call).await.expect("read").power, Power::Off);
-    assert_eq!(driver.identify(&call).await.expect("told"), driver.names());
+    assert_eq!(driver.identify(&call).await.expect("told").identity, driver.names());
     driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
 }
 
@@ -61,6 +61,6 @@ async fn a_number_alone_is_believed() {
         scene.driver_with(0, json!({ "instance": format!("gce://{PROJECT}/{ZONE}/{}", id(0)), "id": null }));
     let orders = scene.orders(&driver).await;
     let call = scene.call(&orders);
-    assert_eq!(driver.identify(&call).await.expect("told"), driver.names());
+    assert_eq!(driver.identify(&call).await.expect("told").identity, driver.names());
     driver.power_off(&orders.off().await.expect("an order"), &call).await.expect("taken");
 }

@@ -56,7 +56,7 @@ async fn packets_of(bmc: &Bmc, suites: &serde_json::Value) -> [(&'static str, u6
     let warm = step("warm off and first Off reading");
     assert_eq!(bench.read().await.expect("answered").power, Power::Off);
     let reading = step("a further reading");
-    let identity = bench.driver.identify(&bench.call()).await.expect("answered");
+    let identity = bench.driver.identify(&bench.call()).await.expect("answered").identity;
     assert_eq!(identity.uuid.as_deref(), Some(GUID));
     let identity = step("identity");
     bench.driver.quiesce(&bench.call()).await.expect("closed");
@@ -72,12 +72,12 @@ async fn off_and_seen(bench: &Bench) {
 async fn it_says_the_guid_of_its_system() {
     let bmc = Bmc::start(GUID);
     let bench = Bench::new(bmc.address(), json!({})).await;
-    let identity = bench.driver.identify(&bench.call()).await.expect("answered");
+    let identity = bench.driver.identify(&bench.call()).await.expect("answered").identity;
     assert_eq!(identity.uuid.as_deref(), Some(GUID));
     let silent = Bmc::start("00000000000000000000000000000000");
     let bench = Bench::new(silent.address(), json!({})).await;
     assert!(
-        bench.driver.identify(&bench.call()).await.expect("answered").is_empty(),
+        bench.driver.identify(&bench.call()).await.expect("answered").identity.is_empty(),
         "all zeros say nothing"
     );
 }

@@ -54,7 +54,7 @@ async fn a_question_that_came_to_nothing_is_no_answer() {
         bmc.set("answer_06_37", &format!("{code} 1"));
         let error = bench.driver.identify(&bench.call()).await.expect_err("it does not say who it is");
         assert_ne!(error.kind, ErrorKind::Unsupported, "{code}: {error}");
-        assert!(bench.driver.identify(&bench.call()).await.expect("it says").uuid.is_some());
+        assert!(bench.driver.identify(&bench.call()).await.expect("it says").identity.uuid.is_some());
         bmc.set("answer_06_25", &format!("{code} 1"));
         let error = bench.driver.inspect_hold(&bench.call()).await.expect_err("it may have a watchdog");
         assert_ne!(error.kind, ErrorKind::Unsupported, "{code}: {error}");
@@ -70,9 +70,9 @@ async fn a_bmc_that_never_answers_a_question_is_taken_for_one_that_cannot() {
     for _ in 0..4 {
         bench.driver.identify(&bench.call()).await.expect_err("it does not say who it is");
     }
-    assert_eq!(bench.driver.identify(&bench.call()).await.expect("it cannot say").uuid, None);
+    assert_eq!(bench.driver.identify(&bench.call()).await.expect("it cannot say").identity.uuid, None);
     bmc.clear("answer_06_37");
-    assert!(bench.driver.identify(&bench.call()).await.expect("it says").uuid.is_some());
+    assert!(bench.driver.identify(&bench.call()).await.expect("it says").identity.uuid.is_some());
 }
 
 #[tokio::test]

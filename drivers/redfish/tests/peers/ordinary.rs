@@ -44,7 +44,7 @@ async fn with_a_manager_that_is_asked_they_are_three() {
 async fn it_says_whose_machine_it_is() {
     let fake = Fake::start().await;
     let hand = Hand::of(&fake, json!({})).await;
-    let identity = hand.driver.identify(&hand.call()).await.expect("an answer");
+    let identity = hand.driver.identify(&hand.call()).await.expect("an answer").identity;
     assert_eq!(identity.uuid.as_deref(), Some("8d3f2f1e64a14c2e9d430f5a0a2b6c41"));
     assert_eq!(identity.serial.as_deref(), Some("SN-0041"));
 }

@@ -21,9 +21,10 @@ async fn conforms(subject: Simulated, left_out: &[&str]) {
 /// What its answers cannot be made to say.
 const SAYS_ALL: [&str; 0] = [];
 /// What a device without sessions and epochs does not have.
-const NO_SESSIONS: [&str; 5] = [
+const NO_SESSIONS: [&str; 6] = [
     "a restart begins an epoch after loss",
     "after a restart no off is sent before a reading",
+    "nothing is sent in another life than that in which it was identified",
     "a quiesce that is not answered is none",
     "after a quiesce no late copy is executed",
     "no session is opened for an on",

@@ -17,7 +17,7 @@ use crate::wrong_volumes::WrongVolumes;
 use crate::wrongs::Wrong;
 
 /// Each wrong driver with the check that must see it.
-const SEEN: [(&str, Wrong); 32] = [
+const SEEN: [(&str, Wrong); 34] = [
     ("off and on are done, seen, and repeated without an error", Wrong::SendsNoOff),
     ("off and on are done, seen, and repeated without an error", Wrong::Toggles),
     ("readings are stamped, fresh, and of one epoch", Wrong::CachesReadings),
@@ -29,6 +29,8 @@ const SEEN: [(&str, Wrong); 32] = [
     ("silence is an error, in time, and never Off", Wrong::ComesBackLate),
     ("a restart begins an epoch after loss", Wrong::HidesLosses),
     ("after a restart no off is sent before a reading", Wrong::LooksForItself),
+    ("nothing is sent in another life than that in which it was identified", Wrong::TellsNoLife),
+    ("nothing is sent in another life than that in which it was identified", Wrong::GoesInAnyLife),
     ("after a quiesce a new epoch begins, fresh", Wrong::EndsNoSession),
     ("a quiesce that is not answered is none", Wrong::TakesSilenceForAnEnd),
     ("after a quiesce no late copy is executed", Wrong::EndsNoSession),

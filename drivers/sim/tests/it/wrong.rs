@@ -10,7 +10,8 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
 use picket_driver::conformance::orders::Orders;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
+    Volumes,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -28,7 +29,7 @@ pub struct WrongDriver {
     traits: Traits,
     own: Orders,
     first: Mutex<Option<Reading>>,
-    identity: Mutex<Option<Identity>>,
+    identity: Mutex<Option<Identified>>,
     taken: AtomicBool,
     shut: AtomicBool,
 }
@@ -81,6 +82,7 @@ impl WrongDriver {
         }
         Ok(match self.wrong {
             Wrong::AsksNobody | Wrong::AsksOnce => self.unasked(call),
+            Wrong::GoesInAnyLife => call.clone().in_life(None),
             _ => call.clone(),
         })
     }
@@ -227,14 +229,19 @@ impl PowerDriver for WrongDriver {
         on.map_err(|error| self.blame(error))
     }
 
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         self.enter(call).await?;
         let known = whole(&self.identity).clone();
         let said = match (self.wrong, known) {
             (Wrong::MakesUpIdentity, _) => {
-                Ok(Identity { uuid: Some("00112233445566778899aabbccddeeff".to_owned()), serial: None })
+                let uuid = Some("00112233445566778899aabbccddeeff".to_owned());
+                let epoch = self.inner.identify(call).await?.epoch;
+                Ok(Identified { identity: Identity { uuid, serial: None }, epoch })
             }
             (Wrong::CachesIdentity, Some(known)) => Ok(known),
+            (Wrong::TellsNoLife, _) => {
+                self.inner.identify(call).await.map(|said| Identified { epoch: None, ..said })
+            }
             _ => self.inner.identify(call).await,
         };
         self.leave();

@@ -61,6 +61,10 @@ pub enum Wrong {
     SeesNoHold,
     /// It asks whose machine it is once.
     CachesIdentity,
+    /// It does not say in which of its lives it said whose machine it is.
+    TellsNoLife,
+    /// It sends whatever it is told to in whichever life.
+    GoesInAnyLife,
     /// It says whose machine it is without asking.
     MakesUpIdentity,
     /// It says that it ended a session which somebody else opened.

@@ -81,7 +81,7 @@ impl Judge {
         let trace = |spec: &crate::device::DeviceSpec| {
             (spec.id.clone(), Trace::new(spec.clone(), resumed, fence.lost.contains(&spec.id)))
         };
-        Some(Self {
+        let judge = Self {
             node: record.node.clone(),
             fence: fence.id,
             generation: record.generation,
@@ -95,7 +95,8 @@ impl Judge {
             traces: fence.topology.devices().map(trace).collect(),
             first_host_off: None,
             by_name: fence.by_name(|_| None).cloned(),
-        })
+        };
+        Some(judge.known_to_say(record.learned.keys().chain(&fence.identified)))
     }
 
     /// When the fence began, on our boot-time clock: a session that had stopped answering before was not lost within
@@ -103,6 +104,17 @@ impl Judge {
     #[must_use]
     pub fn begun(mut self, began: Began) -> Self {
         self.traces.values_mut().for_each(|trace| trace.began(began));
+        self
+    }
+
+    /// Devices that said before whose machine they control, in this fence or at a check: that they say nothing now is no answer (S13).
+    #[must_use]
+    pub fn known_to_say<'d>(mut self, devices: impl IntoIterator<Item = &'d DeviceId>) -> Self {
+        for device in devices {
+            if let Some(trace) = self.traces.get_mut(device) {
+                trace.was_identified = true;
+            }
+        }
         self
     }
 
@@ -118,11 +130,49 @@ impl Judge {
         self.level = level;
     }
 
-    /// What comparing its identity said.
-    pub fn identified(&mut self, device: &DeviceId, said: IdentityMatch) {
+    /// What comparing its identity said, as it was answered in this epoch. It holds there and in no other: in a new one nothing
+    /// is sent, and no Off counts, before the device is asked again (S13). True if the answer shows that the session was lost: that
+    /// must be stored.
+    pub fn identified(
+        &mut self,
+        device: &DeviceId,
+        said: IdentityMatch,
+        epoch: Option<Epoch>,
+        at: BootTime,
+    ) -> bool {
+        let Some(trace) = self.traces.get_mut(device) else { return false };
+        let lost = trace.contact(epoch, at);
+        trace.identified(said);
+        lost
+    }
+
+    /// What the device said, another node's device says of itself too: it identifies neither, for as long as that is so.
+    pub fn has_a_twin(&mut self, device: &DeviceId) {
         if let Some(trace) = self.traces.get_mut(device) {
-            trace.identity = said;
+            trace.was_identified = false;
         }
+    }
+
+    /// Whether the device said whose machine it controls in the epoch in which it answers now, or is not known ever to say it.
+    pub fn is_identified(&self, device: &DeviceId) -> bool {
+        self.traces.get(device).is_some_and(Trace::is_identified)
+    }
+
+    /// Whether the device answers, and does not say whose machine it controls, as it did before.
+    pub fn withholds_its_identity(&self, device: &DeviceId) -> bool {
+        let withholds = |trace: &Trace| trace.answered && trace.was_identified && !trace.is_identified();
+        self.traces.get(device).is_some_and(withholds)
+    }
+
+    /// Devices that said whose machine they control, and it is the node's.
+    pub fn identities(&self) -> Vec<DeviceId> {
+        let is_known = |trace: &&Trace| trace.identity == IdentityMatch::Match;
+        self.traces.values().filter(is_known).map(|trace| trace.spec.id.clone()).collect()
+    }
+
+    /// The epoch in which the device was identified, where it has any: what is sent to it goes in no other (S13).
+    pub fn life(&self, device: &DeviceId) -> Option<u64> {
+        self.traces.get(device).and_then(Trace::life)
     }
 
     /// What was engaged to keep it off; empty: nothing. The first look, and our own off, come after this (S2).

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::own_off::{Long, OwnOff};
 use super::run::Run;
-use crate::device::{DeviceSpec, Grade, IdentityMatch};
+use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use crate::power::{Began, Epoch, Power, Reading};
 use crate::time::BootTime;
 
@@ -26,6 +26,10 @@ pub(super) struct Word {
 pub(super) struct Trace {
     pub(super) spec: DeviceSpec,
     pub(super) identity: IdentityMatch,
+    /// It said so before, to whichever gateway: that it says nothing now is no answer.
+    pub(super) was_identified: bool,
+    /// In which life of the device it was asked whose machine it controls, and said so, or is not known ever to say it.
+    asked_whose: Option<Option<u64>>,
     pub(super) hold: Vec<String>,
     pub(super) said: String,
     pub(super) lost: bool,
@@ -57,6 +61,8 @@ impl Trace {
         Self {
             spec,
             identity: IdentityMatch::Unknown,
+            was_identified: false,
+            asked_whose: None,
             hold: Vec::new(),
             said: String::new(),
             lost,
@@ -112,15 +118,37 @@ impl Trace {
         lost
     }
 
+    /// Takes what comparing its identity said, which was asked in this life of the device. An identity that was known, and is
+    /// not said again, is no lesser one: then it is still to be asked.
+    pub(super) fn identified(&mut self, said: IdentityMatch) {
+        if said == IdentityMatch::Unknown && self.was_identified {
+            return;
+        }
+        self.was_identified |= said != IdentityMatch::Unknown;
+        self.identity = said;
+        self.asked_whose = Some(self.epoch);
+    }
+
+    /// Whether it said whose machine it controls in the life in which it answers now: another one may be another machine's, at
+    /// the same address (S13). A supply has no identity, and a parent's is the node that was fenced.
+    pub(super) fn is_identified(&self) -> bool {
+        self.spec.class != DeviceClass::Host || self.asked_whose == Some(self.epoch)
+    }
+
+    /// The life in which it said so, and in which alone anything is sent to it.
+    pub(super) fn life(&self) -> Option<u64> {
+        self.epoch.filter(|_| self.is_identified())
+    }
+
     /// Whether, after it had answered something in this fence, nothing was asked for as long as a session lives.
     fn is_left(&self, at: BootTime) -> bool {
         let life = self.spec.max_in_flight.off.unwrap_or(Duration::MAX);
         self.contacted_at.is_some_and(|before| at.since(before) >= life / 10 * 9)
     }
 
-    /// Whether this is the life of the device in which it was looked at.
+    /// Whether this is the life of the device in which it was identified and looked at.
     pub(super) fn knows(&self, epoch: Option<Epoch>) -> bool {
-        self.epoch == epoch.map(|epoch| epoch.id)
+        self.epoch == epoch.map(|epoch| epoch.id) && self.is_identified()
     }
 
     pub(super) fn off_taken(&mut self, answered_at: BootTime, epoch: Option<u64>, already: bool) {
@@ -194,6 +222,7 @@ impl Trace {
     /// Takes a reading whose epoch was noted already. `barred`: an on is open, and no Off counts.
     pub(super) fn reading(&mut self, reading: &Reading, barred: bool) {
         let has_epoch = reading.epoch.is_some() == self.spec.has_epochs;
+        let is_identified = self.is_identified();
         match reading.power {
             // Also one that is overtaken, or does not name its epoch: only Off must be earned.
             Power::On => {
@@ -209,7 +238,7 @@ impl Trace {
             return;
         }
         let power = match reading.power {
-            Power::Off if barred || !has_epoch => Power::Unknown,
+            Power::Off if barred || !has_epoch || !is_identified => Power::Unknown,
             said => said,
         };
         match power {
@@ -225,8 +254,10 @@ impl Trace {
         self.said.clone_from(&reading.said);
         let (asked_at, heard_at) = (reading.asked_at, reading.answered_at);
         self.last = Some(Word { power, answers: true, asked_at, heard_at });
-        // An On that does not name its epoch does not show that the node was on in this one.
-        self.prior = Some((if has_epoch { power } else { Power::Unknown }, asked_at));
+        // An On that does not name its epoch does not show that the node was on in this one; one of who knows whose machine does
+        // not show that it was this node.
+        let look = (if has_epoch { power } else { Power::Unknown }, asked_at);
+        self.prior = is_identified.then_some(look);
     }
 
     /// It is caught at once: the look before the next off decides how long Off must last.
@@ -267,7 +298,7 @@ impl Trace {
     pub(super) fn wants_off(&self) -> bool {
         let unsealed = self.off.is_some_and(|off| off.sealed_at.is_none());
         let due = self.off_due || self.window_is_over() && unsealed;
-        self.prior.is_some() && due && self.identity != IdentityMatch::Mismatch
+        self.prior.is_some() && due && self.is_identified() && self.identity != IdentityMatch::Mismatch
     }
 
     /// Whether its Off cannot be believed: its session was lost and it was not seen on since (S2).
@@ -343,6 +374,8 @@ impl Trace {
         to.flag(self.answered);
         to.flag(self.resumed);
         to.number(self.epoch);
+        to.flag(self.was_identified);
+        to.number(self.asked_whose.map(|epoch| epoch.unwrap_or(0)));
         to.flag(self.contacted_at.is_some());
         self.contacted_at.iter().for_each(|at| to.moment(*at));
         to.flag(self.was_left);

@@ -86,7 +86,11 @@ pub(super) fn hold_ended(
     Ok(())
 }
 
-pub(super) fn off_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), Refused> {
+pub(super) fn off_intent(
+    draft: &mut Draft,
+    devices: &[DeviceId],
+    identified: Vec<DeviceId>,
+) -> Result<(), Refused> {
     draft.expect_phase(
         "an off",
         &["fencing", "fenced", "released", "needs_operator"],
@@ -112,6 +116,7 @@ pub(super) fn off_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), 
     let fence = draft.fence()?;
     fence.off_sent = true;
     fence.switched_off.extend(devices.iter().cloned());
+    fence.identified.extend(identified);
     let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
     draft.moment(format!("off: {}", names.join(", ")));
     Ok(())

@@ -142,7 +142,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::HandOver { gateway, why } => hand_over::hand_over(draft, gateway, &why)?,
         Event::HoldIntent { found } => fence::hold_intent(draft, found)?,
         Event::HoldEnded { results, known } => fence::hold_ended(draft, results, &known)?,
-        Event::OffIntent { devices } => fence::off_intent(draft, &devices)?,
+        Event::OffIntent { devices, identified } => fence::off_intent(draft, &devices, identified)?,
         Event::Lost { device } => fence::lost(draft, device)?,
         Event::Silent { device, silent } => fence::silent(draft, device, silent)?,
         Event::Confirmed(proof) => proof::confirmed(draft, proof)?,

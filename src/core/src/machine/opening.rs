@@ -44,6 +44,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         round: 0,
         off_sent: false,
         switched_off: BTreeSet::new(),
+        identified: BTreeSet::new(),
         lost: BTreeSet::new(),
         handed_over: BTreeSet::new(),
         silent: BTreeSet::new(),
@@ -135,6 +136,7 @@ fn inherit(fence: &mut Fence, before: Option<Fence>, bringing: Bringing) -> bool
     }
     fence.holds = before.holds;
     fence.switched_off = before.switched_off;
+    fence.identified = before.identified;
     // Nobody saw it on since: what a device says that restarted is believed no more than before.
     fence.lost = before.lost;
     fence.silent = before.silent;

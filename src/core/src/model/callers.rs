@@ -153,7 +153,7 @@ impl Turn<'_> {
         if devices.is_empty() {
             return;
         }
-        for one in self.persist(Event::OffIntent { devices }).unwrap_or_default() {
+        for one in self.persist(Event::OffIntent { devices, identified: Vec::new() }).unwrap_or_default() {
             let Opened::Off(order) = one else { continue };
             let d = number(order.device());
             if !self.eye().is_full() {

@@ -179,6 +179,7 @@ fn record(to: &mut Bytes, record: &NodeRecord) {
     to.flag(fence.off_sent);
     to.flag(fence.interrupted.is_some());
     set(to, &fence.switched_off);
+    set(to, &fence.identified);
     set(to, &fence.lost);
     set(to, &fence.silent);
     set(to, fence.holds.keys());

@@ -112,8 +112,7 @@ impl Turn<'_> {
     pub(super) fn hold_intent(&mut self, d: usize) {
         let at = boot(self.tick());
         if let Some(run) = self.run() {
-            run.judge.contact(&device(d), None, at);
-            run.judge.identified(&device(d), IdentityMatch::Match);
+            run.judge.identified(&device(d), IdentityMatch::Match, None, at);
         }
         if !self.setup.holds[d] {
             return self.held(d, Vec::new(), Vec::new());
@@ -162,7 +161,7 @@ impl Turn<'_> {
             hand.live && hand.order.is_none() && hand.call.is_none() && hand.not_before <= tick
         };
         let devices: Vec<_> = run.judge.wants_off().iter().map(number).filter(new).map(device).collect();
-        for one in self.persist(Event::OffIntent { devices }).unwrap_or_default() {
+        for one in self.persist(Event::OffIntent { devices, identified: Vec::new() }).unwrap_or_default() {
             if let Opened::Off(order) = one
                 && let Some(hand) = self.hand(number(order.device()))
             {
@@ -287,7 +286,13 @@ impl Turn<'_> {
         // Weakened, every look before an off says On, whatever the device said.
         let look = run.judge.wants_off().is_empty() && run.hands[d].order.is_none();
         let power = if weak == Weak::LongWindow && look { Power::On } else { reading.power };
-        let lost = run.judge.reading(&device(d), &Reading { power, ..reading }, &ledger);
+        let mut lost = false;
+        if run.judge.life(&device(d)) != reading.epoch.map(|epoch| epoch.id) {
+            // In each of its lives the device is asked whose machine it controls before it is looked at.
+            let (epoch, asked_at) = (reading.epoch, reading.asked_at);
+            lost = run.judge.identified(&device(d), IdentityMatch::Match, epoch, asked_at);
+        }
+        lost |= run.judge.reading(&device(d), &Reading { power, ..reading }, &ledger);
         self.note_loss(d, lost);
         if matches!(self.gateway().task, Task::Fence(_)) {
             self.answers_again(d);

@@ -120,6 +120,10 @@ pub struct Fence {
     pub off_sent: bool,
     /// Every device that was, or may have been, switched off.
     pub switched_off: BTreeSet<DeviceId>,
+    /// Devices that said within this fence whose machine they control, before an off was sent: from one that does not say it again,
+    /// in another session or to another gateway, nothing counts, and nothing is sent to it (S13).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub identified: BTreeSet<DeviceId>,
     /// Devices whose session was lost within this fence; binds successors (S2).
     pub lost: BTreeSet<DeviceId>,
     /// Devices that answered within this fence and fell silent since, in the same session. A successor, whose own

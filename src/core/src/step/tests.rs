@@ -12,7 +12,7 @@ use crate::store::{Store, StoreError};
 use crate::support::{Player, Trouble, device, host, node};
 
 fn off() -> Event<'static> {
-    Event::OffIntent { devices: vec![device("bmc")] }
+    Event::OffIntent { devices: vec![device("bmc")], identified: Vec::new() }
 }
 
 fn saving(player: &Player) -> Result<(), StoreError> {

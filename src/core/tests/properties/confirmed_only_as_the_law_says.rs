@@ -27,6 +27,10 @@ struct Court {
     open: Ledger,
     now: BootTime,
     epochs: BTreeMap<DeviceId, Epoch>,
+    /// In which of them each said whose machine it controls.
+    identified: BTreeMap<DeviceId, Option<Epoch>>,
+    /// None is asked before it is looked at.
+    is_careless: bool,
     confirmations: usize,
 }
 
@@ -70,10 +74,18 @@ impl Court {
             lost_before: if lost { vec![first] } else { Vec::new() },
             hold_up: s(3),
             barred: false,
-            identities: BTreeMap::new(),
             entries: BTreeMap::new(),
         };
-        Self { judge, log, open, now: boot(50_000), epochs: BTreeMap::new(), confirmations: 0 }
+        Self {
+            judge,
+            log,
+            open,
+            now: boot(50_000),
+            epochs: BTreeMap::new(),
+            identified: BTreeMap::new(),
+            is_careless: false,
+            confirmations: 0,
+        }
     }
 
     fn devices(&self) -> Vec<DeviceSpec> {
@@ -88,7 +100,19 @@ impl Court {
         self.log.entries.entry(id.clone()).or_default().push(entry);
     }
 
+    /// Whose machine it controls, in the life in which it answers now.
+    fn says_whose(&mut self, spec: &DeviceSpec, said: IdentityMatch) {
+        let epoch = self.epoch(spec);
+        self.identified.insert(spec.id.clone(), epoch);
+        self.judge.identified(&spec.id, said, epoch, self.now);
+        self.note(&spec.id, Entry::Whose { said, epoch });
+    }
+
     fn reads(&mut self, spec: &DeviceSpec, power: Power, ago: u64) {
+        let epoch = self.epoch(spec);
+        if !self.is_careless && self.identified.get(&spec.id) != Some(&epoch) {
+            self.says_whose(spec, IdentityMatch::Match);
+        }
         let asked = BootTime::from_boot(self.now.since_boot() - ms(ago));
         let (answered, epoch) = (self.now, self.epoch(spec));
         let ledger = if self.log.barred { self.open.clone() } else { Ledger::default() };
@@ -161,8 +185,8 @@ impl Court {
             15 => {
                 let said = [IdentityMatch::Match, IdentityMatch::Unknown, IdentityMatch::Mismatch];
                 let said = said[usize::from(number / 2) % 3];
-                self.judge.identified(&spec.id, said);
-                self.log.identities.insert(spec.id.clone(), said);
+                self.says_whose(&spec, said);
+                self.is_careless = number > 5;
             }
             // As a patient caller would: everything reads Off for a while, and what is wanted is sent.
             _ => {

@@ -20,9 +20,26 @@ pub fn began() -> BootTime {
 /// Something that one device said or was told, in the order of arrival.
 #[derive(Clone, Debug)]
 pub enum Entry {
-    Answer { power: Power, asked: BootTime, answered: BootTime, epoch: Option<Epoch>, barred: bool },
-    Silence { asked: BootTime },
-    Off { answered: BootTime, epoch: Option<Epoch>, already: bool },
+    Answer {
+        power: Power,
+        asked: BootTime,
+        answered: BootTime,
+        epoch: Option<Epoch>,
+        barred: bool,
+    },
+    Silence {
+        asked: BootTime,
+    },
+    Off {
+        answered: BootTime,
+        epoch: Option<Epoch>,
+        already: bool,
+    },
+    /// Whose machine it controls.
+    Whose {
+        said: IdentityMatch,
+        epoch: Option<Epoch>,
+    },
     Held,
 }
 
@@ -34,7 +51,6 @@ pub struct Log {
     pub lost_before: Vec<DeviceId>,
     pub hold_up: Duration,
     pub barred: bool,
-    pub identities: BTreeMap<DeviceId, IdentityMatch>,
     pub entries: BTreeMap<DeviceId, Vec<Entry>>,
 }
 
@@ -45,7 +61,7 @@ impl std::fmt::Display for Log {
             |epoch: &Option<Epoch>| epoch.map_or(String::new(), |one| format!(" {}{:?}", one.id, one.loss));
         writeln!(f, "level {}, resumed {}, lost {:?}", self.level, self.resumed, self.lost_before)?;
         for (id, entries) in &self.entries {
-            writeln!(f, "{id} {:?}:", self.identities.get(id))?;
+            writeln!(f, "{id}:")?;
             for (at, entry) in entries.iter().enumerate() {
                 write!(f, "{at:4}")?;
                 match entry {
@@ -59,6 +75,7 @@ impl std::fmt::Display for Log {
                         let already = if *already { " already" } else { "" };
                         writeln!(f, "  {} takes our off{}{already}", time(answered), life(epoch))?;
                     }
+                    Entry::Whose { said, epoch } => writeln!(f, "  says whose: {said:?}{}", life(epoch))?,
                     Entry::Held => writeln!(f, "  is held")?,
                 }
             }
@@ -113,12 +130,20 @@ impl Log {
         let mut grade = spec.grade;
         let known = match spec.class {
             DeviceClass::Supply => spec.verified,
-            _ => self.identities.get(&spec.id) == Some(&IdentityMatch::Match),
+            _ => self.said_whose(&spec.id).any(|(said, _)| said == IdentityMatch::Match),
         };
         for lowers in [!known, !spec.has_epochs] {
             grade = if lowers { grade.lowered() } else { grade };
         }
         if dark.by_trust { grade.min(Grade::Claimed) } else { grade }
+    }
+
+    /// What it said of whose machine it controls, oldest first.
+    fn said_whose(&self, id: &DeviceId) -> impl Iterator<Item = (IdentityMatch, Option<Epoch>)> {
+        self.entries.get(id).into_iter().flatten().filter_map(|entry| match entry {
+            Entry::Whose { said, epoch } => Some((*said, *epoch)),
+            _ => None,
+        })
     }
 
     /// Whether it was asked since then, said On, and did not say Off to anything that was asked later.
@@ -139,7 +164,7 @@ impl Log {
         let words = self.entries.get(id)?.iter().filter_map(|entry| match entry {
             Entry::Answer { power, asked, .. } => Some((Some(*power), *asked)),
             Entry::Silence { asked } => Some((None, *asked)),
-            Entry::Off { .. } | Entry::Held => None,
+            Entry::Off { .. } | Entry::Whose { .. } | Entry::Held => None,
         });
         words.max_by_key(|(_, asked)| *asked)
     }
@@ -147,7 +172,8 @@ impl Log {
     /// Some off of ours after which everything that the law asks for was read.
     fn dark(&self, spec: &DeviceSpec, now: BootTime) -> Result<Dark, String> {
         let id = &spec.id;
-        if self.identities.get(id) == Some(&IdentityMatch::Mismatch) {
+        let known = |(said, _): &(IdentityMatch, _)| *said != IdentityMatch::Unknown;
+        if self.said_whose(id).filter(known).last().is_some_and(|(said, _)| said == IdentityMatch::Mismatch) {
             return Err(format!("{id} controls another machine"));
         }
         let log = self.entries.get(id).map(Vec::as_slice).unwrap_or_default();
@@ -170,7 +196,9 @@ impl Log {
         // One life: an answer in it before the off, nothing else after.
         let life = epoch.map(|epoch| epoch.id);
         let in_life = |entry: &&Entry| match entry {
-            Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } => epoch.map(|epoch| epoch.id) == life,
+            Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } | Entry::Whose { epoch, .. } => {
+                epoch.map(|epoch| epoch.id) == life
+            }
             Entry::Silence { .. } | Entry::Held => true,
         };
         if life.is_some() != spec.has_epochs || !after.iter().all(|entry| in_life(&entry)) {
@@ -179,9 +207,21 @@ impl Log {
         if after.iter().any(|entry| matches!(entry, Entry::Held)) {
             return Err("the hold came after the off".to_owned());
         }
+        // S13: it was asked in that very life whose machine it controls, before the off. Once it is known, silence is no answer.
+        let in_this = |said: &(IdentityMatch, Option<Epoch>)| said.1.map(|epoch| epoch.id) == life;
+        let is_known = self.said_whose(&spec.id).any(|(said, _)| said == IdentityMatch::Match);
+        let is_said_here =
+            || self.said_whose(&spec.id).any(|said| said.0 == IdentityMatch::Match && in_this(&said));
+        let is_asked = before
+            .iter()
+            .any(|entry| matches!(entry, Entry::Whose { said, epoch } if in_this(&(*said, *epoch))));
+        if spec.class == DeviceClass::Host && (!is_asked || is_known && !is_said_here()) {
+            return Err("it was not asked in that life whose machine it controls".to_owned());
+        }
         let known = || before.iter().rev().take_while(in_life);
-        if spec.has_epochs && !known().any(|entry| matches!(entry, Entry::Answer { .. } | Entry::Off { .. }))
-        {
+        let is_said =
+            |entry: &Entry| matches!(entry, Entry::Answer { .. } | Entry::Off { .. } | Entry::Whose { .. });
+        if spec.has_epochs && !known().any(is_said) {
             return Err("the first thing that was said in that life".to_owned());
         }
         let looks = known().take_while(|entry| !matches!(entry, Entry::Held));
@@ -208,7 +248,7 @@ impl Log {
                     run.clear();
                 }
                 Entry::Silence { .. } => run.clear(),
-                Entry::Off { .. } | Entry::Held => {}
+                Entry::Off { .. } | Entry::Whose { .. } | Entry::Held => {}
             }
         }
         let (Some(first), Some(last)) = (run.first().copied(), run.last().copied()) else {
@@ -234,7 +274,7 @@ impl Log {
         let lives: Vec<Epoch> = log
             .iter()
             .filter_map(|entry| match entry {
-                Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } => *epoch,
+                Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } | Entry::Whose { epoch, .. } => *epoch,
                 Entry::Silence { .. } | Entry::Held => None,
             })
             .collect();
@@ -247,7 +287,7 @@ impl Log {
         let looks = looks.filter_map(|entry| match entry {
             Entry::Answer { power, asked, answered, .. } => Some((*asked, *power, *answered)),
             Entry::Silence { asked } => Some((*asked, Power::Unknown, *asked)),
-            Entry::Off { .. } | Entry::Held => None,
+            Entry::Off { .. } | Entry::Whose { .. } | Entry::Held => None,
         });
         // The newest of them; of two that were asked together the one that came last, and `known` goes backwards.
         let first_look = looks.reduce(|newest, look| if look.0 > newest.0 { look } else { newest });

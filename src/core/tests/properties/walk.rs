@@ -175,7 +175,7 @@ impl Walk {
             "hold ended" => {
                 Some(Event::HoldEnded { results: vec![(name, HoldState::default())], known: vec![one] })
             }
-            "off intent" => Some(Event::OffIntent { devices: vec![name] }),
+            "off intent" => Some(Event::OffIntent { devices: vec![name], identified: Vec::new() }),
             "lost" => Some(Event::Lost { device: name }),
             "confirm" | "confirm with an old proof" => match proof {
                 Some((_, ReleaseGround::Confirmed(proof))) => Some(Event::Confirmed(proof)),

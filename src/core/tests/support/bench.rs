@@ -24,7 +24,12 @@ pub struct Bench {
     pub now: BootTime,
     /// Devices of which the judge said that their loss must be stored.
     pub lost: Vec<DeviceId>,
+    record: NodeRecord,
+    term: Term,
     epochs: BTreeMap<DeviceId, Option<Epoch>>,
+    /// In which of them each said whose machine it controls, and what it says of it.
+    identified: BTreeMap<DeviceId, Option<Epoch>>,
+    says: IdentityMatch,
     level: Vec<DeviceSpec>,
 }
 
@@ -50,19 +55,47 @@ impl Bench {
         Self::judging(Player::fencing(levels, &[]).record(), Term(1), true)
     }
 
+    /// The same of devices that never say whose machine they control.
+    pub fn of_unknown(levels: &[&[DeviceSpec]]) -> Self {
+        Self::of(levels).who_says_nothing()
+    }
+
+    /// All that was said so far of whose machines these are is taken back.
+    pub fn who_says_nothing(mut self) -> Self {
+        self.says = IdentityMatch::Unknown;
+        let record = self.record.clone();
+        self.judge = Judge::new(&record, self.term, &Rules::default(), false).unwrap();
+        for spec in record.fence.iter().flat_map(|fence| fence.topology.devices()) {
+            self.judge.identified(&spec.id, IdentityMatch::Unknown, None, self.now);
+            self.judge.held(&spec.id, &["restore policy always-off".to_owned()]);
+        }
+        self
+    }
+
     pub fn judging(record: &NodeRecord, term: Term, resumed: bool) -> Self {
         let judge = Judge::new(record, term, &Rules::default(), resumed).unwrap();
         let fence = record.fence.as_ref().unwrap();
-        let epochs = fence
+        let epochs: BTreeMap<DeviceId, Option<Epoch>> = fence
             .topology
             .devices()
             .map(|spec| (spec.id.clone(), spec.has_epochs.then(Self::first_epoch)))
             .collect();
         let level = fence.topology.level(fence.level).unwrap().devices.clone();
         let ledger = record.ledger.clone();
-        let mut bench = Self { judge, ledger, now: boot(100_000), lost: Vec::new(), epochs, level };
+        let mut bench = Self {
+            judge,
+            ledger,
+            now: boot(100_000),
+            lost: Vec::new(),
+            record: record.clone(),
+            term,
+            identified: BTreeMap::new(),
+            says: IdentityMatch::Match,
+            epochs,
+            level,
+        };
         for spec in fence.topology.devices() {
-            bench.judge.identified(&spec.id, IdentityMatch::Match);
+            bench.judge.identified(&spec.id, IdentityMatch::Match, None, bench.now);
             bench.judge.held(&spec.id, &["restore policy always-off".to_owned()]);
         }
         bench
@@ -96,8 +129,25 @@ impl Bench {
         self.wait(TRIP * 2).hears(name, power, asked_at)
     }
 
-    /// An answer, now, to what was asked then.
+    /// An answer, now, to what was asked then. Whose machine it controls it says in each of its lives before.
     pub fn hears(&mut self, name: &str, power: Power, asked_at: BootTime) -> &mut Self {
+        let epoch = self.epoch(&device(name));
+        if self.identified.insert(device(name), epoch) != Some(epoch) {
+            self.says_whose(name, self.says, asked_at);
+        }
+        self.hears_of_whoever(name, power, asked_at)
+    }
+
+    /// It says whose machine it controls.
+    pub fn says_whose(&mut self, name: &str, said: IdentityMatch, asked_at: BootTime) -> &mut Self {
+        let id = device(name);
+        self.says = said;
+        let lost = self.judge.identified(&id, said, self.epoch(&id), asked_at);
+        self.note(id, lost)
+    }
+
+    /// The same of a device that may be another machine's by now.
+    pub fn hears_of_whoever(&mut self, name: &str, power: Power, asked_at: BootTime) -> &mut Self {
         let id = device(name);
         let said = format!("{name} {power:?}");
         let reading = Reading { power, asked_at, answered_at: self.now, epoch: self.epoch(&id), said };

@@ -158,7 +158,8 @@ impl Player {
 
     #[track_caller]
     pub fn off_intent(&mut self, devices: &[&str]) -> Vec<Opened> {
-        self.apply(Event::OffIntent { devices: devices.iter().map(|name| device(name)).collect() })
+        let devices = devices.iter().map(|name| device(name)).collect();
+        self.apply(Event::OffIntent { devices, identified: Vec::new() })
     }
 
     #[track_caller]
@@ -242,7 +243,7 @@ impl Player {
     pub fn unfencing(levels: &[&[DeviceSpec]]) -> Self {
         let mut player = Self::fencing(levels, &[]);
         let first: Vec<DeviceId> = levels[0].iter().map(|spec| spec.id.clone()).collect();
-        player.apply(Event::OffIntent { devices: first });
+        player.apply(Event::OffIntent { devices: first, identified: Vec::new() });
         player.confirm();
         player.close_all();
         player.unfence().unwrap();

@@ -222,8 +222,8 @@ impl NodeTask {
                 self.show(&device, &did);
                 match did {
                     Did::Read { result: Ok(_), .. } => Some(hands.identify(&device)),
-                    Did::Identified(Ok(identity)) => {
-                        self.learn(device.clone(), identity).await?;
+                    Did::Identified(Ok(said)) => {
+                        self.learn(device.clone(), said.identity).await?;
                         Some(hands.inspect(&device))
                     }
                     Did::Inspected(Ok(found)) => {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::Identity;
 use picket_core::event::{Event, Person};
 use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
@@ -13,7 +12,6 @@ use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::record::{Cause, Phase};
 use picket_core::time::BootTime;
-use picket_driver::{DriverError, ErrorKind};
 
 use super::hands::{Did, Doing};
 use super::looking::on;
@@ -90,16 +88,19 @@ impl NodeTask {
             tracing::error!("it is on, and this gateway stands on it: nothing is sent");
             return Ok(false);
         }
-        let Some(devices) = self.still_ours(devices).await? else { return Ok(false) };
-        if devices.is_empty() {
+        let Some(ours) = self.still_ours(&devices).await? else { return Ok(false) };
+        if ours.is_empty() {
             return Ok(false);
         }
-        let opened = self.persist_in_sessions(|| Event::OffIntent { devices: devices.clone() }).await?;
+        let devices: Vec<DeviceId> = ours.keys().cloned().collect();
+        let off = || Event::OffIntent { devices: devices.clone(), identified: Vec::new() };
+        let opened = self.persist_in_sessions(off).await?;
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
         for one in opened {
             if let Opened::Off(order) = one {
                 // Here nothing is proven by it: it may be as late as it likes.
-                doing.push(self.hands.off(Arc::new(order), BootTime::from_boot(Duration::MAX)));
+                let life = ours.get(order.device()).copied().flatten();
+                doing.push(self.hands.off(Arc::new(order), life, BootTime::from_boot(Duration::MAX)));
             }
         }
         while let Some((device, did)) = doing.next().await {
@@ -111,20 +112,4 @@ impl NodeTask {
         }
         Ok(true)
     }
-
-    /// Those of the devices that do not say they control another machine (S13): a board may have been exchanged since.
-    /// `None`: one does, and a person is told.
-    async fn still_ours(&mut self, devices: Vec<DeviceId>) -> Result<Option<Vec<DeviceId>>, Fatal> {
-        let Some(said) = self.whose(&devices).await? else { return Ok(None) };
-        // One was ours when the first off was sent, and it has just answered: it does not know the question.
-        let is_ours = |said: &Result<Identity, DriverError>| match said {
-            Ok(_) => true,
-            Err(error) => does_not_know(error.kind),
-        };
-        Ok(Some(said.into_iter().filter(|(_, said)| is_ours(said)).map(|(device, _)| device).collect()))
-    }
-}
-
-fn does_not_know(error: ErrorKind) -> bool {
-    matches!(error, ErrorKind::Unsupported | ErrorKind::TimedOut | ErrorKind::Throttled)
 }

@@ -53,9 +53,9 @@ impl NodeTask {
                 live.reading = Some(reading.clone());
                 None
             }
-            Did::Identified(Ok(identity)) => {
-                live.identity_match = Some(expected.compare(identity));
-                live.identity = Some(identity.clone());
+            Did::Identified(Ok(said)) => {
+                live.identity_match = Some(expected.compare(&said.identity));
+                live.identity = Some(said.identity.clone());
                 None
             }
             Did::Read { result: Err(error), .. } => {

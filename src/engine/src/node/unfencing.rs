@@ -25,7 +25,7 @@ use rounds::Rounds;
 
 use super::drain::Drained;
 use super::hands::{Did, Doing};
-use super::whose::Vouched;
+use super::whose::{Ours, Vouched};
 use super::{Fatal, NodeTask};
 
 /// An on that was taken and is not seen is sent again after this.
@@ -148,9 +148,7 @@ impl NodeTask {
             let held = self.record().fence.iter().flat_map(|fence| fence.holds.keys());
             let held: Vec<DeviceId> = held.cloned().collect();
             self.open_sessions(&held).await;
-            if !self.are_ours_to_undo(&held).await? {
-                return Ok(false);
-            }
+            let Some(ours) = self.ours_to_undo(&held).await? else { return Ok(false) };
             if self.record().fence.as_ref().is_none_or(|fence| fence.holds.is_empty()) {
                 break;
             }
@@ -159,12 +157,17 @@ impl NodeTask {
                 return Ok(false);
             }
             let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
+            let (mut faults, mut silent) = (Vec::new(), false);
             for one in opened {
-                if let Opened::Unhold(order) = one {
-                    doing.push(self.hands.unhold(Arc::new(order)));
+                let Opened::Unhold(order) = one else { continue };
+                match ours.get(order.device()) {
+                    Some(life) => doing.push(self.hands.unhold(Arc::new(order), *life)),
+                    None => {
+                        silent = true;
+                        faults.push(order.device().clone());
+                    }
                 }
             }
-            let (mut faults, mut silent) = (Vec::new(), false);
             while let Some((device, did)) = doing.next().await {
                 self.show(&device, &did);
                 let Did::Unheld(effect, result) = did else { continue };
@@ -213,7 +216,7 @@ impl NodeTask {
             let now = self.now();
             let gone = dark.iter().find_map(|device| self.gone(device));
             if now >= deadline || pending.is_empty() || gone.is_some() {
-                let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
+                let names: Vec<String> = dark.iter().map(|device| vouched.words(device)).collect();
                 let within = self.parts.rules.on_deadline;
                 let detail = match gone {
                     Some(why) => format!("it does not come back, retire it ({why})"),
@@ -229,10 +232,11 @@ impl NodeTask {
                     return Ok(false);
                 }
                 let Some(ours) = self.vouched(&mut vouched, &dark).await? else { return Ok(false) };
-                let to_send =
-                    pending.iter().filter(|on| dark.contains(on.device()) && ours.contains(on.device()));
-                let again = self.send_on(to_send).await?;
-                let whose = dark.difference(&ours).map(|device| self.asked_again(device, true, PACE * 2));
+                let of_ours = |on: &&PendingOn| ours.contains_key(on.device());
+                let to_send = pending.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
+                let again = self.send_on(to_send, &ours).await?;
+                let unsaid = dark.iter().filter(|device| !ours.contains_key(*device));
+                let whose = unsaid.map(|device| self.asked_again(device, true, PACE * 2));
                 send_at = self.now() + whose.chain([again]).min().unwrap_or(again);
                 // All of them were asked something just now.
                 let now = self.now();
@@ -300,8 +304,13 @@ impl NodeTask {
     }
 
     /// Sends each on once, right after power was read and the store was asked. Answers when it is to be sent again if nothing comes on.
-    async fn send_on(&mut self, pending: impl Iterator<Item = &PendingOn>) -> Result<Duration, Fatal> {
-        let mut sending: FuturesUnordered<_> = pending.map(|on| self.send_one(on)).collect();
+    async fn send_on(
+        &mut self,
+        pending: impl Iterator<Item = &PendingOn>,
+        ours: &Ours,
+    ) -> Result<Duration, Fatal> {
+        let life = |on: &PendingOn| ours.get(on.device()).copied().flatten();
+        let mut sending: FuturesUnordered<_> = pending.map(|on| self.send_one(on, life(on))).collect();
         let mut again = REPEAT;
         while let Some((device, looked, sent)) = sending.next().await {
             self.show(&device, &looked);
@@ -333,11 +342,12 @@ impl NodeTask {
     }
 
     /// Reads power, asks the store once more and sends at once: no other device's turn comes between. The reading makes the
-    /// session in which the on goes, and none is made for that after the store's word: what comes between the two, also a stop of
+    /// session in which the on goes, which is the one in which the device said whose machine it controls (`life`), and none is made for that after the store's word: what comes between the two, also a stop of
     /// the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8).
     fn send_one<'on>(
         &self,
         on: &'on PendingOn,
+        life: Option<u64>,
     ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
         let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
         async move {
@@ -359,7 +369,7 @@ impl NodeTask {
             }
             parts.hooks.reached("sending on").await;
             let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {
-                Ok(order) => Ok(hands.on(order).await.1),
+                Ok(order) => Ok(hands.on(order, life).await.1),
                 Err(fault) => Err(fault),
             };
             (device, looked, sent)

@@ -78,7 +78,7 @@ impl NodeTask {
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
         for one in opened {
             if let Opened::Hold(order) = one {
-                doing.push(self.hands.hold(order));
+                doing.push(self.hands.hold(order, None));
             }
         }
         while self.place() == here {

@@ -9,28 +9,36 @@ use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::outcome::Reason;
 use picket_core::record::Bringing;
-use picket_driver::{DriverError, ErrorKind};
+use picket_driver::{DriverError, ErrorKind, Identified};
 
 use super::hands::{Did, Doing, Hands};
 use super::{Fatal, NodeTask};
+use crate::view::DeviceLive;
 
 /// What devices said of whose machine they control.
 #[derive(Debug, Default)]
 pub(super) struct Whose {
     /// Not another one's: what was said, or why nothing.
-    pub(super) ours: Vec<(DeviceId, Result<Identity, DriverError>)>,
+    pub(super) ours: Vec<(DeviceId, Result<Identified, DriverError>)>,
     /// Another machine's, in words.
     pub(super) others: Vec<(DeviceId, String)>,
 }
 
-/// Whose machines devices control that are to be switched on.
+/// In which life of each device it said that it controls ours: what is sent to it goes in no other. `None`: it has none, or does not
+/// know the question.
+pub(super) type Ours = BTreeMap<DeviceId, Option<u64>>;
+
+/// What is known of devices that are to be switched on and do not say whose machine they control.
 #[derive(Debug, Default)]
 pub(super) struct Vouched {
-    ours: BTreeSet<DeviceId>,
+    /// Those that answer, and do not know the question.
+    unknowing: BTreeSet<DeviceId>,
     /// How often one did not say.
     unanswered: BTreeMap<DeviceId, u32>,
     /// Those that answer when they are asked for power.
     answer: BTreeSet<DeviceId>,
+    /// Those that said before whose machine they control, and do not say it now.
+    withhold: BTreeSet<DeviceId>,
 }
 
 /// So often a device that is expected to say whose it is says nothing of it, before it is believed not to know.
@@ -41,6 +49,15 @@ impl Vouched {
     pub(super) fn answers(&mut self, device: &DeviceId) {
         if self.answer.insert(device.clone()) {
             self.unanswered.remove(device);
+        }
+    }
+
+    /// A device that was not seen on, in words.
+    pub(super) fn words(&self, device: &DeviceId) -> String {
+        if self.withhold.contains(device) {
+            format!("{device}, which does not say any more whose machine it controls,")
+        } else {
+            device.to_string()
         }
     }
 
@@ -68,8 +85,8 @@ impl NodeTask {
             let Did::Identified(said) = did else { continue };
             let expected = self.expected_identity(&device);
             match &said {
-                Ok(said) if expected.compare(said) == IdentityMatch::Mismatch => {
-                    let detail = mismatch(&device, said, &expected);
+                Ok(said) if expected.compare(&said.identity) == IdentityMatch::Mismatch => {
+                    let detail = mismatch(&device, &said.identity, &expected);
                     whose.others.push((device, detail));
                 }
                 _ => whose.ours.push((device, said)),
@@ -82,7 +99,7 @@ impl NodeTask {
     pub(super) async fn whose(
         &mut self,
         devices: &[DeviceId],
-    ) -> Result<Option<Vec<(DeviceId, Result<Identity, DriverError>)>>, Fatal> {
+    ) -> Result<Option<Vec<(DeviceId, Result<Identified, DriverError>)>>, Fatal> {
         let Whose { ours, others } = self.ask_whose(devices).await;
         match others.into_iter().next() {
             None => Ok(Some(ours)),
@@ -93,35 +110,65 @@ impl NodeTask {
         }
     }
 
-    /// Whether none of these devices controls another machine by now: a board may have been exchanged. False: one does, and a person is
-    /// told. A person who stands the node down was: what that device holds is another machine's, and is let be.
-    pub(super) async fn are_ours_to_undo(&mut self, held: &[DeviceId]) -> Result<bool, Fatal> {
-        let others = self.ask_whose(held).await.others;
-        let Some((_, detail)) = others.first() else { return Ok(true) };
-        if self.record().bringing != Bringing::StandDown {
-            self.give_up(Reason::IdentityMismatch, detail.clone()).await?;
-            return Ok(false);
+    /// The lives in which these devices said whose machine they control: a board may have been exchanged. One that said it before, and
+    /// does not now, is none of them. `None`: one controls another
+    /// machine, and a person is told. A person who stands the node down was: what that device holds is another machine's, and is let be.
+    pub(super) async fn ours_to_undo(&mut self, held: &[DeviceId]) -> Result<Option<Ours>, Fatal> {
+        let Whose { ours, others } = self.ask_whose(held).await;
+        if let Some((_, detail)) = others.first() {
+            if self.record().bringing != Bringing::StandDown {
+                self.give_up(Reason::IdentityMismatch, detail.clone()).await?;
+                return Ok(None);
+            }
+            let devices: Vec<DeviceId> = others.iter().map(|(device, _)| device.clone()).collect();
+            let detail = format!("not put back: {detail}");
+            self.persist(|| Event::Unheld { devices: devices.clone(), detail: detail.clone() }).await?;
         }
-        let devices: Vec<DeviceId> = others.iter().map(|(device, _)| device.clone()).collect();
-        let detail = format!("not put back: {detail}");
-        self.persist(|| Event::Unheld { devices: devices.clone(), detail: detail.clone() }).await?;
-        Ok(true)
+        let mut lives = Ours::new();
+        for (device, said) in ours {
+            let said = said.ok().filter(|said| !said.identity.is_empty());
+            if said.is_some() || !self.has_said_whose(&device) {
+                lives.insert(device, said.and_then(|said| said.epoch).map(|epoch| epoch.id));
+            }
+        }
+        Ok(Some(lives))
     }
 
-    /// Those of the dark devices that were asked whose machine they control, and did not say another's (S13): somebody else's would
-    /// be switched on, and may be fenced. Who only starts answers later; who answers and does not know the question is ours. `None`:
-    /// one does say so, and a person is told.
+    /// Devices that have said whose machine they control, in this fence or at a check before: that they say nothing now is no answer
+    /// (S13).
+    pub(super) fn have_said_whose(&self) -> BTreeSet<DeviceId> {
+        let record = self.record();
+        let in_fence = record.fence.iter().flat_map(|fence| &fence.identified);
+        let is_known = |live: &DeviceLive| live.identity_match == Some(IdentityMatch::Match);
+        let here = self.live.devices.iter().filter(|(_, live)| is_known(live)).map(|(device, _)| device);
+        record.learned.keys().chain(in_fence).chain(here).cloned().collect()
+    }
+
+    fn has_said_whose(&self, device: &DeviceId) -> bool {
+        self.have_said_whose().contains(device)
+    }
+
+    /// Those of the dark devices that say now whose machine they control, and not another's (S13): somebody else's would be switched
+    /// on, and may be fenced. Who only starts answers later; who answers and never knew the question is ours. `None`: one is another's,
+    /// and a person is told.
     pub(super) async fn vouched(
         &mut self,
         vouched: &mut Vouched,
         dark: &BTreeSet<DeviceId>,
-    ) -> Result<Option<BTreeSet<DeviceId>>, Fatal> {
-        let is_new = |device: &&DeviceId| is_host_of(&self.hands, device) && !vouched.ours.contains(*device);
-        let asked: Vec<DeviceId> = dark.iter().filter(is_new).cloned().collect();
+    ) -> Result<Option<Ours>, Fatal> {
+        let is_asked =
+            |device: &&DeviceId| is_host_of(&self.hands, device) && !vouched.unknowing.contains(*device);
+        let asked: Vec<DeviceId> = dark.iter().filter(is_asked).cloned().collect();
+        let rest = dark.iter().filter(|device| !asked.contains(device));
+        let mut ours: Ours = rest.map(|device| (device.clone(), None)).collect();
         let Some(said) = self.whose(&asked).await? else { return Ok(None) };
         for (device, said) in said {
             let knows_it_not = match said {
-                Ok(said) if !said.is_empty() || self.expected_identity(&device).is_empty() => true,
+                Ok(said) if !said.identity.is_empty() || self.expected_identity(&device).is_empty() => {
+                    vouched.withhold.remove(&device);
+                    ours.insert(device, said.epoch.map(|epoch| epoch.id));
+                    continue;
+                }
                 // It knew the question before, and may only be starting.
                 Ok(_) => vouched.asked_again(&device) > KNOWN,
                 Err(error) => match error.kind {
@@ -139,13 +186,38 @@ impl NodeTask {
                     | ErrorKind::Protocol => vouched.asked_again(&device) > 2,
                 },
             };
-            if knows_it_not {
-                vouched.ours.insert(device);
+            match (knows_it_not, self.has_said_whose(&device)) {
+                (true, false) => {
+                    vouched.unknowing.insert(device.clone());
+                    ours.insert(device, None);
+                }
+                (true, true) => {
+                    vouched.withhold.insert(device);
+                }
+                (false, _) => {}
             }
         }
-        let ours =
-            dark.iter().filter(|device| !is_host_of(&self.hands, device) || vouched.ours.contains(*device));
-        Ok(Some(ours.cloned().collect()))
+        Ok(Some(ours))
+    }
+
+    /// Those of the devices that do not say they control another machine (S13), and in which life: a board may have been exchanged
+    /// since. `None`: one does, and a person is told.
+    pub(super) async fn still_ours(&mut self, devices: &[DeviceId]) -> Result<Option<Ours>, Fatal> {
+        let Some(said) = self.whose(devices).await? else { return Ok(None) };
+        let mut ours = Ours::new();
+        for (device, said) in said {
+            // One was ours when the first off was sent, and it has just answered: it never knew the question.
+            let knows_it_not = match &said {
+                Ok(said) => said.identity.is_empty(),
+                Err(error) => {
+                    matches!(error.kind, ErrorKind::Unsupported | ErrorKind::TimedOut | ErrorKind::Throttled)
+                }
+            };
+            if said.is_ok() && !knows_it_not || knows_it_not && !self.has_said_whose(&device) {
+                ours.insert(device, said.ok().and_then(|said| said.epoch).map(|epoch| epoch.id));
+            }
+        }
+        Ok(Some(ours))
     }
 }
 

@@ -1,8 +1,7 @@
 //! What devices answer, in words for people: no bytes, no secret.
 
-use picket_core::device::Identity;
 use picket_core::power::{Power, Reading};
-use picket_driver::{Accepted, DriverError, HoldFound, HoldReport};
+use picket_driver::{Accepted, DriverError, HoldFound, HoldReport, Identified};
 
 /// The answer, or why there is none.
 pub(super) fn heard<T>(result: &Result<T, DriverError>, words: impl FnOnce(&T) -> String) -> String {
@@ -12,7 +11,8 @@ pub(super) fn heard<T>(result: &Result<T, DriverError>, words: impl FnOnce(&T) -
     }
 }
 
-pub(super) fn identity(identity: &Identity) -> String {
+pub(super) fn identity(said: &Identified) -> String {
+    let identity = &said.identity;
     let uuid = identity.uuid.as_ref().map(|uuid| format!("uuid {uuid}"));
     let serial = identity.serial.as_ref().map(|serial| format!("serial {serial}"));
     let known: Vec<String> = uuid.into_iter().chain(serial).collect();

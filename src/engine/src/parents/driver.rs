@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::device::{DeviceClass, Grade, MaxInFlight};
 use picket_core::ids::{FenceId, NodeId, Term};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::{NotThere, ParentOff, Placement};
 use picket_core::power::{Epoch, Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
 };
 
 use super::{ParentAnswer, ParentAsk, ParentSeen, Parents};
@@ -324,8 +324,9 @@ impl PowerDriver for ParentDriver {
     }
 
     /// What is placed must be the node itself.
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
-        self.places.identify(call).await
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
+        // Another node's proof is no life of what places it.
+        Ok(Identified { epoch: None, ..self.places.identify(call).await? })
     }
 
     async fn inspect_hold(&self, _call: &Call) -> Result<HoldFound, DriverError> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{DeviceSpec, Grade, Identity, MaxInFlight};
+use picket_core::device::{DeviceSpec, Grade, MaxInFlight};
 use picket_core::ground::ReleasePermit;
 use picket_core::ledger::EffectKind;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, ReleaseOrder, UnholdOrder};
@@ -14,8 +14,8 @@ use picket_core::power::{Power, Reading};
 use picket_core::record::Then;
 use picket_core::time::Clock;
 use picket_driver::{
-    Accepted, Call, DriverError, HoldFound, HoldReport, PowerDriver, Standing, Traits, Volume, VolumeAt,
-    Volumes,
+    Accepted, Call, DriverError, HoldFound, HoldReport, Identified, PowerDriver, Standing, Traits, Volume,
+    VolumeAt, Volumes,
 };
 use picket_driver_sim::{Act, Disk, Fault, Verb};
 use picket_engine::EngineError;
@@ -83,7 +83,7 @@ impl PowerDriver for Cloud {
         self.far.guesses.load(Ordering::SeqCst)
     }
 
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         self.of.identify(call).await
     }
 

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::budget::pause::PauseScope;
-use picket_core::device::Identity;
 use picket_core::ids::NodeId;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::parent::Placement;
 use picket_core::power::Reading;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
 };
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{EngineError, Until};
@@ -55,7 +54,7 @@ impl PowerDriver for Places {
         self.inner.tells_placement()
     }
 
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         self.inner.identify(call).await
     }
 

@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::Identity;
 use picket_core::ids::NodeId;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::power::Reading;
 use picket_core::record::Phase;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
 };
 use picket_driver_sim::{Fault, SimDriver, Verb};
 use picket_engine::{Unit, UnitLimits, Until};
@@ -75,7 +74,7 @@ impl PowerDriver for Outlet {
         self.inner.power_on(order, call).await
     }
 
-    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+    async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         let _inside = self.enter()?;
         self.inner.identify(call).await
     }

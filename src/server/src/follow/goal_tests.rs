@@ -46,6 +46,7 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         round: 0,
         off_sent: true,
         switched_off: Default::default(),
+        identified: Default::default(),
         lost: Default::default(),
         handed_over: Default::default(),
         silent: Default::default(),

@@ -266,6 +266,7 @@ async fn the_driver_conforms() -> Result<()> {
         [
             "a restart begins an epoch after loss",
             "after a restart no off is sent before a reading",
+            "nothing is sent in another life than that in which it was identified",
             "a quiesce that is not answered is none",
             "after a quiesce no late copy is executed",
             "no session is opened for an on",

@@ -29,6 +29,7 @@ const ALREADY: &str = "already off as an error is no error";
 const NEITHER: &str = "neither On nor Off is Unknown";
 const RESTART: &str = "a restart begins an epoch after loss";
 const SIGHT: &str = "after a restart no off is sent before a reading";
+const LIFE: &str = "nothing is sent in another life than that in which it was identified";
 const SILENT_END: &str = "a quiesce that is not answered is none";
 const LATE_COPY: &str = "after a quiesce no late copy is executed";
 const ON_ALONE: &str = "no session is opened for an on";
@@ -53,13 +54,13 @@ const FLEET_IPMI: Row = Row { driver: "ipmi", peer: "picket-fleet", left_out: &[
 const FLEET_REDFISH: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, in sessions",
-    left_out: &[RESTART, SIGHT, LATE_COPY, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, LATE_COPY, DOUBLED],
     volumes: false,
 };
 const FLEET_BASIC: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, without sessions",
-    left_out: &[RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, DOUBLED],
     volumes: false,
 };
 const FLEET_TASKS: Row = Row {
@@ -77,6 +78,7 @@ const SUSHY: Row = Row {
         SLOW_FALL,
         RESTART,
         SIGHT,
+        LIFE,
         SILENT_END,
         LATE_COPY,
         ON_ALONE,
@@ -96,6 +98,7 @@ const FENCE_IPMILAN: Row = Row {
         NEITHER,
         RESTART,
         SIGHT,
+        LIFE,
         SILENT_END,
         LATE_COPY,
         ON_ALONE,
@@ -115,6 +118,7 @@ const FENCE_EATON_SNMP: Row = Row {
         NEITHER,
         RESTART,
         SIGHT,
+        LIFE,
         SILENT_END,
         LATE_COPY,
         ON_ALONE,
@@ -133,6 +137,7 @@ const FENCE_REDFISH: Row = Row {
         NEITHER,
         RESTART,
         SIGHT,
+        LIFE,
         SILENT_END,
         LATE_COPY,
         ON_ALONE,
@@ -148,14 +153,14 @@ const FENCE_REDFISH: Row = Row {
 const MOTO: Row = Row {
     driver: "aws",
     peer: "moto",
-    left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+    left_out: &[ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
     volumes: true,
 };
 // The same; and a numeric id is one instance's for ever.
 const COMPUTE_ENGINE: Row = Row {
     driver: "gcp",
     peer: "a Compute Engine made from Google's discovery document",
-    left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+    left_out: &[ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
     volumes: true,
 };
 
@@ -164,7 +169,7 @@ const COMPUTE_ENGINE: Row = Row {
 const NOVA: Row = Row {
     driver: "openstack",
     peer: "a real Nova",
-    left_out: &[RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
     volumes: true,
 };
 
@@ -189,7 +194,7 @@ const ROWS: [&Row; 13] = [
 const OF_VOLUMES: [&str; 3] = ["aws", "gcp", "openstack"];
 
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 35] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 39] = [
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
     (
@@ -200,6 +205,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 35] = [
     ("agent", NEITHER, "drivers/agent shows it with an agent of its own"),
     ("agent", RESTART, "agents have no epochs"),
     ("agent", SIGHT, "agents have no epochs"),
+    ("agent", LIFE, "the same"),
     ("agent", SILENT_END, "agents have no sessions"),
     ("agent", LATE_COPY, "agents have no sessions"),
     ("agent", ON_ALONE, "agents have no sessions"),
@@ -213,6 +219,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 35] = [
     ("aws", ALREADY, "EC2 says it with a state, and no error; of what was terminated drivers/aws shows it"),
     ("aws", RESTART, "an instance's life is its id: there is no session that could be lost"),
     ("aws", SIGHT, "the same"),
+    ("aws", LIFE, "the same"),
     ("aws", SILENT_END, "EC2 has no sessions"),
     (
         "aws",
@@ -225,6 +232,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 35] = [
     ("gcp", ALREADY, "Compute Engine takes a stop of what is stopped"),
     ("gcp", RESTART, "an instance's life is its numeric id: there is no session that could be lost"),
     ("gcp", SIGHT, "the same"),
+    ("gcp", LIFE, "the same"),
     ("gcp", SILENT_END, "Compute Engine has no sessions"),
     (
         "gcp",
@@ -236,6 +244,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 35] = [
     ("gcp", DOUBLED, "TCP delivers once"),
     ("openstack", RESTART, "a cloud has one epoch: the server's id"),
     ("openstack", SIGHT, "the same"),
+    ("openstack", LIFE, "the same"),
     ("openstack", SILENT_END, "a cloud has no sessions"),
     ("openstack", LATE_COPY, "tests/openstack shows what bounds them: a token that has ended"),
     (

@@ -8,6 +8,7 @@ mod hold;
 mod host;
 mod identity;
 mod inside;
+mod led_astray;
 mod levels;
 mod lies;
 mod login;

@@ -10,8 +10,7 @@ use crate::support::{Bench, Player, device, host, request, s, supply};
 
 #[test]
 fn an_identity_that_is_not_known_lowers_it() {
-    let mut bench = Bench::of(&[&[host("bmc")]]);
-    bench.judge.identified(&device("bmc"), IdentityMatch::Unknown);
+    let mut bench = Bench::of_unknown(&[&[host("bmc")]]);
     bench.falls("bmc");
     let proof = bench.confirmed();
     assert_eq!(proof.evidence().grade, Grade::Hypervisor);
@@ -22,7 +21,7 @@ fn an_identity_that_is_not_known_lowers_it() {
 #[test]
 fn the_wrong_machine_is_neither_switched_off_nor_a_proof() {
     let mut bench = Bench::of(&[&[host("bmc")]]);
-    bench.judge.identified(&device("bmc"), IdentityMatch::Mismatch);
+    bench.says_whose("bmc", IdentityMatch::Mismatch, bench.now);
     bench.reads("bmc", On);
     assert!(!bench.wants_off("bmc"));
     bench.off("bmc").reads_off("bmc", 60);
@@ -103,8 +102,7 @@ fn less_than_was_asked_for_is_not_confirmed() {
     for (least, enough) in
         [(Grade::Observed, false), (Grade::Hypervisor, true), (Grade::Claimed, true), (Grade::Attested, true)]
     {
-        let mut bench = Bench::wanting(least, &[&[host("bmc")]]);
-        bench.judge.identified(&device("bmc"), IdentityMatch::Unknown);
+        let mut bench = Bench::wanting(least, &[&[host("bmc")]]).who_says_nothing();
         bench.falls("bmc");
         match bench.verdict() {
             Verdict::Confirmed(_) => assert!(enough, "{least:?}"),

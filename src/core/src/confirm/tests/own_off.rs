@@ -207,7 +207,7 @@ fn what_comes_on_after_an_off_that_found_it_off_is_switched_off_at_once() {
 fn an_unknown_device_is_nobody() {
     let mut bench = one();
     bench.falls("bmc");
-    bench.judge.identified(&device("other"), crate::device::IdentityMatch::Mismatch);
+    bench.says_whose("other", crate::device::IdentityMatch::Mismatch, boot(0));
     bench.judge.off_failed(&device("other"));
     bench.judge.silence(&device("other"), boot(0), boot(1));
     assert!(!bench.judge.off_taken(&device("other"), boot(0), None, false));

@@ -5,7 +5,7 @@ use crate::ids::Term;
 use crate::machine::Refused;
 use crate::outcome::Outcome;
 use crate::record::{Phase, Then};
-use crate::support::{Bench, Player, device, fence_id, holder, host, node, person, request, supply};
+use crate::support::{Bench, Player, fence_id, holder, host, node, person, request, supply};
 
 #[test]
 fn a_proof_makes_it_fenced_and_the_evidence_is_stored() {
@@ -92,7 +92,7 @@ fn a_proof_of_another_leadership_is_refused() {
 fn a_proof_of_too_low_a_grade_is_refused() {
     let mut player = Player::fencing(&[&[host("bmc")]], &[]);
     let mut bench = Bench::judging(player.record(), player.leadership.term(), false);
-    bench.judge.identified(&device("bmc"), crate::device::IdentityMatch::Unknown);
+    bench = bench.who_says_nothing();
     bench.falls("bmc");
     let proof = bench.confirmed();
     player.stored.record.fence.as_mut().unwrap().min_grade = crate::device::Grade::Observed;

@@ -69,7 +69,7 @@ fn the_same_off_is_sent_again_under_its_old_entry() {
 fn an_off_knows_what_the_hold_found_and_lives_as_long_as_its_far_side_says() {
     let mut player = Player::fencing(&[&[host("bmc")]], &[]);
     player.hold_intent("bmc", &[("policy", "previous")]);
-    let off = Event::OffIntent { devices: vec![device("bmc")] };
+    let off = Event::OffIntent { devices: vec![device("bmc")], identified: Vec::new() };
     let now = MaxInFlight { off: Some(s(3600)), on: Some(s(1)) };
     let lives = BTreeMap::from([(device("bmc"), now)]);
     let opened = player.apply(Event::InSessions { event: Box::new(off), sessions: BTreeMap::new(), lives });
@@ -90,7 +90,7 @@ fn an_off_knows_what_the_hold_found_and_lives_as_long_as_its_far_side_says() {
 #[test]
 fn an_off_of_a_device_that_the_fence_does_not_know_is_refused() {
     let mut player = Player::fencing(&[&[host("bmc")]], &[]);
-    let off = Event::OffIntent { devices: vec![device("pdu")] };
+    let off = Event::OffIntent { devices: vec![device("pdu")], identified: Vec::new() };
     let refused = player.try_apply(off).unwrap_err();
     assert_eq!(refused.to_string(), "there is no device \"pdu\" here; there is: bmc");
     assert_eq!(player.open_effects(), [] as [&str; 0]);
@@ -98,7 +98,7 @@ fn an_off_of_a_device_that_the_fence_does_not_know_is_refused() {
 
 #[test]
 fn an_off_belongs_to_an_open_fence() {
-    let off = || Event::OffIntent { devices: vec![device("bmc")] };
+    let off = || Event::OffIntent { devices: vec![device("bmc")], identified: Vec::new() };
     let mut player = Player::new();
     assert!(matches!(player.try_apply(off()), Err(Refused::Phase { phase: "normal", .. })));
     let mut player = Player::unfencing(&[&[host("bmc")]]);
@@ -161,7 +161,7 @@ fn a_pause_or_a_limit_that_comes_before_the_first_off_undoes_the_hold_and_one_af
     assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::Abort));
     assert_eq!(player.open_fence().outcome, Some(Outcome::Blocked(Reason::Paused)));
     let mut sent = Player::fencing(&[&[host("bmc")]], &["detach"]);
-    sent.apply(Event::OffIntent { devices: vec![device("bmc")] });
+    sent.apply(Event::OffIntent { devices: vec![device("bmc")], identified: Vec::new() });
     assert_eq!(sent.try_apply(bar()).map(drop), Err(Refused::OffSent));
 }
 

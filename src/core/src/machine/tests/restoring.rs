@@ -103,7 +103,7 @@ fn no_event_lets_anything_go_or_sends_anything_while_a_restore_keeps_it_off() {
     let words = || "for the test".to_owned();
     let refused = [
         Event::ReleaseIntent { release: release("detach"), life: None, lingers: None, sets_up: true },
-        Event::OffIntent { devices: vec![crate::support::device("bmc")] },
+        Event::OffIntent { devices: vec![crate::support::device("bmc")], identified: Vec::new() },
         Event::HoldIntent { found: [(crate::support::device("bmc"), Default::default())].into() },
         Event::Attest { person: person(), looks: &looks },
         Event::Unproven { why: words(), seen: true },

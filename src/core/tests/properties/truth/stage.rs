@@ -102,8 +102,7 @@ pub fn live(story: &Story) -> Ending {
         said: Vec::new(),
     };
     for id in stage.specs.keys() {
-        stage.judge.contact(id, None, boot(START));
-        stage.judge.identified(id, IdentityMatch::Match);
+        stage.judge.identified(id, IdentityMatch::Match, None, boot(START));
         stage.judge.held(id, &[]);
     }
     stage.run()
@@ -285,6 +284,10 @@ impl Stage<'_> {
                 (Call::Read, Some((power, epoch))) => {
                     let (asked_at, answered_at) = (boot(flight.asked), boot(now));
                     let reading = Reading { power, asked_at, answered_at, epoch, said: String::new() };
+                    if self.judge.life(&id) != epoch.map(|epoch| epoch.id) {
+                        // Asked before it is looked at, in each of its lives.
+                        self.judge.identified(&id, IdentityMatch::Match, epoch, asked_at);
+                    }
                     self.judge.reading(&id, &reading, &self.ledger);
                 }
                 (Call::Read, None) => self.judge.silence(&id, boot(flight.asked), boot(now)),

@@ -124,7 +124,7 @@ impl NodeTask {
         let (_, did) = self.hands.identify(&device).await;
         self.show(&device, &did);
         let said = match did {
-            Did::Identified(Ok(said)) => said,
+            Did::Identified(Ok(said)) => said.identity,
             Did::Identified(Err(error)) => {
                 return Ok(Err(EngineError::Device { device, kind: error.kind, detail: error.to_string() }));
             }

@@ -50,6 +50,8 @@ enum Question {
 #[derive(Debug)]
 struct Hand {
     stage: Stage,
+    /// Its hold was tried: once it has said anew whose machine it controls, it is looked at.
+    held: bool,
     busy: bool,
     /// Calls of this stage that were not answered.
     unanswered: u32,
@@ -104,6 +106,7 @@ impl Run {
         let first = self.retries.get(device).copied().unwrap_or(PAUSE);
         self.hands.entry(device.clone()).or_insert(Hand {
             stage: Stage::Identify,
+            held: false,
             busy: false,
             unanswered: 0,
             answers: false,
@@ -147,6 +150,13 @@ impl Run {
             self.enter(device, Stage::Probe(question));
         }
         knows_it_not
+    }
+
+    /// In a new life of the device, which it showed just now, it is asked first whose machine it controls (S13).
+    fn asks_whose_again(&mut self, device: &DeviceId) {
+        if self.hand(device).stage == Stage::Live && !self.judge.is_identified(device) {
+            self.enter(device, Stage::Identify);
+        }
     }
 
     /// What a device that was asked for power between two questions came to.
@@ -201,7 +211,7 @@ impl NodeTask {
             return Ok(());
         };
         let by_name = self.open_fence().and_then(|fence| self.by_name(fence)).cloned();
-        let judge = judge.begun(self.sessions.began).by_name(by_name);
+        let judge = judge.begun(self.sessions.began).by_name(by_name).known_to_say(&self.have_said_whose());
         let now = self.now();
         let level = self.open_fence().map_or(0, |fence| fence.level);
         let mut run = Run {
@@ -344,7 +354,8 @@ impl NodeTask {
             .collect();
         if !new.is_empty() {
             // Where the store is away it is decided anew once it is back: the last look is no older than the off (S15).
-            let off = self.in_sessions(Event::OffIntent { devices: new.clone() });
+            let off = self
+                .in_sessions(Event::OffIntent { devices: new.clone(), identified: run.judge.identities() });
             let opened = match self.apply(self.after_surveys(run, off)).await {
                 Ok(opened) => opened,
                 Err(Failure::Fatal(error)) => return Err(Fatal(error)),
@@ -375,11 +386,11 @@ impl NodeTask {
             }
         }
         for device in due {
-            let look_serves_until = run.judge.look_serves_until(&device);
+            let (look_serves_until, life) = (run.judge.look_serves_until(&device), run.judge.life(&device));
             let hand = run.hand(&device);
             if let Some(order) = hand.off.clone() {
                 hand.busy = true;
-                run.doing.push(self.hands.off(order, look_serves_until));
+                run.doing.push(self.hands.off(order, life, look_serves_until));
             }
         }
         Ok(())

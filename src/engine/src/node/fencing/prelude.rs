@@ -8,7 +8,7 @@ use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::outcome::Reason;
 use picket_core::record::{Cause, HoldState};
-use picket_driver::HoldReport;
+use picket_driver::{HoldReport, Identified};
 
 use super::{Run, Stage};
 use crate::node::drain::Drained;
@@ -67,13 +67,13 @@ impl NodeTask {
         &mut self,
         run: &mut Run,
         device: DeviceId,
-        said: Identity,
+        Identified { identity: said, epoch }: Identified,
     ) -> Result<(), Fatal> {
-        run.judge.contact(&device, None, self.now());
         let expected = self.expected_identity(&device);
         let compared = match expected.compare(&said) {
             // What another node's device says of itself too identifies neither.
             IdentityMatch::Match if self.parts.twins.twin_of(&self.plan.id, &device, &said).is_some() => {
+                run.judge.has_a_twin(&device);
                 IdentityMatch::Unknown
             }
             compared => compared,
@@ -82,8 +82,15 @@ impl NodeTask {
             let detail = mismatch(&device, &said, &expected);
             return self.give_up(Reason::IdentityMismatch, detail).await;
         }
-        run.judge.identified(&device, compared);
-        run.enter(&device, Stage::Inspect);
+        let lost = run.judge.identified(&device, compared, epoch, self.now());
+        self.note_loss(run, device.clone(), lost).await?;
+        if !run.judge.is_identified(&device) {
+            // It said so before, and is not another's for saying nothing now. Nor is it known to be ours.
+            run.failed(&device, self.now());
+            return Ok(());
+        }
+        let next = if run.hand(&device).held { Stage::Live } else { Stage::Inspect };
+        run.enter(&device, next);
         run.hand(&device).calm();
         Ok(())
     }
@@ -108,6 +115,7 @@ impl NodeTask {
     ) -> Result<(), Fatal> {
         run.judge.held(&device, &report.engaged);
         run.enter(&device, Stage::Live);
+        run.hand(&device).held = true;
         run.last_look.held(self.now());
         run.hand(&device).calm();
         let result = HoldState { engaged: report.engaged, detail: report.detail, ..HoldState::default() };

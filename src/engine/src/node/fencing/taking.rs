@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use picket_core::device::Identity;
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::power::{Power, Reading};
-use picket_driver::{DriverError, Effect, ErrorKind, HoldReport};
+use picket_driver::{DriverError, Effect, ErrorKind, HoldReport, Identified};
 
 use super::{Question, Run};
 use crate::node::hands::Did;
@@ -30,7 +29,7 @@ impl NodeTask {
                 tracing::warn!(%device, %error, "the device did not tell its identity");
                 run.failed(&device, now);
                 if run.leaves_unanswered(&device, Question::Identity, &error) {
-                    self.identified(run, device, Identity::default()).await?;
+                    self.identified(run, device, Identified::default()).await?;
                 }
             }
             Did::Identified(said) => self.identified(run, device, said.unwrap_or_default()).await?,
@@ -55,7 +54,8 @@ impl NodeTask {
                     for one in self.persist_in_sessions(intent).await? {
                         if let Opened::Hold(order) = one {
                             run.hand(&order.device().clone()).busy = true;
-                            run.doing.push(self.hands.hold(order));
+                            let life = run.judge.life(order.device());
+                            run.doing.push(self.hands.hold(order, life));
                         }
                     }
                 }
@@ -80,6 +80,7 @@ impl NodeTask {
                         run.off_taken(&device, now);
                         let lost =
                             run.judge.off_taken(&device, taken.answered_at, taken.epoch, taken.already);
+                        run.asks_whose_again(&device);
                         self.note_loss(run, device, lost).await?;
                     }
                     Err(error) if is_another_s(&error) => return self.exchanged(&device, error).await,
@@ -99,6 +100,7 @@ impl NodeTask {
                 }
                 run.probed(&device, true);
                 let lost = run.judge.reading(&device, &reading, &self.record().ledger);
+                run.asks_whose_again(&device);
                 if self.is_to_be_told_again(run, &device, &reading) {
                     tracing::warn!(%device, said = reading.said, "the off that it took came to nothing: it is told again");
                     run.hand(&device).taken_at = None;
@@ -136,7 +138,12 @@ impl NodeTask {
     }
 
     /// A loss is stored before anything else: it binds whoever leads next. The next off waits for the store.
-    async fn note_loss(&mut self, run: &mut Run, device: DeviceId, lost: bool) -> Result<(), Fatal> {
+    pub(super) async fn note_loss(
+        &mut self,
+        run: &mut Run,
+        device: DeviceId,
+        lost: bool,
+    ) -> Result<(), Fatal> {
         if lost {
             tracing::warn!(%device, "its session was lost within the fence");
             run.hand(&device).off = None;

@@ -163,6 +163,11 @@ impl NodeTask {
             };
             let fault = live.and_then(|live| live.fault.as_ref()).map(|(fault, _)| fault);
             let refused = run.hands.get(id).and_then(|hand| hand.refused.as_ref());
+            if run.judge.withholds_its_identity(id) {
+                return format!(
+                    "{id} {said} (it does not say any more whose machine it controls: its address may lead to another one's)"
+                );
+            }
             match (refused, fault) {
                 (Some(refused), _) => format!("{id} {said} (the off: {refused})"),
                 (None, Some(fault)) => format!("{id} {said} ({fault})"),

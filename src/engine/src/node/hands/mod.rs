@@ -9,14 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use picket_core::device::{DeviceClass, Identity};
+use picket_core::device::DeviceClass;
 use picket_core::election::Leadership;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
 use picket_core::record::Phase;
 use picket_core::time::BootTime;
-use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver};
+use picket_driver::{
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver,
+};
 use tokio::time::Instant;
 
 use super::idling::Spoken;
@@ -30,7 +32,7 @@ use crate::work::Work;
 /// What a call to a device came to.
 #[derive(Debug)]
 pub(super) enum Did {
-    Identified(Result<Identity, DriverError>),
+    Identified(Result<Identified, DriverError>),
     Inspected(Result<HoldFound, DriverError>),
     Held(EffectId, Result<HoldReport, DriverError>),
     Off(EffectId, Result<Accepted, DriverError>),
@@ -199,7 +201,8 @@ impl Hands {
         })
     }
 
-    pub(super) fn hold(&self, order: HoldOrder) -> Doing {
+    /// Engages a hold, in that life of the device.
+    pub(super) fn hold(&self, order: HoldOrder, life: Option<u64>) -> Doing {
         let hands = self.clone();
         let device = order.device().clone();
         Box::pin(async move {
@@ -208,7 +211,10 @@ impl Hands {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "stay off");
             let result = match hands.ready(&device, time).await {
-                Ok((driver, call, turns)) => turns.bounded(time, driver.engage_hold(&order, &call)).await,
+                Ok((driver, call, turns)) => {
+                    let call = call.in_life(life);
+                    turns.bounded(time, driver.engage_hold(&order, &call)).await
+                }
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::hold);
@@ -217,8 +223,8 @@ impl Hands {
         })
     }
 
-    /// Sends an off, unless the look before it has become too old meanwhile.
-    pub(super) fn off(&self, order: Arc<OffOrder>, look_serves_until: BootTime) -> Doing {
+    /// Sends an off in that life of the device, unless the look before it has become too old meanwhile.
+    pub(super) fn off(&self, order: Arc<OffOrder>, life: Option<u64>, look_serves_until: BootTime) -> Doing {
         let hands = self.clone();
         let device = order.device().clone();
         Box::pin(async move {
@@ -233,7 +239,7 @@ impl Hands {
                     "the look before it is too old: it is looked at again first".to_owned(),
                 )),
                 Ok((driver, call, turns)) => {
-                    let call = hands.told(call, "permitted off");
+                    let call = hands.told(call, "permitted off").in_life(life);
                     turns.bounded(time, driver.power_off(&order, &call)).await
                 }
                 Err(error) => Err(error),
@@ -244,7 +250,8 @@ impl Hands {
         })
     }
 
-    pub(super) fn unhold(&self, order: Arc<UnholdOrder>) -> Doing {
+    /// Undoes a hold, in that life of the device.
+    pub(super) fn unhold(&self, order: Arc<UnholdOrder>, life: Option<u64>) -> Doing {
         let hands = self.clone();
         let device = order.device().clone();
         Box::pin(async move {
@@ -253,7 +260,10 @@ impl Hands {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "put back what the hold changed");
             let result = match hands.ready(&device, time).await {
-                Ok((driver, call, turns)) => turns.bounded(time, driver.disengage_hold(&order, &call)).await,
+                Ok((driver, call, turns)) => {
+                    let call = call.in_life(life);
+                    turns.bounded(time, driver.disengage_hold(&order, &call)).await
+                }
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::hold);
@@ -262,8 +272,8 @@ impl Hands {
         })
     }
 
-    /// Sends an on at once: nothing may come between the store's answer and this.
-    pub(super) fn on(&self, order: OnOrder) -> Doing {
+    /// Sends an on at once, in that life of the device: nothing may come between the store's answer and this.
+    pub(super) fn on(&self, order: OnOrder, life: Option<u64>) -> Doing {
         let hands = self.clone();
         let device = order.device().clone();
         let effect = order.effect();
@@ -275,7 +285,7 @@ impl Hands {
             let asking = hands.ask(&device, "power on");
             let result = match hands.ready_in_session(&device, time).await {
                 Ok((driver, call, turns)) => {
-                    let call = hands.told(call, "permitted on");
+                    let call = hands.told(call, "permitted on").in_life(life);
                     turns.bounded(time, driver.power_on(order, &call)).await
                 }
                 Err(error) => Err(error),

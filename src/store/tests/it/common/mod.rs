@@ -90,6 +90,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         round: 0,
         off_sent: true,
         switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),
+        identified: BTreeSet::new(),
         lost: BTreeSet::from([device("bmc")]),
         silent: BTreeSet::from([device("pdu-a")]),
         handed_over: BTreeSet::new(),

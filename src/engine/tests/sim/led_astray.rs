@@ -1,0 +1,118 @@
+//! S13 where the address of a BMC leads to another machine's, of the same account, from some moment on: whoever identified the one
+//! switches, believes and brings back no other.
+
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Phase;
+use picket_core::time::Clock;
+use picket_driver_sim::{Act, Fault, Heard, HoldSettings, Verb};
+
+use crate::lab::{Lab, NODE, s};
+
+const FENCED: Outcome = Outcome::Fenced { released: true };
+/// The machine that the address leads to, and its BMC.
+const OTHER: &str = "n2";
+const OTHERS_BMC: &str = "bmc2";
+/// A fence, and an unfence, have fewer requests than this.
+const REQUESTS: u32 = 48;
+
+/// What the other BMC is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Other {
+    /// It says whose machine it controls.
+    Tells,
+    /// It leaves that unanswered.
+    Silent,
+}
+
+const OTHERS: [Other; 2] = [Other::Tells, Other::Silent];
+
+async fn lab(seed: u64, other: Other) -> Lab {
+    let lab = Lab::with(seed, &[&["bmc"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+        world.add_machine(OTHER).add_host(OTHER, OTHERS_BMC);
+    })
+    .await;
+    if other == Other::Silent {
+        lab.fault(OTHERS_BMC, Fault::DropsQuestions);
+    }
+    // Whose machine it is was learned.
+    lab.engine.check(&crate::lab::node()).await.expect("checked");
+    lab
+}
+
+/// From so many requests on the address leads astray.
+fn leads_astray(lab: &Lab, after: u32) {
+    lab.happen(Act::Lead { device: "bmc".to_owned(), to: OTHERS_BMC.to_owned(), after });
+}
+
+fn leads_home(lab: &Lab) {
+    lab.happen(Act::Lead { device: "bmc".to_owned(), to: "bmc".to_owned(), after: 0 });
+}
+
+/// Nothing was changed there.
+fn is_untouched(lab: &Lab, is_on: bool, what: &str) {
+    let now = lab.clock.boot();
+    let mut world = lab.world.lock().expect("whole");
+    // What comes in a session that it does not know it throws away.
+    let is_done = |heard: &&Heard| heard.device == OTHERS_BMC && heard.executed;
+    assert_eq!(world.heard(now).iter().find(is_done), None, "{what}: another machine was switched");
+    assert_eq!(world.hold(OTHER), HoldSettings::FREE, "{what}: another machine was held");
+    assert_eq!(world.truth(OTHER, now), is_on, "{what}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_whose_bmc_is_another_from_any_request_on_switches_and_believes_no_other() {
+    let mut ends = std::collections::BTreeSet::new();
+    for other in OTHERS {
+        for after in 0..REQUESTS {
+            let what = format!("{other:?} after {after}");
+            let mut lab = lab(2700, other).await;
+            leads_astray(&lab, after);
+            let outcome = lab.fence().await;
+            is_untouched(&lab, true, &what);
+            if outcome == FENCED {
+                assert!(!lab.is_on(), "{what}: proven off, and it runs");
+            }
+            ends.insert(format!("{outcome:?}"));
+        }
+    }
+    // What the history is worth: some end with a proof, as the address led astray after it, and some do not.
+    assert!(ends.len() > 1 && ends.contains(&format!("{FENCED:?}")), "{ends:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unfence_whose_bmc_is_another_from_any_request_on_brings_no_other_back() {
+    for other in OTHERS {
+        for after in 0..REQUESTS {
+            let what = format!("{other:?} after {after}");
+            let mut lab = lab(2701, other).await;
+            assert_eq!(lab.fence().await, FENCED);
+            // The other one is fenced, too, by whomever.
+            lab.happen(Act::Foreign { machine: OTHER.to_owned(), verb: Verb::Off });
+            leads_astray(&lab, after);
+            let _ = lab.unfence().await;
+            tokio::time::sleep(s(900)).await;
+            is_untouched(&lab, false, &what);
+        }
+    }
+}
+
+/// Once the address leads home again a person's retry proves it; the other one was let be all the while.
+#[tokio::test(start_paused = true)]
+async fn once_it_leads_home_again_a_retry_proves_it() {
+    for other in OTHERS {
+        let mut lab = lab(2702, other).await;
+        // Before the off.
+        leads_astray(&lab, 3);
+        let outcome = lab.fence().await;
+        assert!(matches!(outcome, Outcome::NeedsOperator(_)), "{other:?}: {outcome:?}");
+        if other == Other::Tells {
+            assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::IdentityMismatch));
+        }
+        leads_home(&lab);
+        lab.engine.retry(&crate::lab::node(), crate::lab::person()).await.expect("taken");
+        lab.reach("released", s(900)).await;
+        assert!(!lab.is_on());
+        is_untouched(&lab, true, "a retry");
+    }
+}
