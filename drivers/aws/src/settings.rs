@@ -2,6 +2,7 @@
 
 use picket_driver::SettingFault;
 use picket_driver::table::{ReadTable, shown};
+use picket_reach::address;
 use serde_json::{Map, Value};
 
 use crate::cloud::Account;
@@ -115,7 +116,13 @@ impl Reader<'_> {
 
     fn endpoint(&mut self) -> Option<String> {
         let given = self.text("endpoint")?;
-        let fits = reqwest::Url::parse(&given).is_ok_and(|url| {
+        let parsed = reqwest::Url::parse(&given);
+        if parsed.as_ref().is_ok_and(|url| url.scheme() == "http" && !address::is_private(url)) {
+            let why = "expected https: whoever is on the way could say that an instance is stopped (http is for this machine alone)";
+            self.fault("endpoint", why);
+            return None;
+        }
+        let fits = parsed.is_ok_and(|url| {
             matches!(url.scheme(), "https" | "http")
                 && url.has_host()
                 && url.username().is_empty()
@@ -233,6 +240,10 @@ mod tests {
         ];
         assert_eq!(keys, wanted);
         assert!(faults[1].message.contains("\"db-1\" is no instance's id"), "{}", faults[1].message);
+        let plain =
+            check(json!({ "instance": "i-01234567", "endpoint": "http://ec2.eu-central-1.amazonaws.com" }))
+                .expect_err("a stranger could say off");
+        assert!(plain[0].message.contains("expected https"), "{}", plain[0].message);
         let secret = check(json!({ "instance": "i-01234567", "endpoint": "https://u:hunter2@ec2" }))
             .expect_err("a password");
         assert!(!secret[0].message.contains("hunter2"), "{}", secret[0].message);

@@ -2,9 +2,10 @@
 
 use picket_driver::SettingFault;
 use picket_driver::table::{ReadTable, shown};
+use picket_reach::address;
 use serde_json::{Map, Value};
 
-use crate::cloud::{Account, is_private};
+use crate::cloud::Account;
 
 const KEYS: [&str; 9] = [
     "instance",
@@ -68,7 +69,7 @@ impl Settings {
         let credentials_file = reader.file("credentials_file");
         let endpoint = reader.url("endpoint", "https://compute.googleapis.com");
         let url = endpoint.as_deref().and_then(|text| reqwest::Url::parse(text).ok());
-        if url.is_some_and(|url| !is_private(&url)) {
+        if url.is_some_and(|url| !address::is_private(&url)) {
             let why = "expected https: each request bears a token (http is for this machine alone)";
             reader.fault("endpoint", why);
         }

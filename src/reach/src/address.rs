@@ -4,11 +4,33 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
+/// Whether nobody on the way reads, or says, what is said there: by TLS, or as it does not leave this machine. Where that is not so a
+/// stranger on the way may say that a machine is off (S1).
+pub fn is_private(url: &Url) -> bool {
+    let stays = |host: &str| match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost",
+    };
+    url.scheme() == "https" || url.host_str().is_some_and(stays)
+}
+
+/// The same, or as it does not leave the machine's host: the addresses of metadata servers (link-local), which say no power.
+pub fn stays_near(url: &Url) -> bool {
+    let is_near = |host: &str| match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => address.is_link_local(),
+        Ok(IpAddr::V6(address)) => address.is_unicast_link_local(),
+        Err(_) => false,
+    };
+    is_private(url) || url.host_str().is_some_and(is_near)
+}
+
 /// Whether may be asked there. `plain_http` lets http leave the machine, never with a token; `example` shows a good URL.
 pub fn check(text: &str, plain_http: bool, has_token: bool, example: &str) -> Result<Url, String> {
     let url =
         Url::parse(text).map_err(|error| format!("is no URL ({error}), expected one like {example:?}"))?;
-    let Some(host) = url.host_str() else { return Err("names no host".to_owned()) };
+    if !url.has_host() {
+        return Err("names no host".to_owned());
+    }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("carries a user or password: give a token by token_file, token_env or token_credential"
             .to_owned());
@@ -16,11 +38,8 @@ pub fn check(text: &str, plain_http: bool, has_token: bool, example: &str) -> Re
     if url.fragment().is_some() {
         return Err("has a fragment (#...), which is never sent".to_owned());
     }
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let is_loopback = address.map_or(host == "localhost", |address| address.is_loopback());
     match url.scheme() {
-        "https" => Ok(url),
-        "http" if is_loopback => Ok(url),
+        "http" | "https" if is_private(&url) => Ok(url),
         "http" if plain_http && has_token => {
             Err("a token is never sent over plain http: give an https url".to_owned())
         }
@@ -66,5 +85,23 @@ mod tests {
         let why = check("http://storage.example/", true, true).expect_err("a token");
         assert!(why.contains("never sent over plain http"), "{why}");
         check("https://storage.example/", false, true).expect("https");
+    }
+
+    #[test]
+    fn plain_http_is_for_this_machine_and_a_metadata_service_alone() {
+        for (text, private, near) in [
+            ("https://oauth2.googleapis.com/token", true, true),
+            ("http://oauth2.googleapis.com/token", false, false),
+            ("http://127.0.0.1:8080/t", true, true),
+            ("http://127.9.9.9/t", true, true),
+            ("http://[::1]/t", true, true),
+            ("http://localhost/t", true, true),
+            ("http://169.254.169.254/t", false, true),
+            ("http://10.0.0.1/t", false, false),
+            ("http://127.0.0.1.example/t", false, false),
+        ] {
+            let url = Url::parse(text).expect("a URL");
+            assert_eq!((is_private(&url), stays_near(&url)), (private, near), "{text}");
+        }
     }
 }

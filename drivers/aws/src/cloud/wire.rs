@@ -22,10 +22,10 @@ use aws_smithy_types::date_time::Format;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::unclear::{self, Unclear};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
-use picket_reach::LastWord;
 use picket_reach::web::{self, Answer, NoAnswer};
+use picket_reach::{LastWord, address};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, Url};
 use tokio::time::Instant;
 
 /// As much of an answer as is read: a thousand instances are some eight MiB.
@@ -214,7 +214,8 @@ impl Inner {
         if self.used.swap(true, Ordering::SeqCst) {
             return Err(ConnectorError::user("it was sent once, and is not sent again".into()));
         }
-        let request = match prepared(&self.client, request) {
+        let is_private = private(&request, address::is_private);
+        let request = match is_private.and_then(|()| prepared(&self.client, request)) {
             Ok(request) => request,
             Err(why) => return failed(Fate::NeverSent(why)),
         };
@@ -261,7 +262,10 @@ impl HttpConnector for Asking {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let client = self.0.clone();
         HttpConnectorFuture::new(async move {
-            let request = prepared(&client, request).map_err(|why| ConnectorError::user(why.into()))?;
+            // The instance's own metadata service has no TLS.
+            let private = private(&request, address::stays_near);
+            let request = private.and_then(|()| prepared(&client, request));
+            let request = request.map_err(|why| ConnectorError::user(why.into()))?;
             match web::exchange_up_to(LONGEST, request, Instant::now() + PATIENCE).await {
                 Ok(answer) if answer.cut => Err(ConnectorError::other("the answer is too long".into(), None)),
                 Ok(answer) => response(answer),
@@ -277,6 +281,18 @@ impl HttpClient for Asking {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
         SharedHttpConnector::new(self.clone())
     }
+}
+
+/// Whether nobody on the way can say what is asked there, whichever of AWS's files or variables has the place (S1).
+fn private(request: &HttpRequest, is: impl Fn(&Url) -> bool) -> Result<(), String> {
+    let url = Url::parse(request.uri()).map_err(|error| format!("it is asked at no URL: {error}"))?;
+    if is(&url) {
+        return Ok(());
+    }
+    let host = url.host_str().unwrap_or_default();
+    Err(format!(
+        "it would be asked at http://{host}, where whoever is on the way could say that an instance is stopped: make its endpoint https (http is for this machine alone)"
+    ))
 }
 
 /// The SDK's request as ours.

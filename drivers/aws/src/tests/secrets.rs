@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use tracing_subscriber::filter::LevelFilter;
 
-use picket_driver::ErrorKind;
+use picket_driver::{DriverKind, ErrorKind};
+use serde_json::json;
 
-use super::Scene;
 use super::ec2::Fault;
+use super::{Scene, id};
 
 #[derive(Clone, Debug, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -71,4 +72,21 @@ async fn no_answer_of_sts_is_shown() {
         assert!(!shown.contains(secret), "{shown}");
     }
     assert_eq!(scene.ec2.heard("AssumeRole").len(), 1, "{error}");
+}
+
+/// S1: whoever is on the way could say off, also where AWS's own files have the place.
+#[tokio::test]
+async fn nothing_is_asked_over_plain_http_elsewhere() {
+    let scene = Scene::new(1).await;
+    let config = "[default]\nregion = eu-central-1\nendpoint_url = http://plain.invalid\n";
+    std::fs::write(scene.home.path().join("config"), config).expect("written");
+    let file = |name: &str| scene.home.path().join(name).display().to_string();
+    let table = json!({
+        "instance": id(0), "profile": "default", "config_file": file("config"),
+        "credentials_file": file("credentials"),
+    });
+    let driver = scene.kind.make(table.as_object().expect("a table"), &scene.context).expect("right");
+    let orders = scene.orders(&driver).await;
+    let error = driver.read_power(&scene.call(&orders)).await.expect_err("nobody is asked");
+    assert!(error.to_string().contains("it would be asked at http://plain.invalid"), "{error}");
 }

@@ -3,11 +3,11 @@
 //!
 //! **Invariant.** A file is read anew for each token, so that one that was changed serves at once. What is secret in it is shown nowhere.
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use picket_driver::Secret;
 use picket_driver::source::{self, Source};
+use picket_reach::address;
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
@@ -208,23 +208,12 @@ fn subject(source: &Value) -> Result<Subject, String> {
 fn url(key: &str, text: &str) -> Result<Url, String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
     let url = url.ok_or_else(|| format!("its {key} is no URL"))?;
-    if !is_private(&url) {
+    if !address::stays_near(&url) {
         return Err(format!(
             "its {key} is not https: who listens on the way would have what is secret (http is for this machine alone)"
         ));
     }
     Ok(url)
-}
-
-/// Whether nobody on the way reads what is sent there: by TLS, or as it does not leave the machine. The addresses of metadata servers
-/// (link-local) do not leave its host.
-pub(crate) fn is_private(url: &Url) -> bool {
-    let stays = |host: &str| match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_link_local(),
-        Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unicast_link_local(),
-        Err(_) => host == "localhost",
-    };
-    url.scheme() == "https" || url.host_str().is_some_and(stays)
 }
 
 /// Where an error is, without what stands there.
@@ -290,23 +279,6 @@ mod tests {
         }
         let everybody = read(&key, 0o644).expect_err("everybody may read it");
         assert!(everybody.contains("chmod 600") && !everybody.contains("hunter2"), "{everybody}");
-    }
-
-    #[test]
-    fn plain_http_is_for_this_machine_alone() {
-        for (text, is) in [
-            ("https://oauth2.googleapis.com/token", true),
-            ("http://oauth2.googleapis.com/token", false),
-            ("http://127.0.0.1:8080/t", true),
-            ("http://127.9.9.9/t", true),
-            ("http://[::1]/t", true),
-            ("http://localhost/t", true),
-            ("http://169.254.169.254/t", true),
-            ("http://10.0.0.1/t", false),
-            ("http://127.0.0.1.example/t", false),
-        ] {
-            assert_eq!(is_private(&Url::parse(text).expect("a URL")), is, "{text}");
-        }
     }
 
     #[test]

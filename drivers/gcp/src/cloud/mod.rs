@@ -35,7 +35,6 @@ use time::format_description::well_known::Rfc2822;
 use self::batch::Batch;
 pub(crate) use self::command::{Bound, Command, Told};
 use self::credentials::Credentials;
-pub(crate) use self::credentials::is_private;
 use self::login::{Login, bearer};
 use self::rates::Group;
 pub(crate) use self::rates::Rates;

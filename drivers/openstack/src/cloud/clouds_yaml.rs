@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use picket_driver::Secret;
+use picket_reach::address;
 use reqwest::Url;
 use serde::Deserialize;
 
@@ -213,12 +214,17 @@ fn checked(cloud: Cloud, wrong: &mut dyn FnMut(String)) -> Option<CloudSettings>
     })
 }
 
-/// A URL that can be asked, without a slash at its end.
+/// A URL that can be asked, without a slash at its end; also one that a catalog names.
 pub(crate) fn web_url(text: &str) -> Result<Url, String> {
     let url =
         Url::parse(text.trim_end_matches('/')).map_err(|error| format!("{text:?} is no URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(format!("{text:?} is no place on the web: expected https://HOST/…"));
+    }
+    if !address::is_private(&url) {
+        return Err(format!(
+            "{text:?} is not https: whoever is on the way could say that a server is off, and reads the password (http is for this machine alone)"
+        ));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("has a user or a password in it, which belong under auth".to_owned());

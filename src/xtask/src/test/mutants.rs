@@ -64,7 +64,7 @@ pub fn mutants(yes: bool, rules: &[String]) -> Result<(), Failure> {
 /// Whether each is where it says, and none of the rules is without one: whoever changes such a line is told before an hour is over.
 pub fn check() -> Result<(), Failure> {
     let all = all()?;
-    let misplaced = all.iter().filter_map(|mutant| mutant.place().err()).map(|Failure(why)| why);
+    let misplaced = all.iter().filter_map(|mutant| mutant.place(place::top()).err()).map(|Failure(why)| why);
     let rules = (1..=SAFETY).map(|n| format!("S{n}")).chain((1..=KUBERNETES).map(|n| format!("K{n}")));
     let unweakened = rules.filter(|rule| !all.iter().any(|mutant| mutant.rule == *rule));
     let wrong: Vec<String> =
@@ -77,9 +77,9 @@ fn all() -> Result<Vec<Mutant>, Failure> {
 }
 
 impl Mutant {
-    /// The text of its file with the line in it, and weakened.
-    fn place(&self) -> Result<String, Failure> {
-        let text = text(&place::top().join(&self.file))?;
+    /// The text of its file among these sources, weakened.
+    fn place(&self, sources: &Path) -> Result<String, Failure> {
+        let text = text(&sources.join(&self.file))?;
         self.weaken(&text).ok_or_else(|| {
             Failure::new(format!(
                 "{PLACE}: {} {} has not this line once: {}",
@@ -149,7 +149,7 @@ impl House {
         let file = self.sources.join(&mutant.file);
         let before = text(&file)?;
         let write = |text: &str| std::fs::write(&file, text).map_err(Failure::of(file.display()));
-        write(&mutant.place()?)?;
+        write(&mutant.place(&self.sources)?)?;
         let seen = look();
         write(&before)?;
         seen

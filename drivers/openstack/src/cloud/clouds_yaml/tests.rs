@@ -28,7 +28,7 @@ clouds:
     region_name: one
     interface: internal
     cacert: /etc/ca.pem
-    volume_endpoint_override: http://volume.example.org/v3/p/
+    volume_endpoint_override: https://volume.example.org/v3/p/
     auth:
       auth_url: https://cloud.example.org:5000
       username: picket
@@ -40,7 +40,7 @@ clouds:
     let cloud = of(&[("clouds.yaml", clouds), ("secure.yaml", secure)], "prod").expect("right");
     assert_eq!(cloud.identity.as_str(), "https://cloud.example.org:5000/v3");
     assert_eq!((cloud.region.as_deref(), cloud.interface.as_str()), (Some("one"), "internal"));
-    assert_eq!(cloud.endpoints["block-storage"].as_str(), "http://volume.example.org/v3/p");
+    assert_eq!(cloud.endpoints["block-storage"].as_str(), "https://volume.example.org/v3/p");
     let body = cloud.login.body();
     assert_eq!(body["auth"]["identity"]["password"]["user"]["password"], "hunter2");
     assert_eq!(body["auth"]["scope"], json!({ "project": { "name": "db", "domain": { "id": "d1" } } }));
@@ -102,6 +102,24 @@ clouds:
     assert!(!format!("{text}{other}").contains("hunter2"));
     let none = of(&[("clouds.yaml", clouds)], "live").expect_err("no such cloud");
     assert!(none[0].ends_with("has no cloud \"live\"; it has prod, test"), "{none:?}");
+}
+
+/// S1: whoever is on the way could say off.
+#[test]
+fn plain_http_is_for_this_machine_alone() {
+    for (text, is) in [
+        ("https://cloud:5000/v3", true),
+        ("http://127.0.0.1:5000/v3", true),
+        ("http://localhost/v3", true),
+        ("http://[::1]/v3", true),
+        ("http://cloud:5000/v3", false),
+        ("http://10.0.0.5:8774/v2.1", false),
+        ("http://169.254.169.254/v3", false),
+    ] {
+        let url = super::web_url(text);
+        assert_eq!(url.is_ok(), is, "{url:?}");
+        assert!(is || url.is_err_and(|why| why.contains("could say that a server is off")), "{text}");
+    }
 }
 
 #[test]
