@@ -19,6 +19,9 @@ struct Migrations {
 
 #[derive(Deserialize)]
 struct Migration {
+    /// They only grow.
+    #[serde(default)]
+    id: u64,
     #[serde(default)]
     status: String,
     #[serde(default)]
@@ -27,6 +30,15 @@ struct Migration {
     source_compute: Option<String>,
     #[serde(default)]
     dest_compute: Option<String>,
+}
+
+impl Migration {
+    /// Whether the guest may run at its destination though Nova has it at its source: what fails after the guest has moved is in `error`
+    /// like what was rolled back, and a nova-compute that starts at the source takes the guest for its own then.
+    fn may_run_there(&self, server: &Server) -> bool {
+        let is_live = self.migration_type.as_deref() == Some("live-migration") && self.status == "error";
+        is_live && (self.dest_compute.is_none() || self.dest_compute != server.host)
+    }
 }
 
 impl OpenstackDriver {
@@ -61,6 +73,14 @@ fn moving(server: &Server, migrations: &[Migration]) -> Option<String> {
         let kind = open.migration_type.as_deref().unwrap_or("migration");
         let to = open.dest_compute.as_deref().map(|to| format!(" to {to}")).unwrap_or_default();
         return Some(format!("a {kind}{to} is {:?}", open.status));
+    }
+    if let Some(migration) =
+        migrations.iter().max_by_key(|migration| migration.id).filter(|last| last.may_run_there(server))
+    {
+        let to = migration.dest_compute.as_deref().unwrap_or("a host that is not told");
+        return Some(format!(
+            "its last live migration, to {to}, ended in error, and it may run there: look there; one that completes says where it runs"
+        ));
     }
     // A stop that waits for a dead host moves nothing.
     let still =
@@ -104,6 +124,7 @@ mod tests {
 
     fn migration(status: &str) -> Migration {
         Migration {
+            id: 0,
             status: status.to_owned(),
             migration_type: Some("evacuation".to_owned()),
             source_compute: Some("compute-7".to_owned()),
@@ -124,6 +145,37 @@ mod tests {
         assert_eq!(left_behind(&twice).map(|told| told.matches("compute-7").count()), Some(1));
         let nowhere = Migration { source_compute: None, ..migration("done") };
         assert!(left_behind(&[nowhere]).is_some_and(|told| told.contains("a host that is not told")));
+    }
+
+    /// Nova's own table has the source where what comes after the move failed.
+    #[test]
+    fn the_last_live_migration_that_ended_in_error_is_open_where_nova_does_not_have_its_destination() {
+        let server = Server {
+            task_state: Field::Null,
+            status: Some("ACTIVE".to_owned()),
+            host: Some("compute-7".to_owned()),
+            ..Server::default()
+        };
+        let live = |id: u64, status: &str, to: Option<&str>| Migration {
+            id,
+            migration_type: Some("live-migration".to_owned()),
+            dest_compute: to.map(str::to_owned),
+            ..migration(status)
+        };
+        for (migrations, open) in [
+            (vec![live(1, "error", Some("compute-8"))], true),
+            (vec![live(1, "error", None)], true),
+            (vec![live(1, "error", Some("compute-7"))], false),
+            (vec![live(1, "failed", Some("compute-8"))], false),
+            (vec![live(1, "cancelled", Some("compute-8"))], false),
+            (vec![live(2, "completed", Some("compute-7")), live(1, "error", Some("compute-8"))], false),
+            (vec![live(1, "completed", Some("compute-7")), live(2, "error", Some("compute-8"))], true),
+            (vec![Migration { id: 3, ..migration("error") }, live(2, "error", Some("compute-8"))], false),
+        ] {
+            let told = moving(&server, &migrations);
+            assert_eq!(told.is_some(), open, "{told:?}");
+            assert!(told.is_none_or(|told| told.contains("ended in error, and it may run there")));
+        }
     }
 
     #[test]
