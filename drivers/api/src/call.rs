@@ -22,7 +22,7 @@ pub struct Call {
     clock: Arc<dyn Clock>,
     permit: Option<Arc<Leadership>>,
     witness: Option<Arc<dyn Witness>>,
-    /// In which life of the device alone it may change anything.
+    /// In which life of the device alone anything is asked.
     life: Option<u64>,
 }
 
@@ -37,14 +37,14 @@ impl Call {
         Self { deadline, clock, permit: Some(permit), witness: None, life: None }
     }
 
-    /// The same call, which changes something in this life of the device and in no other: there it said whose machine it controls
-    /// (S13). `None`: in whichever, as of a device without epochs.
+    /// The same call, which asks and changes in this life of the device and in no other: there it said whose machine it controls (S13).
+    /// `None`: in whichever, as of a device without epochs, or of what is asked to find out in which life it is.
     #[must_use]
     pub fn in_life(self, life: Option<u64>) -> Self {
         Self { life, ..self }
     }
 
-    /// Whether what changes something may go in that epoch.
+    /// Whether anything may be asked in that epoch.
     ///
     /// # Errors
     /// It is another one than that in which the device was identified: nothing is sent.

@@ -183,9 +183,7 @@ impl Line {
                 return Err(effort.error(ErrorKind::Unreachable, detail));
             }
             let live = self.warm_up(call, until).await.map_err(|error| effort.judge(error))?;
-            if effort.is_control() {
-                call.may_go_in(live.epoch()).map_err(|error| effort.judge(error))?;
-            }
+            call.may_go_in(live.epoch()).map_err(|error| effort.judge(error))?;
             let patience = if live.is_doubtful() {
                 let left = until.saturating_duration_since(Instant::now());
                 Instant::now() + DOUBTFUL.min(left * 2 / 5)

@@ -389,7 +389,7 @@ impl Line {
                 return Err(self.error(effort, ErrorKind::Unreachable, why));
             }
         }
-        if let Some(epoch) = self.epoch.filter(|_| effort.is_control()) {
+        if let Some(epoch) = self.epoch {
             call.may_go_in(epoch).map_err(|error| effort.judge(error))?;
         }
         self.connect(call, until).await?;

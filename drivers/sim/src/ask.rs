@@ -19,6 +19,7 @@ impl World {
         request: &Request,
     ) -> Answer {
         self.advance(now);
+        let sent_to = name;
         let name = &*self.arrives_at(name);
         let silence = Answer { late_by: std::time::Duration::ZERO, what: Err(Trouble::Silence) };
         // Whoever knows of volumes does not hang on the machine's own power.
@@ -28,6 +29,10 @@ impl World {
         }
         self.device_mut(name).count(request);
         let what = self.consider(name, session, request);
+        let changes = matches!(request, Request::Command(_) | Request::SetHold(_));
+        if name != sent_to && changes && what.is_ok() {
+            self.strayed.push(format!("{request:?} to {sent_to} was carried out by {name} at {now:?}"));
+        }
         if self.device(name).has(|fault| matches!(fault, Fault::Doubled)) {
             self.device_mut(name).count(request);
             // Whoever asked throws the second answer away.

@@ -99,7 +99,7 @@ impl Wire {
                 let detail = format!("{}: its session was lost; power is read first", self.device);
                 return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
             }
-            if let Some(epoch) = epoch.filter(|_| changes_something(request)) {
+            if let Some(epoch) = epoch {
                 call.may_go_in(epoch)?;
             }
             let now = line.session.map(|session| self.name(session.id));

@@ -91,6 +91,8 @@ pub struct World {
     pub(crate) devices: BTreeMap<String, Device>,
     /// Devices whose addresses lead to others.
     pub(crate) leads: BTreeMap<String, Lead>,
+    /// What was changed by what was sent to another device's address.
+    pub(crate) strayed: Vec<String>,
     queue: BTreeMap<(BootTime, u64), Event>,
     pub(crate) last_id: u64,
     pub(crate) heard: Vec<Heard>,
@@ -111,6 +113,7 @@ impl World {
             machines: BTreeMap::new(),
             devices: BTreeMap::new(),
             leads: BTreeMap::new(),
+            strayed: Vec::new(),
             queue: BTreeMap::new(),
             last_id: 0,
             heard: Vec::new(),
@@ -344,6 +347,11 @@ impl World {
     pub fn heard(&mut self, at: BootTime) -> &[Heard] {
         self.advance(at);
         &self.heard
+    }
+
+    /// What was changed by what was sent to another device's address, in words: whoever did that took one machine for another.
+    pub fn strayed(&self) -> &[String] {
+        &self.strayed
     }
 
     /// The class of a device; `None`: there is no such device.

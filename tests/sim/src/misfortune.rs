@@ -42,6 +42,9 @@ impl Misfortune {
         if cast.scene.shape.volumes && self.0.percent(15) {
             return self.volume(cast);
         }
+        if self.0.percent(5) {
+            return self.astray(cast);
+        }
         if self.0.percent(cast.scene.shape.device_trouble) {
             return if self.0.percent(10) { self.late(cast) } else { self.device(cast) };
         }
@@ -190,6 +193,26 @@ impl Misfortune {
         };
         cast.scene.note(What::Struck(Blow::AtDevice));
         cast.scene.happen(Act::Fault { device: device.clone(), fault });
+    }
+
+    /// The address of a node's device leads to another node's from some request on, or home again (S13). One without sessions says of each
+    /// answer for itself whose it is: that is not simulated here.
+    fn astray(&mut self, cast: &Cast) {
+        let shape = &cast.scene.shape;
+        let hosts =
+            || shape.nodes.iter().flat_map(|node| node.hosts()).filter(|host| !shape.is_sessionless(host));
+        let all: Vec<&String> = hosts().collect();
+        let Some(device) = all.get(self.0.below(all.len().max(1) as u64) as usize) else { return };
+        let home = self.0.percent(40);
+        let others: Vec<&String> = hosts()
+            .filter(|other| {
+                home == (other == device) && (home || shape.owner(other).id != shape.owner(device).id)
+            })
+            .collect();
+        let Some(to) = others.get(self.0.below(others.len().max(1) as u64) as usize) else { return };
+        let after = self.few(16) - 1;
+        cast.scene.note(What::Struck(Blow::AtDevice));
+        cast.scene.happen(Act::Lead { device: (*device).clone(), to: (*to).clone(), after });
     }
 
     /// A volume is stuck, or somebody else attaches it or takes it away.

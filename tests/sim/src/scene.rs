@@ -120,7 +120,9 @@ impl Scene {
         let now = self.now();
         let mut seen = self.seen();
         self.catch_up(&mut seen, now);
-        seen.law.broken.clone()
+        let strayed =
+            self.world().strayed().iter().map(|what| format!("one_machine: {what}")).collect::<Vec<_>>();
+        seen.law.broken.iter().cloned().chain(strayed).collect()
     }
 
     /// The diary, the hash of all that happened, and how much that was.

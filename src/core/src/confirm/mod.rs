@@ -96,7 +96,7 @@ impl Judge {
             first_host_off: None,
             by_name: fence.by_name(|_| None).cloned(),
         };
-        Some(judge.known_to_say(record.learned.keys().chain(&fence.identified)))
+        Some(judge.known_to_say(&fence.identified))
     }
 
     /// When the fence began, on our boot-time clock: a session that had stopped answering before was not lost within

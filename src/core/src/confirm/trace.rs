@@ -135,9 +135,9 @@ impl Trace {
         self.spec.class != DeviceClass::Host || self.asked_whose == Some(self.epoch)
     }
 
-    /// The life in which it said so, and in which alone anything is sent to it.
+    /// The life in which it said so, and in which alone anything is sent to it. A parent's is no session, and a supply has no identity.
     pub(super) fn life(&self) -> Option<u64> {
-        self.epoch.filter(|_| self.is_identified())
+        self.epoch.filter(|_| self.spec.class == DeviceClass::Host && self.is_identified())
     }
 
     /// Whether, after it had answered something in this fence, nothing was asked for as long as a session lives.
@@ -237,17 +237,20 @@ impl Trace {
             self.run = None;
             return;
         }
+        let is_off = reading.power == Power::Off && !barred && has_epoch;
+        if is_off {
+            // A device that restarted since cannot take back what it said before, nor can one in a life in which nobody asked it whose
+            // machine it controls.
+            let life = reading.epoch.map(|epoch| epoch.id);
+            let stays = self.lost || !is_identified;
+            self.objection = self.objection.filter(|(_, epoch)| stays && *epoch != life);
+        }
         let power = match reading.power {
-            Power::Off if barred || !has_epoch || !is_identified => Power::Unknown,
+            Power::Off if !is_off || !is_identified => Power::Unknown,
             said => said,
         };
         match power {
-            Power::Off => {
-                // A device that restarted since cannot take back what it said before.
-                let life = reading.epoch.map(|epoch| epoch.id);
-                self.objection = self.objection.filter(|(_, epoch)| self.lost && *epoch != life);
-                self.count(reading);
-            }
+            Power::Off => self.count(reading),
             Power::On => {}
             Power::Unknown => self.run = None,
         }

@@ -212,7 +212,7 @@ impl NodeTask {
         let next = match did {
             Did::Identified(Err(error)) if error.kind == ErrorKind::Unsupported => {
                 self.device_live(&device).identity_match = Some(IdentityMatch::Unknown);
-                Some(hands.inspect(&device))
+                Some(hands.inspect(&device, None))
             }
             Did::Inspected(Err(error)) if error.kind == ErrorKind::Unsupported => {
                 run.asked.insert(device.clone(), Some(false));
@@ -224,7 +224,7 @@ impl NodeTask {
                     Did::Read { result: Ok(_), .. } => Some(hands.identify(&device)),
                     Did::Identified(Ok(said)) => {
                         self.learn(device.clone(), said.identity).await?;
-                        Some(hands.inspect(&device))
+                        Some(hands.inspect(&device, None))
                     }
                     Did::Inspected(Ok(found)) => {
                         run.asked.insert(device.clone(), Some(!found.is_empty()));
@@ -351,6 +351,7 @@ impl NodeTask {
             IdentityMatch::Unknown if expected.is_empty() && !identity.is_empty() => {
                 self.persist(|| Event::Learned { device: device.clone(), identity: identity.clone() })
                     .await?;
+                self.said_whose.insert(device.clone());
                 self.device_live(&device).identity_match = Some(IdentityMatch::Match);
                 self.publish();
             }

@@ -88,7 +88,7 @@ impl NodeTask {
             tracing::error!("it is on, and this gateway stands on it: nothing is sent");
             return Ok(false);
         }
-        let Some(ours) = self.still_ours(&devices).await? else { return Ok(false) };
+        let Some(ours) = self.still_ours(&devices, looks).await? else { return Ok(false) };
         if ours.is_empty() {
             return Ok(false);
         }

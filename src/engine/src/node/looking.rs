@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
+use picket_core::device::IdentityMatch;
 use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
@@ -43,6 +44,7 @@ impl NodeTask {
         let boot = self.now();
         let expected = self.expected_identity(device);
         self.sessions.note(device, did);
+        let mut says_whose = false;
         let live = self.device_live(device);
         let fault = match did {
             Did::Read { result: Ok(reading), .. } => {
@@ -54,8 +56,10 @@ impl NodeTask {
                 None
             }
             Did::Identified(Ok(said)) => {
-                live.identity_match = Some(expected.compare(&said.identity));
+                let compared = expected.compare(&said.identity);
+                live.identity_match = Some(compared);
                 live.identity = Some(said.identity.clone());
+                says_whose = compared == IdentityMatch::Match;
                 None
             }
             Did::Read { result: Err(error), .. } => {
@@ -73,6 +77,9 @@ impl NodeTask {
         };
         live.fault_kind = fault.map(|error| error.kind);
         live.fault = fault.map(|error| (error.to_string(), wall));
+        if says_whose {
+            self.said_whose.insert(device.clone());
+        }
         self.publish();
     }
 

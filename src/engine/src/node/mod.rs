@@ -126,6 +126,8 @@ pub(crate) struct NodeTask {
     unchecked_holds: bool,
     /// How often late holds were tried since it was released.
     late_tries: u32,
+    /// Devices that said whose machine they control, since this leadership began.
+    said_whose: BTreeSet<DeviceId>,
     sessions: Sessions,
     /// Which sessions may be open.
     spoken: Spoken,
@@ -222,6 +224,7 @@ impl NodeTask {
             unclosed: BTreeMap::new(),
             unchecked_holds: resumed,
             late_tries: 0,
+            said_whose: BTreeSet::new(),
             sessions,
             spoken: kept.spoken,
             lingering: Lingering::default(),

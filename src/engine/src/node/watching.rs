@@ -114,7 +114,7 @@ impl NodeTask {
         let mut doing: FuturesUnordered<Doing> = holds
             .iter()
             .filter(|(_, hold)| !hold.engaged.is_empty())
-            .map(|(device, _)| self.hands.inspect(device))
+            .map(|(device, _)| self.hands.inspect(device, None))
             .collect();
         while let Some((device, did)) = doing.next().await {
             self.show(&device, &did);

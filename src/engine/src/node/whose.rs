@@ -6,6 +6,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use picket_core::device::{DeviceClass, Identity, IdentityMatch};
 use picket_core::event::Event;
+use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 use picket_core::outcome::Reason;
 use picket_core::record::Bringing;
@@ -13,7 +14,6 @@ use picket_driver::{DriverError, ErrorKind, Identified};
 
 use super::hands::{Did, Doing, Hands};
 use super::{Fatal, NodeTask};
-use crate::view::DeviceLive;
 
 /// What devices said of whose machine they control.
 #[derive(Debug, Default)]
@@ -126,22 +126,20 @@ impl NodeTask {
         }
         let mut lives = Ours::new();
         for (device, said) in ours {
-            let said = said.ok().filter(|said| !said.identity.is_empty());
-            if said.is_some() || !self.has_said_whose(&device) {
+            let said = said.ok();
+            let tells = said.as_ref().is_some_and(|said| !said.identity.is_empty());
+            if tells || !self.has_said_whose(&device) {
                 lives.insert(device, said.and_then(|said| said.epoch).map(|epoch| epoch.id));
             }
         }
         Ok(Some(lives))
     }
 
-    /// Devices that have said whose machine they control, in this fence or at a check before: that they say nothing now is no answer
-    /// (S13).
+    /// Devices that have said whose machine they control, in this fence, or to this process at a check: that they say nothing now is no
+    /// answer (S13).
     pub(super) fn have_said_whose(&self) -> BTreeSet<DeviceId> {
-        let record = self.record();
-        let in_fence = record.fence.iter().flat_map(|fence| &fence.identified);
-        let is_known = |live: &DeviceLive| live.identity_match == Some(IdentityMatch::Match);
-        let here = self.live.devices.iter().filter(|(_, live)| is_known(live)).map(|(device, _)| device);
-        record.learned.keys().chain(in_fence).chain(here).cloned().collect()
+        let in_fence = self.record().fence.iter().flat_map(|fence| &fence.identified);
+        self.said_whose.iter().chain(in_fence).cloned().collect()
     }
 
     fn has_said_whose(&self, device: &DeviceId) -> bool {
@@ -164,13 +162,18 @@ impl NodeTask {
         let Some(said) = self.whose(&asked).await? else { return Ok(None) };
         for (device, said) in said {
             let knows_it_not = match said {
-                Ok(said) if !said.identity.is_empty() || self.expected_identity(&device).is_empty() => {
-                    vouched.withhold.remove(&device);
-                    ours.insert(device, said.epoch.map(|epoch| epoch.id));
-                    continue;
+                Ok(said) => {
+                    let tells = !said.identity.is_empty() || self.expected_identity(&device).is_empty();
+                    // It may know the question, and only be starting.
+                    let knows_it_not = !tells && vouched.asked_again(&device) > KNOWN;
+                    if tells || knows_it_not && !self.has_said_whose(&device) {
+                        vouched.withhold.remove(&device);
+                        // Asked in each session, also of who has no answer: in another one it may be another's.
+                        ours.insert(device, said.epoch.map(|epoch| epoch.id));
+                        continue;
+                    }
+                    knows_it_not
                 }
-                // It knew the question before, and may only be starting.
-                Ok(_) => vouched.asked_again(&device) > KNOWN,
                 Err(error) => match error.kind {
                     ErrorKind::Unsupported => true,
                     // Nothing is sent to it either.
@@ -202,8 +205,17 @@ impl NodeTask {
 
     /// Those of the devices that do not say they control another machine (S13), and in which life: a board may have been exchanged
     /// since. `None`: one does, and a person is told.
-    pub(super) async fn still_ours(&mut self, devices: &[DeviceId]) -> Result<Option<Ours>, Fatal> {
+    pub(super) async fn still_ours(
+        &mut self,
+        devices: &[DeviceId],
+        looks: &[Look],
+    ) -> Result<Option<Ours>, Fatal> {
         let Some(said) = self.whose(devices).await? else { return Ok(None) };
+        // Where it does not tell now in which life it is: where it read On.
+        let looked = |device: &DeviceId| {
+            let look = looks.iter().find(|look| look.device == *device)?;
+            look.reading.as_ref()?.epoch
+        };
         let mut ours = Ours::new();
         for (device, said) in said {
             // One was ours when the first off was sent, and it has just answered: it never knew the question.
@@ -214,7 +226,8 @@ impl NodeTask {
                 }
             };
             if said.is_ok() && !knows_it_not || knows_it_not && !self.has_said_whose(&device) {
-                ours.insert(device, said.ok().and_then(|said| said.epoch).map(|epoch| epoch.id));
+                let epoch = said.ok().and_then(|said| said.epoch).or_else(|| looked(&device));
+                ours.insert(device, epoch.map(|epoch| epoch.id));
             }
         }
         Ok(Some(ours))

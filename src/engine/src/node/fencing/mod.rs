@@ -154,7 +154,8 @@ impl Run {
 
     /// In a new life of the device, which it showed just now, it is asked first whose machine it controls (S13).
     fn asks_whose_again(&mut self, device: &DeviceId) {
-        if self.hand(device).stage == Stage::Live && !self.judge.is_identified(device) {
+        let is_asked = matches!(self.hand(device).stage, Stage::Identify | Stage::Probe(Question::Identity));
+        if !is_asked && !self.judge.is_identified(device) {
             self.enter(device, Stage::Identify);
         }
     }
@@ -306,7 +307,7 @@ impl NodeTask {
     async fn send_due(&mut self, run: &mut Run) -> Result<(), Fatal> {
         let now = self.now();
         for device in self.level_devices(run.level) {
-            let lets_hold = run.last_look.lets_hold();
+            let (lets_hold, life) = (run.last_look.lets_hold(), run.judge.life(&device));
             let hand = run.hand(&device);
             if hand.busy || hand.not_before > now {
                 continue;
@@ -315,7 +316,7 @@ impl NodeTask {
                 Stage::Identify => self.hands.identify(&device),
                 Stage::Probe(_) => self.hands.read(&device),
                 Stage::Inspect if !lets_hold => continue,
-                Stage::Inspect => self.hands.inspect(&device),
+                Stage::Inspect => self.hands.inspect(&device, life),
                 Stage::Live => continue,
             };
             hand.busy = true;

@@ -9,7 +9,7 @@ use picket_core::outcome::Reason;
 use picket_core::power::{Power, Reading};
 use picket_driver::{DriverError, Effect, ErrorKind, HoldReport, Identified};
 
-use super::{Question, Run};
+use super::{Question, Run, Stage};
 use crate::node::hands::Did;
 use crate::node::{Fatal, NodeTask};
 
@@ -36,6 +36,10 @@ impl NodeTask {
             Did::Inspected(Err(error)) if error.kind != ErrorKind::Unsupported => {
                 tracing::warn!(%device, %error, "the device did not tell what a hold would change");
                 run.failed(&device, now);
+                if error.kind == ErrorKind::Unreachable {
+                    // Perhaps as its session is a new one.
+                    run.enter(&device, Stage::Identify);
+                }
                 if run.leaves_unanswered(&device, Question::Hold, &error) {
                     // A BMC that drops a question which it does not know must not keep the off from it.
                     let report = HoldReport { detail: "not answered".to_owned(), ..HoldReport::default() };
@@ -70,7 +74,14 @@ impl NodeTask {
                 tracing::warn!(%device, %error, "the hold was not seen to be engaged");
                 let known = (error.effect == Effect::DidNotHappen).then_some(effect);
                 let report = HoldReport { engaged: Vec::new(), detail: error.to_string() };
-                self.held(run, device, known, report).await?;
+                let is_unsent = known.is_some() && error.kind == ErrorKind::Unreachable;
+                self.held(run, device.clone(), known, report).await?;
+                if is_unsent {
+                    // Perhaps as its session is a new one: it is held once it has said there whose machine it controls.
+                    run.hand(&device).held = false;
+                    run.enter(&device, Stage::Identify);
+                    run.failed(&device, now);
+                }
             }
             Did::Off(effect, result) => {
                 self.counted_from.insert(effect, now);

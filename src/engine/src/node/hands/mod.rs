@@ -187,13 +187,17 @@ impl Hands {
         })
     }
 
-    pub(super) fn inspect(&self, device: &DeviceId) -> Doing {
+    /// Asks what a hold would change: in that life of the device and in no other, as it is put back later.
+    pub(super) fn inspect(&self, device: &DeviceId, life: Option<u64>) -> Doing {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "what would a hold change");
             let result = match hands.ready(&device, time).await {
-                Ok((driver, call, turns)) => turns.bounded(time, driver.inspect_hold(&call)).await,
+                Ok((driver, call, turns)) => {
+                    let call = call.in_life(life);
+                    turns.bounded(time, driver.inspect_hold(&call)).await
+                }
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::found);
