@@ -17,7 +17,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 impl World {
     /// Something that may happen to one of the machines or devices, drawn from `random`: everything of [`Act`], and of
     /// [`Fault`], but what no fence can survive by its own means: an outlet plugged elsewhere (S13), and a device that
-    /// claims another machine, as one does to whose address another leads ([`Act::Lead`]). A device that lies while its session lives is drawn only with `lies`.
+    /// claims another machine, or whose address leads to one ([`Act::Lead`]). A device that lies while its session lives is drawn
+    /// only with `lies`.
     pub fn misfortune(&self, random: &mut Random, lies: bool) -> Option<Act> {
         let machine = pick(random, self.machines.keys())?.clone();
         let device = pick(random, self.devices.keys())?.clone();

@@ -178,7 +178,7 @@ pub enum Act {
         device: String,
         /// Whereto.
         to: String,
-        /// So many more requests come to where it led before.
+        /// How many more requests come to the device to which the address led before.
         after: u32,
     },
     /// A host device forgets all its sessions.

@@ -341,9 +341,9 @@ impl NodeTask {
         Ok(again)
     }
 
-    /// Reads power, asks the store once more and sends at once: no other device's turn comes between. The reading makes the
-    /// session in which the on goes, which is the one in which the device said whose machine it controls (`life`), and none is made for that after the store's word: what comes between the two, also a stop of
-    /// the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8).
+    /// Reads power, asks the store once more and sends at once: no other device's turn comes between. The on goes in the session of that
+    /// reading, where the device said in it whose machine it controls (`life`). None is made for the on after the store's word: what comes
+    /// between the two, also a stop of the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8).
     fn send_one<'on>(
         &self,
         on: &'on PendingOn,

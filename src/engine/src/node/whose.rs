@@ -110,9 +110,9 @@ impl NodeTask {
         }
     }
 
-    /// The lives in which these devices said whose machine they control: a board may have been exchanged. One that said it before, and
-    /// does not now, is none of them. `None`: one controls another
-    /// machine, and a person is told. A person who stands the node down was: what that device holds is another machine's, and is let be.
+    /// The lives in which these devices said whose machine they control: a board may have been exchanged. A device that said it before, and
+    /// does not now, is none of them. `None`: one of them controls another machine, and a person is told. Where a person stands the node
+    /// down he was told: what that device holds is another machine's, and is let be.
     pub(super) async fn ours_to_undo(&mut self, held: &[DeviceId]) -> Result<Option<Ours>, Fatal> {
         let Whose { ours, others } = self.ask_whose(held).await;
         if let Some((_, detail)) = others.first() {

@@ -14,8 +14,8 @@ use picket_core::power::{Power, Reading};
 use picket_core::record::Then;
 use picket_core::time::Clock;
 use picket_driver::{
-    Accepted, Call, DriverError, HoldFound, HoldReport, Identified, PowerDriver, Standing, Traits, Volume,
-    VolumeAt, Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Standing,
+    Traits, Volume, VolumeAt, Volumes,
 };
 use picket_driver_sim::{Act, Disk, Fault, Verb};
 use picket_engine::EngineError;
@@ -46,6 +46,8 @@ pub struct Far {
     pub life: Mutex<Option<Duration>>,
     /// That is a guess.
     pub guesses: AtomicBool,
+    /// No hold leaves this process.
+    pub takes_no_hold: AtomicBool,
 }
 
 #[async_trait]
@@ -114,6 +116,9 @@ impl PowerDriver for Cloud {
     }
 
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        if self.far.takes_no_hold.load(Ordering::SeqCst) {
+            return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, "no way to it"));
+        }
         if !order.is_late() {
             return Ok(HoldReport { engaged: Vec::new(), detail: "once all is released".to_owned() });
         }
@@ -192,6 +197,16 @@ async fn an_off_that_was_given_up_is_sent_again() {
     lab.mend("nova");
     assert_eq!(lab.outcome(fence, picket_engine::Until::Released).await, Outcome::Fenced { released: true });
     assert_eq!(lab.falls(), 1);
+}
+
+/// A hold that never goes is tried some times, and keeps the off from nobody.
+#[tokio::test(start_paused = true)]
+async fn a_device_that_no_hold_reaches_is_switched_off_all_the_same() {
+    let mut lab = cloud(769).await;
+    lab.setup.far.takes_no_hold.store(true, Ordering::SeqCst);
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("evidence");
+    assert!(evidence.devices[0].hold.is_empty() && lab.falls() == 1, "{evidence:?}");
 }
 
 #[tokio::test(start_paused = true)]

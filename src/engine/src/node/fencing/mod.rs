@@ -52,6 +52,8 @@ struct Hand {
     stage: Stage,
     /// Its hold was tried: once it has said anew whose machine it controls, it is looked at.
     held: bool,
+    /// So many holds never left, perhaps as its session was a new one.
+    unsent_holds: u32,
     busy: bool,
     /// Calls of this stage that were not answered.
     unanswered: u32,
@@ -107,6 +109,7 @@ impl Run {
         self.hands.entry(device.clone()).or_insert(Hand {
             stage: Stage::Identify,
             held: false,
+            unsent_holds: 0,
             busy: false,
             unanswered: 0,
             answers: false,

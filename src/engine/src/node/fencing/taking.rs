@@ -13,6 +13,9 @@ use super::{Question, Run, Stage};
 use crate::node::hands::Did;
 use crate::node::{Fatal, NodeTask};
 
+/// So often a hold is tried anew that never left this process.
+const UNSENT_HOLDS: u32 = 3;
+
 /// Whether a device says that it controls another machine than it is there for.
 fn is_another_s(error: &DriverError) -> bool {
     error.kind == ErrorKind::IdentityMismatch
@@ -76,8 +79,10 @@ impl NodeTask {
                 let report = HoldReport { engaged: Vec::new(), detail: error.to_string() };
                 let is_unsent = known.is_some() && error.kind == ErrorKind::Unreachable;
                 self.held(run, device.clone(), known, report).await?;
-                if is_unsent {
-                    // Perhaps as its session is a new one: it is held once it has said there whose machine it controls.
+                if is_unsent && run.hand(&device).unsent_holds < UNSENT_HOLDS {
+                    // Perhaps as its session is a new one: it is held once it has said there whose machine it controls. A hold that never
+                    // goes must not keep the off from it.
+                    run.hand(&device).unsent_holds += 1;
                     run.hand(&device).held = false;
                     run.enter(&device, Stage::Identify);
                     run.failed(&device, now);
