@@ -12,8 +12,8 @@ const FENCED: Outcome = Outcome::Fenced { released: true };
 /// The machine that the address leads to, and its BMC.
 const OTHER: &str = "n2";
 const OTHERS_BMC: &str = "bmc2";
-/// A fence, and an unfence, have fewer requests than this.
-const REQUESTS: u32 = 48;
+/// A fence, and an unfence, have fewer requests than this before their end; those after it are the next watch's.
+const REQUESTS: u32 = 24;
 
 /// What the other BMC is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
