@@ -12,7 +12,7 @@ use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Secret,
     Shared, Traits,
 };
-use picket_reach::process::{self, Ran, RunError};
+use picket_reach::process::{self, OVERTIME, Ran, RunError};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zeroize::Zeroizing;
@@ -30,8 +30,6 @@ const SHORTEST: u32 = 4;
 
 /// How often a run that switches is looked at whether its gateway still leads.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How long after the end of its call a run may still live, where we stand still: its keeper kills it, by a clock of whole seconds.
-const KEPT: Duration = Duration::from_secs(2);
 
 /// One agent's device.
 #[derive(Debug)]
@@ -133,7 +131,7 @@ impl AgentDriver {
         let asked_at = call.now();
         let settings = self.fitted.settings();
         let program = settings.program.command();
-        let ran = process::run_kept(program, &Self::input(&settings, action), end, may_begin).await?;
+        let ran = process::run(program, &Self::input(&settings, action), end, may_begin).await?;
         Ok(Run { ran, asked_at, answered_at: call.now() })
     }
 
@@ -145,7 +143,7 @@ impl AgentDriver {
         let may_begin = || {
             call.may_send().map_err(|error| refused.insert(error).to_string())?;
             // Not later than this it is dead, also where its caller leaves.
-            let dead = call.now() + call.deadline().saturating_duration_since(Instant::now()) + KEPT;
+            let dead = call.now() + call.deadline().saturating_duration_since(Instant::now()) + OVERTIME;
             *self.open() = before.max(Some(dead));
             Ok(())
         };
@@ -164,6 +162,10 @@ impl AgentDriver {
                 *self.open() = before;
                 let settings = || self.failed(ErrorKind::Settings, Effect::DidNotHappen, why);
                 return Err(refused.unwrap_or_else(settings));
+            }
+            Err(late @ RunError::TooLate) => {
+                *self.open() = before;
+                return Err(self.failed(ErrorKind::TimedOut, Effect::DidNotHappen, late));
             }
             Err(RunError::Lost(why)) => return Err(self.failed(ErrorKind::Protocol, Effect::Unknown, why)),
         };
@@ -184,7 +186,7 @@ async fn deposed(call: &Call) {
 /// How long a command may still take effect after its intent was stored: a run goes on until its call ends where its gateway
 /// stands still, and cannot see that it is deposed; and then comes what its operator vouches for.
 fn bound(max_life: Option<Duration>, call: Duration) -> MaxInFlight {
-    let life = max_life.map(|life| call + KEPT + life);
+    let life = max_life.map(|life| call + OVERTIME + life);
     MaxInFlight { off: life, on: life }
 }
 
@@ -235,6 +237,7 @@ impl PowerDriver for AgentDriver {
             self.run("status", call, end, || Ok(())).await.map_err(|error| {
                 let kind = match error {
                     RunError::NotStarted(_) => ErrorKind::Settings,
+                    RunError::TooLate => ErrorKind::TimedOut,
                     RunError::Lost(_) => ErrorKind::Protocol,
                 };
                 self.failed(kind, Effect::DidNotHappen, error)

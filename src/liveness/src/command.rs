@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use picket_core::ids::NodeId;
 use picket_reach::excerpt;
-use picket_reach::process::{self, RunError};
+use picket_reach::process;
 use picket_reach::program::Program;
 use serde_json::json;
 use tokio::time::Instant;
@@ -33,9 +33,7 @@ impl Command {
         let shown = self.program.shown();
         let ran = match process::run(self.program.command(), &self.input, end, || Ok(())).await {
             Ok(ran) => ran,
-            Err(RunError::NotStarted(why) | RunError::Lost(why)) => {
-                return Look::Unanswered(format!("{shown} {why}"));
-            }
+            Err(error) => return Look::Unanswered(format!("{shown} {error}")),
         };
         let words = match (excerpt(&ran.stdout.bytes), excerpt(&ran.stderr.bytes)) {
             (out, _) if !out.is_empty() => format!(": {out}"),

@@ -4,11 +4,10 @@
 //! the [`web`].
 //! **Non-goals.** What an answer means is the asker's matter, and so is asking again.
 //! **Invariants.** Everything ends in time, and what is kept of an answer is bounded. A program runs with nothing of ours in
-//! its environment, is killed with its process group, and dies with the gateway (what it started, too, where it is kept: `keeper`). On the web nothing follows a redirect, goes
+//! its environment; a `keeper` outside of the gateway ends it with all that it started. On the web nothing follows a redirect, goes
 //! through a proxy or is repeated; whom to believe is never switched off. No secret is in an error or a debug print (S18).
 
 pub mod address;
-mod death;
 mod keeper;
 mod last_word;
 pub mod process;

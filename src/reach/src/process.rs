@@ -1,18 +1,16 @@
 //! One run of a program: bounded in time and output, and nothing of it is left behind.
 
+use std::io::ErrorKind;
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, Command};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Duration, Instant, sleep_until, timeout};
+use tokio::process::{ChildStdin, Command};
+use tokio::time::{Duration, Instant, timeout, timeout_at};
 
-use crate::death;
-use crate::keeper::Keeper;
+use crate::keeper;
 use crate::text::KEPT;
 
-/// How long the last output of a program that ended is waited for.
+/// How long the end of a program that was killed is waited for, and the last of its output.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Why there is no end of a run to tell. The words go on from the program's name.
@@ -21,6 +19,9 @@ pub enum RunError {
     /// It was not started, so it did nothing.
     #[error("{0}")]
     NotStarted(String),
+    /// It was not started, as its time was over by then: whoever started it stood still.
+    #[error("was not started: its time was over")]
+    TooLate,
     /// It was started, and what became of it is not known.
     #[error("{0}")]
     Lost(String),
@@ -59,116 +60,55 @@ impl Kept {
     }
 }
 
-/// The program's process group: killed when this is dropped, while its number still belongs to it.
-struct Group {
-    child: Child,
-    /// Of the group: the child's, or its keeper's.
-    id: Pid,
-    // Not waited for before the group is killed, so that its number stays taken.
-    keeper: Option<Keeper>,
-}
+/// How long after the end of its time a run may still live: a keeper gives a gateway that lives the time to end the run itself,
+/// looks at its clock once a second, and kills.
+pub const OVERTIME: Duration = Duration::from_secs(2);
+/// Of that, what the keeper waits for the gateway.
+const GRACE: Duration = Duration::from_millis(500);
 
-impl Group {
-    fn kill(&self) {
-        // The child is not waited for before, so that its number cannot have gone to another process.
-        if let Err(error) = kill_process_group(self.id, rustix::process::Signal::KILL) {
-            tracing::debug!(%error, group = self.id.as_raw_nonzero().get(), "nothing to kill");
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if self.child.id().is_some() || self.keeper.is_some() {
-            self.kill();
-        }
-    }
-}
-
-/// Runs it, with `input` on its standard input, until it ends or `end` has come. Whatever it leaves in its process group is
-/// killed. `may_begin` is asked as the last thing before it is started: an error says why it is not.
+/// Runs it, with `input` on its standard input, until it ends or `end` has come. `may_begin` is asked as the last thing before it is
+/// started: an error says why it is not. A keeper outside of the gateway ends it, with all its descendants: when the program ends, when
+/// `end` has come, when this future is dropped, and when the gateway dies; where the gateway stands still, [`OVERTIME`] after `end`.
+///
+/// # Errors
+/// It was not started, or its end was not seen.
 pub async fn run(
-    command: Command,
-    input: &[u8],
-    end: Instant,
-    may_begin: impl FnOnce() -> Result<(), String>,
-) -> Result<Ran, RunError> {
-    within(None, command, input, end, may_begin).await
-}
-
-/// The same, for a program that starts others: they, too, die with the gateway, as long as they stay in its process group.
-pub async fn run_kept(
-    command: Command,
-    input: &[u8],
-    end: Instant,
-    may_begin: impl FnOnce() -> Result<(), String>,
-) -> Result<Ran, RunError> {
-    let keeper = Keeper::start(end.saturating_duration_since(Instant::now()));
-    let keeper = keeper.map_err(|error| RunError::NotStarted(format!("was not started: {error}")))?;
-    within(Some(keeper), command, input, end, may_begin).await
-}
-
-async fn within(
-    keeper: Option<Keeper>,
     mut command: Command,
     input: &[u8],
     end: Instant,
     may_begin: impl FnOnce() -> Result<(), String>,
 ) -> Result<Ran, RunError> {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(keeper.as_ref().map_or(0, |keeper| keeper.group().as_raw_nonzero().get()))
-        .kill_on_drop(true);
-    death::with_us(&mut command);
-    let not_started = |why: String| RunError::NotStarted(format!("was not started: {why}"));
-    // Asked for before the start, so that no end is missed.
-    let mut children = signal(SignalKind::child()).map_err(|error| not_started(error.to_string()))?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let not_started = |error: std::io::Error| RunError::NotStarted(format!("was not started: {error}"));
+    let left = end.saturating_duration_since(Instant::now());
+    let lifeline =
+        keeper::put_under(&mut command, keeper::since_boot() + left + GRACE).map_err(not_started)?;
     may_begin().map_err(RunError::NotStarted)?;
-    let child = command.spawn().map_err(|error| not_started(error.to_string()))?;
-    let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let id = id.ok_or_else(|| RunError::Lost("ended before it could be watched".to_owned()))?;
-    let group = keeper.as_ref().map_or(id, Keeper::group);
-    let mut group = Group { child, id: group, keeper };
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => RunError::TooLate,
+        _ => not_started(error),
+    })?;
 
     let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
-    let (stdin, out, err) = (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take());
-    let in_time = {
+    let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let ended = {
         let talk = async { tokio::join!(feed(stdin, input), stdout.read(out), stderr.read(err)) };
-        tokio::pin!(talk);
-        let mut talked = false;
-        let in_time = loop {
-            tokio::select! {
-                biased;
-                () = ended(&mut children, id) => break true,
-                () = sleep_until(end) => break false,
-                _ = &mut talk, if !talked => talked = true,
+        let run = async { tokio::join!(talk, child.wait()).1 };
+        tokio::pin!(run);
+        match timeout_at(end, &mut run).await {
+            Ok(ended) => Some(ended),
+            Err(_) => {
+                drop(lifeline);
+                let ended = timeout(LAST_WORDS, run).await;
+                ended
+                    .map_err(|_| RunError::Lost("was killed at the end of its time, and lives".to_owned()))?
+                    .ok();
+                None
             }
-        };
-        group.kill();
-        if !talked && timeout(LAST_WORDS, &mut talk).await.is_err() {
-            tracing::debug!("something holds the program's output open");
         }
-        in_time
     };
-    let status = group.child.wait().await;
-    let status = status.map_err(|error| RunError::Lost(format!("cannot be waited for: {error}")))?;
-    if let Some(keeper) = group.keeper.take() {
-        keeper.end().await;
-    }
-    Ok(Ran { status: in_time.then_some(status), stdout, stderr })
-}
-
-/// Until the child has ended. It is not waited for by that: its number stays taken.
-async fn ended(children: &mut Signal, id: Pid) {
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // An error means that there is no such child to wait for any more.
-    while let Ok(None) = waitid(WaitId::Pid(id), look) {
-        if children.recv().await.is_none() {
-            std::future::pending::<()>().await;
-        }
-    }
+    let lost = |error| RunError::Lost(format!("cannot be waited for: {error}"));
+    Ok(Ran { status: ended.transpose().map_err(lost)?, stdout, stderr })
 }
 
 /// A program need not read what it is told.

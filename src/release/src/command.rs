@@ -1,7 +1,7 @@
 //! The kind `command`: a program of the operator's lets volumes go.
 //!
 //! **Invariants.** Nothing of ours is in its arguments or its environment but what the settings say; the request is on
-//! its standard input. It ends in time or is killed, with its process group, and dies with the gateway.
+//! its standard input. It ends in time or is killed, with all that it started, and dies with the gateway.
 //! Exit 0 alone is success; only what surely did nothing is told as such.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
-use picket_reach::process::{self, Ran, RunError};
+use picket_reach::process::{self, OVERTIME, Ran, RunError};
 use picket_reach::program::Program;
 use picket_reach::{KEPT, Settings, excerpt};
 use tokio::time::Instant;
@@ -38,7 +38,7 @@ pub struct Command {
 
 impl Command {
     /// Keys: `program` (an absolute path), `args`, `env` (names of variables that it inherits, besides `PATH`),
-    /// `max_life` (how long what it began may go on after it was killed; not given: nothing bounds it, and such an
+    /// `max_life` (how long what it asked of others may go on after it was killed; not given: nothing bounds it, and such an
     /// effect that stays open wants an operator).
     pub(crate) fn read(name: &str, settings: &mut Settings<'_>) -> Option<Self> {
         let program = Program::read(settings, "\"/usr/local/sbin/release-volumes\"");
@@ -57,8 +57,10 @@ impl Command {
         let allowed = Allowed::until(end, message.not_after_unix_ms);
         let run = process::run(self.program.command(), &input, allowed.end(), || allowed.may_begin());
         let ran = run.await.map_err(|error| match error {
-            RunError::NotStarted(why) => ReleaseError::DidNotHappen(format!("{shown} {why}")),
-            RunError::Lost(why) => ReleaseError::Unknown(format!("{shown} {why}")),
+            RunError::NotStarted(_) | RunError::TooLate => {
+                ReleaseError::DidNotHappen(format!("{shown} {error}"))
+            }
+            RunError::Lost(_) => ReleaseError::Unknown(format!("{shown} {error}")),
         })?;
         let status = ran.status.map(|status| status.to_string());
         tracing::debug!(release = %self.name, key = %message.key, status = status.as_deref().unwrap_or("killed"), "program ran");
@@ -114,7 +116,8 @@ impl Command {
 #[async_trait]
 impl Releaser for Command {
     fn max_in_flight(&self) -> Option<Duration> {
-        self.max_life
+        // A run goes on until its time is over where its gateway stands still; then comes what its operator vouches for.
+        self.max_life.map(|life| self.pace.attempt + OVERTIME + life)
     }
 
     fn pace(&self) -> Pace {

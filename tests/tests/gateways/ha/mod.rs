@@ -6,6 +6,7 @@ mod duo;
 mod going_on;
 mod members;
 mod moving;
+mod programs;
 mod settings;
 mod succession;
 mod trio;
