@@ -188,6 +188,7 @@ impl Judge {
     pub fn off_taken(
         &mut self,
         device: &DeviceId,
+        asked_at: BootTime,
         answered_at: BootTime,
         epoch: Option<Epoch>,
         already: bool,
@@ -195,12 +196,13 @@ impl Judge {
         let Some(trace) = self.traces.get_mut(device) else { return false };
         let known = trace.knows(epoch);
         let lost = trace.contact(epoch, answered_at);
-        if known {
+        let lost_unseen = trace.heard(asked_at, answered_at);
+        if known && !lost_unseen {
             trace.off_taken(answered_at, epoch.map(|epoch| epoch.id), already);
         } else {
             trace.off_failed();
         }
-        lost
+        lost || lost_unseen
     }
 
     /// Our off ended Unknown, or was refused: after another look it must be sent again, and nothing counts until it
@@ -215,6 +217,7 @@ impl Judge {
     pub fn reading(&mut self, device: &DeviceId, reading: &Reading, ledger: &Ledger) -> bool {
         let Some(trace) = self.traces.get_mut(device) else { return false };
         let lost = trace.contact(reading.epoch, reading.asked_at);
+        let lost = trace.heard(reading.asked_at, reading.answered_at) || lost;
         trace.reading(reading, ledger.bars_proof());
         if trace.spec.class == DeviceClass::Host && trace.run().is_some() {
             self.first_host_off.get_or_insert(reading.answered_at);
@@ -235,6 +238,24 @@ impl Judge {
     /// Something other than power was answered (identity, hold), in this epoch. True if the session was lost.
     pub fn contact(&mut self, device: &DeviceId, epoch: Option<Epoch>, at: BootTime) -> bool {
         self.traces.get_mut(device).is_some_and(|trace| trace.contact(epoch, at))
+    }
+
+    /// It answered, whatever was asked. True if a device without epochs was silent for so long before that it may have restarted:
+    /// that must be stored.
+    pub fn heard(&mut self, device: &DeviceId, asked_at: BootTime, answered_at: BootTime) -> bool {
+        self.traces.get_mut(device).is_some_and(|trace| trace.heard(asked_at, answered_at))
+    }
+
+    /// A command whose end is not known: a device without epochs is to be heard from then on.
+    pub fn may_have_taken(&mut self, device: &DeviceId, asked_at: BootTime) {
+        if let Some(trace) = self.traces.get_mut(device) {
+            trace.may_have_taken(asked_at);
+        }
+    }
+
+    /// A device without epochs showed that it restarted, in its own words. To be stored.
+    pub fn restarted(&mut self, device: &DeviceId) -> bool {
+        self.traces.get_mut(device).is_some_and(Trace::restarted)
     }
 
     /// Whether anything of the level answered at all.

@@ -8,6 +8,7 @@ use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use crate::power::{Began, Epoch, Power, Reading};
 use crate::time::BootTime;
 
+mod silence;
 mod when;
 
 /// What a device said last.
@@ -40,6 +41,8 @@ pub(super) struct Trace {
     epoch: Option<u64>,
     /// When something other than power was answered last, whose epoch is not known.
     contacted_at: Option<BootTime>,
+    /// When a device without epochs answered last, or may have taken a command first.
+    heard_at: Option<BootTime>,
     /// Between two of these nothing was asked for as long as a session lives.
     was_left: bool,
     /// Nothing was answered to the last question in this epoch.
@@ -71,6 +74,7 @@ impl Trace {
             began: Began::default(),
             epoch: None,
             contacted_at: None,
+            heard_at: None,
             was_left: false,
             quiet: false,
             prior: None,
@@ -381,6 +385,8 @@ impl Trace {
         to.number(self.asked_whose.map(|epoch| epoch.unwrap_or(0)));
         to.flag(self.contacted_at.is_some());
         self.contacted_at.iter().for_each(|at| to.moment(*at));
+        to.flag(self.heard_at.is_some());
+        self.heard_at.iter().for_each(|at| to.moment_up_to(*at, 11));
         to.flag(self.was_left);
         to.flag(self.quiet);
         to.put(self.prior.map_or(0, |(power, _)| 1 + power as u64));

@@ -193,7 +193,9 @@ impl Turn<'_> {
     pub(super) fn hear(&mut self, d: usize) {
         let tick = self.tick();
         let Some(hand) = self.hand(d) else { return };
-        let Some(Call { effect: Some(effect), answer: Some(answer), .. }) = hand.call.take() else { return };
+        let Some(Call { effect: Some(effect), since, answer: Some(answer), .. }) = hand.call.take() else {
+            return;
+        };
         if let Some(Order::Hold(_)) = hand.order {
             if let Some(run) = self.run() {
                 run.judge.contact(&device(d), None, boot(tick));
@@ -204,7 +206,7 @@ impl Turn<'_> {
         self.me().counted.insert(effect, tick);
         let already = answer.already && self.setup.weak != Weak::LongWindow;
         let Some(run) = self.run() else { return };
-        let lost = run.judge.off_taken(&device(d), boot(tick), answer.epoch, already);
+        let lost = run.judge.off_taken(&device(d), boot(since), boot(tick), answer.epoch, already);
         self.note_loss(d, lost);
     }
 

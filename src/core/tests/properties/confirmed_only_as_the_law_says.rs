@@ -123,7 +123,7 @@ impl Court {
 
     fn takes_off(&mut self, spec: &DeviceSpec, already: bool) {
         let (answered, epoch) = (self.now, self.epoch(spec));
-        self.judge.off_taken(&spec.id, answered, epoch, already);
+        self.judge.off_taken(&spec.id, answered, answered, epoch, already);
         self.note(&spec.id, Entry::Off { answered, epoch, already });
     }
 

@@ -183,9 +183,10 @@ impl Bench {
 
     fn takes_off(&mut self, name: &str, already: bool) -> &mut Self {
         let id = device(name);
+        let asked_at = self.now;
         self.wait(TRIP * 2);
         let epoch = self.epoch(&id);
-        let lost = self.judge.off_taken(&id, self.now, epoch, already);
+        let lost = self.judge.off_taken(&id, asked_at, self.now, epoch, already);
         self.note(id, lost)
     }
 

@@ -210,11 +210,11 @@ impl NodeTask {
     async fn checked(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
         let hands = self.hands.unheard(!run.waiting.is_empty());
         let next = match did {
-            Did::Identified(Err(error)) if error.kind == ErrorKind::Unsupported => {
+            Did::Identified { result: Err(error), .. } if error.kind == ErrorKind::Unsupported => {
                 self.device_live(&device).identity_match = Some(IdentityMatch::Unknown);
                 Some(hands.inspect(&device, None))
             }
-            Did::Inspected(Err(error)) if error.kind == ErrorKind::Unsupported => {
+            Did::Inspected { result: Err(error), .. } if error.kind == ErrorKind::Unsupported => {
                 run.asked.insert(device.clone(), Some(false));
                 None
             }
@@ -222,11 +222,11 @@ impl NodeTask {
                 self.show(&device, &did);
                 match did {
                     Did::Read { result: Ok(_), .. } => Some(hands.identify(&device)),
-                    Did::Identified(Ok(said)) => {
+                    Did::Identified { result: Ok(said), .. } => {
                         self.learn(device.clone(), said.identity).await?;
                         Some(hands.inspect(&device, None))
                     }
-                    Did::Inspected(Ok(found)) => {
+                    Did::Inspected { result: Ok(found), .. } => {
                         run.asked.insert(device.clone(), Some(!found.is_empty()));
                         None
                     }

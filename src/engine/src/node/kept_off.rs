@@ -105,7 +105,7 @@ impl NodeTask {
         }
         while let Some((device, did)) = doing.next().await {
             self.show(&device, &did);
-            if let Did::Off(effect, result) = did {
+            if let Did::Off { effect, result, .. } = did {
                 self.counted_from.insert(effect, self.now());
                 tracing::warn!(%device, ?result, "the node read On while a person is waited for; the off was sent again");
             }

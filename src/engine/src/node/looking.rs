@@ -55,7 +55,7 @@ impl NodeTask {
                 live.reading = Some(reading.clone());
                 None
             }
-            Did::Identified(Ok(said)) => {
+            Did::Identified { result: Ok(said), .. } => {
                 let compared = expected.compare(&said.identity);
                 live.identity_match = Some(compared);
                 live.identity = Some(said.identity.clone());
@@ -67,10 +67,10 @@ impl NodeTask {
                 live.reading = None;
                 Some(error)
             }
-            Did::Identified(Err(error)) | Did::Inspected(Err(error)) | Did::Held(_, Err(error)) => {
-                Some(error)
-            }
-            Did::Off(_, Err(error)) | Did::On(_, Err(error)) => Some(error),
+            Did::Identified { result: Err(error), .. }
+            | Did::Inspected { result: Err(error), .. }
+            | Did::Held { result: Err(error), .. } => Some(error),
+            Did::Off { result: Err(error), .. } | Did::On(_, Err(error)) => Some(error),
             Did::Unheld(_, Err(error)) | Did::Quiesced(Err(error)) => Some(error),
             Did::Ended { result: Err(error), .. } => Some(error),
             _ => None,

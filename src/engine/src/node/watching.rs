@@ -96,7 +96,7 @@ impl NodeTask {
 
     async fn held_late(&mut self, device: DeviceId, did: Did) -> Result<(), Fatal> {
         self.show(&device, &did);
-        let Did::Held(effect, result) = did else { return Ok(()) };
+        let Did::Held { effect, result, .. } = did else { return Ok(()) };
         let refused = matches!(&result, Err(error) if error.effect == Effect::DidNotHappen);
         let report =
             result.unwrap_or_else(|error| HoldReport { engaged: Vec::new(), detail: error.to_string() });
@@ -118,7 +118,7 @@ impl NodeTask {
             .collect();
         while let Some((device, did)) = doing.next().await {
             self.show(&device, &did);
-            let Did::Inspected(Ok(now)) = did else { continue };
+            let Did::Inspected { result: Ok(now), .. } = did else { continue };
             let (Some(driver), Some(hold)) = (self.plan.drivers.get(&device), holds.get(&device)) else {
                 continue;
             };

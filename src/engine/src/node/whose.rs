@@ -82,7 +82,7 @@ impl NodeTask {
         let mut whose = Whose::default();
         while let Some((device, did)) = doing.next().await {
             self.show(&device, &did);
-            let Did::Identified(said) = did else { continue };
+            let Did::Identified { result: said, .. } = did else { continue };
             let expected = self.expected_identity(&device);
             match &said {
                 Ok(said) if expected.compare(&said.identity) == IdentityMatch::Mismatch => {

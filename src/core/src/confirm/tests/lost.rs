@@ -1,7 +1,7 @@
 //! S2: what a session counts for that was lost within the fence.
 
 use crate::confirm::Verdict;
-use crate::device::{DeviceSpec, Grade};
+use crate::device::{DeviceClass, DeviceSpec, Grade};
 use crate::event::Event;
 use crate::power::Power::{Off, On};
 use crate::power::{Began, Epoch};
@@ -213,4 +213,92 @@ fn a_parent_has_no_session_that_could_be_lost() {
     bench.already("bmc").reads_off("bmc", 30);
     assert_eq!(bench.lost, []);
     assert!(bench.is_confirmed());
+}
+
+/// A Redfish service that does not say when it was reset, or an agent.
+fn without_epochs() -> Bench {
+    Bench::of(&[&[DeviceSpec { has_epochs: false, ..host("bmc") }]])
+}
+
+#[test]
+fn a_device_without_epochs_that_was_silent_for_ten_seconds_may_have_restarted() {
+    for silence in [s(10), s(20)] {
+        let mut bench = without_epochs();
+        bench.reads("bmc", On).off("bmc").silent("bmc").wait(silence).reads("bmc", Off);
+        assert_eq!(bench.lost, [device("bmc")], "{silence:?}");
+        bench.already("bmc").stays_off("bmc", s(60));
+        assert!(is_restarted(&bench), "{silence:?}");
+    }
+}
+
+#[test]
+fn a_shorter_silence_of_it_is_none() {
+    let mut bench = without_epochs();
+    bench
+        .reads("bmc", On)
+        .off("bmc")
+        .silent("bmc")
+        .wait(s(4))
+        .reads("bmc", On)
+        .off("bmc")
+        .stays_off("bmc", s(18));
+    bench.already("bmc").wait(s(1)).reads("bmc", Off);
+    assert!(bench.is_confirmed());
+    assert_eq!(bench.lost, []);
+}
+
+#[test]
+fn after_a_silence_it_counts_again_once_it_read_on_and_fell() {
+    let mut bench = without_epochs();
+    bench.reads("bmc", On).off("bmc").wait(s(20)).reads("bmc", On);
+    assert_eq!(bench.lost, [device("bmc")]);
+    bench.off("bmc").stays_off("bmc", s(18)).already("bmc").wait(s(1)).reads("bmc", Off);
+    assert!(bench.is_confirmed());
+}
+
+#[test]
+fn an_off_that_ends_a_silence_does_not_count() {
+    let mut bench = without_epochs();
+    bench.reads("bmc", On).wait(s(20)).off("bmc");
+    assert_eq!(bench.lost, [device("bmc")]);
+    assert!(!bench.wants_off("bmc"), "first a look");
+    bench.wait(s(1)).reads("bmc", Off);
+    assert!(bench.wants_off("bmc"));
+    bench.already("bmc").stays_off("bmc", s(60));
+    assert!(is_restarted(&bench));
+}
+
+#[test]
+fn the_time_of_a_call_that_it_answered_is_no_silence() {
+    let mut bench = without_epochs();
+    bench.reads("bmc", On);
+    let asked_at = bench.now;
+    bench.wait(s(40));
+    let answered_at = bench.now;
+    assert!(!bench.judge.off_taken(&device("bmc"), asked_at, answered_at, None, false));
+    bench.stays_off("bmc", s(18)).already("bmc").wait(s(1)).reads("bmc", Off);
+    assert!(bench.is_confirmed());
+}
+
+#[test]
+fn what_it_may_have_taken_begins_the_time_in_which_it_is_to_be_heard_and_a_question_does_not() {
+    let mut bench = without_epochs();
+    bench.unanswered("bmc").wait(s(60)).reads("bmc", Off);
+    assert_eq!(bench.lost, [], "nothing was heard of it in this fence before");
+
+    let mut bench = without_epochs();
+    let asked_at = bench.now;
+    bench.judge.may_have_taken(&device("bmc"), asked_at);
+    bench.wait(s(10)).reads("bmc", Off);
+    assert_eq!(bench.lost, [device("bmc")]);
+}
+
+#[test]
+fn a_supply_a_parent_and_a_device_with_epochs_may_be_silent() {
+    let spec = |class| DeviceSpec { class, has_epochs: false, ..host("bmc") };
+    for spec in [spec(DeviceClass::Supply), spec(DeviceClass::Parent), host("bmc")] {
+        let mut bench = Bench::of(&[&[spec.clone()]]);
+        bench.reads("bmc", On).off("bmc").wait(s(20)).reads("bmc", Off);
+        assert_eq!(bench.lost, [], "{spec:?}");
+    }
 }

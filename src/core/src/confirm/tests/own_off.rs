@@ -210,7 +210,7 @@ fn an_unknown_device_is_nobody() {
     bench.says_whose("other", crate::device::IdentityMatch::Mismatch, boot(0));
     bench.judge.off_failed(&device("other"));
     bench.judge.silence(&device("other"), boot(0), boot(1));
-    assert!(!bench.judge.off_taken(&device("other"), boot(0), None, false));
+    assert!(!bench.judge.off_taken(&device("other"), boot(0), boot(0), None, false));
     assert!(bench.is_confirmed());
 }
 

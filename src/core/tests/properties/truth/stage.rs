@@ -294,7 +294,7 @@ impl Stage<'_> {
                 (Call::Off, Some((word, epoch))) => {
                     // Some devices say that it was off already; others do not.
                     let already = word == Power::Off && self.luck.is_multiple_of(2);
-                    self.judge.off_taken(&id, boot(now), epoch, already);
+                    self.judge.off_taken(&id, boot(flight.asked), boot(now), epoch, already);
                 }
                 (Call::Off, None) => {
                     self.judge.off_failed(&id);

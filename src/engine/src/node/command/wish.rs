@@ -124,8 +124,8 @@ impl NodeTask {
         let (_, did) = self.hands.identify(&device).await;
         self.show(&device, &did);
         let said = match did {
-            Did::Identified(Ok(said)) => said.identity,
-            Did::Identified(Err(error)) => {
+            Did::Identified { result: Ok(said), .. } => said.identity,
+            Did::Identified { result: Err(error), .. } => {
                 return Ok(Err(EngineError::Device { device, kind: error.kind, detail: error.to_string() }));
             }
             _ => Identity::default(),

@@ -7,6 +7,7 @@ use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::power::{Power, Reading};
+use picket_core::time::BootTime;
 use picket_driver::{DriverError, Effect, ErrorKind, HoldReport, Identified};
 
 use super::{Question, Run, Stage};
@@ -28,15 +29,21 @@ impl NodeTask {
         self.show(&device, &did);
         run.reached |= did.reached();
         match did {
-            Did::Identified(Err(error)) if error.kind != ErrorKind::Unsupported => {
+            Did::Identified { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {
                 tracing::warn!(%device, %error, "the device did not tell its identity");
                 run.failed(&device, now);
                 if run.leaves_unanswered(&device, Question::Identity, &error) {
                     self.identified(run, device, Identified::default()).await?;
                 }
             }
-            Did::Identified(said) => self.identified(run, device, said.unwrap_or_default()).await?,
-            Did::Inspected(Err(error)) if error.kind != ErrorKind::Unsupported => {
+            Did::Identified { asked_at, result: said } => {
+                let said = said.unwrap_or_default();
+                if !said.identity.is_empty() {
+                    self.heard(run, &device, asked_at).await?;
+                }
+                self.identified(run, device, said).await?;
+            }
+            Did::Inspected { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {
                 tracing::warn!(%device, %error, "the device did not tell what a hold would change");
                 run.failed(&device, now);
                 if error.kind == ErrorKind::Unreachable {
@@ -49,9 +56,12 @@ impl NodeTask {
                     self.held(run, device, None, report).await?;
                 }
             }
-            Did::Inspected(found) => {
+            Did::Inspected { asked_at, result: found } => {
                 run.judge.contact(&device, None, self.now());
                 let found = found.unwrap_or_default();
+                if !found.is_empty() {
+                    self.heard(run, &device, asked_at).await?;
+                }
                 if found.is_empty() {
                     let report = HoldReport { detail: "not supported".to_owned(), ..HoldReport::default() };
                     self.held(run, device, None, report).await?;
@@ -67,13 +77,17 @@ impl NodeTask {
                     }
                 }
             }
-            Did::Held(_, Ok(report)) => {
+            Did::Held { asked_at, result: Ok(report), .. } => {
                 run.judge.contact(&device, None, now);
+                self.heard(run, &device, asked_at).await?;
                 // An answer is no end, as it is none of an off: a copy that was sent again while the answer was late may
                 // land until the session is closed, and would hold a node that is back.
                 self.held(run, device, None, report).await?;
             }
-            Did::Held(effect, Err(error)) => {
+            Did::Held { effect, asked_at, result: Err(error) } => {
+                if error.effect == Effect::Unknown {
+                    run.judge.may_have_taken(&device, asked_at);
+                }
                 tracing::warn!(%device, %error, "the hold was not seen to be engaged");
                 let known = (error.effect == Effect::DidNotHappen).then_some(effect);
                 let report = HoldReport { engaged: Vec::new(), detail: error.to_string() };
@@ -88,14 +102,19 @@ impl NodeTask {
                     run.failed(&device, now);
                 }
             }
-            Did::Off(effect, result) => {
+            Did::Off { effect, asked_at, result } => {
                 self.counted_from.insert(effect, now);
                 match result {
                     Ok(taken) => {
                         tracing::info!(%device, already = taken.already, "the off was taken");
                         run.off_taken(&device, now);
-                        let lost =
-                            run.judge.off_taken(&device, taken.answered_at, taken.epoch, taken.already);
+                        let lost = run.judge.off_taken(
+                            &device,
+                            taken.asked_at,
+                            taken.answered_at,
+                            taken.epoch,
+                            taken.already,
+                        );
                         run.asks_whose_again(&device);
                         self.note_loss(run, device, lost).await?;
                     }
@@ -103,6 +122,9 @@ impl NodeTask {
                     Err(error) => {
                         tracing::warn!(%device, %error, "the off was not seen to be taken");
                         run.hand(&device).refused = Some(error.to_string());
+                        if error.effect == Effect::Unknown {
+                            run.judge.may_have_taken(&device, asked_at);
+                        }
                         run.judge.off_failed(&device);
                         run.failed(&device, now);
                     }
@@ -151,6 +173,12 @@ impl NodeTask {
         let Some(taken_at) = run.hand(device).taken_at else { return false };
         let after = driver.off_again(reading.power);
         after.is_some_and(|after| reading.asked_at >= taken_at + after)
+    }
+
+    /// The device answered what it was asked at that moment.
+    async fn heard(&mut self, run: &mut Run, device: &DeviceId, asked_at: BootTime) -> Result<(), Fatal> {
+        let lost = run.judge.heard(device, asked_at, self.now());
+        self.note_loss(run, device.clone(), lost).await
     }
 
     /// A loss is stored before anything else: it binds whoever leads next. The next off waits for the store.

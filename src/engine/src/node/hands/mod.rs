@@ -32,10 +32,10 @@ use crate::work::Work;
 /// What a call to a device came to.
 #[derive(Debug)]
 pub(super) enum Did {
-    Identified(Result<Identified, DriverError>),
-    Inspected(Result<HoldFound, DriverError>),
-    Held(EffectId, Result<HoldReport, DriverError>),
-    Off(EffectId, Result<Accepted, DriverError>),
+    Identified { asked_at: BootTime, result: Result<Identified, DriverError> },
+    Inspected { asked_at: BootTime, result: Result<HoldFound, DriverError> },
+    Held { effect: EffectId, asked_at: BootTime, result: Result<HoldReport, DriverError> },
+    Off { effect: EffectId, asked_at: BootTime, result: Result<Accepted, DriverError> },
     Read { asked_at: BootTime, result: Result<Reading, DriverError> },
     Unheld(EffectId, Result<HoldReport, DriverError>),
     On(EffectId, Result<Accepted, DriverError>),
@@ -47,10 +47,10 @@ impl Did {
     /// Whether the device was reached, whatever it said.
     pub(super) fn reached(&self) -> bool {
         let error = match self {
-            Did::Identified(result) => result.as_ref().err(),
-            Did::Inspected(result) => result.as_ref().err(),
-            Did::Held(_, result) | Did::Unheld(_, result) => result.as_ref().err(),
-            Did::Off(_, result) | Did::On(_, result) => result.as_ref().err(),
+            Did::Identified { result, .. } => result.as_ref().err(),
+            Did::Inspected { result, .. } => result.as_ref().err(),
+            Did::Held { result, .. } | Did::Unheld(_, result) => result.as_ref().err(),
+            Did::Off { result, .. } | Did::On(_, result) => result.as_ref().err(),
             Did::Read { result, .. } => result.as_ref().err(),
             Did::Quiesced(result) | Did::Ended { result, .. } => result.as_ref().err(),
         };
@@ -178,12 +178,14 @@ impl Hands {
         Box::pin(async move {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "what machine is it");
-            let result = match hands.ready(&device, time).await {
+            let ready = hands.ready(&device, time).await;
+            let asked_at = hands.parts.clock.boot();
+            let result = match ready {
                 Ok((driver, call, turns)) => turns.bounded(time, driver.identify(&call)).await,
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::identity);
-            (device, Did::Identified(result))
+            (device, Did::Identified { asked_at, result })
         })
     }
 
@@ -193,7 +195,9 @@ impl Hands {
         Box::pin(async move {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "what would a hold change");
-            let result = match hands.ready(&device, time).await {
+            let ready = hands.ready(&device, time).await;
+            let asked_at = hands.parts.clock.boot();
+            let result = match ready {
                 Ok((driver, call, turns)) => {
                     let call = call.in_life(life);
                     turns.bounded(time, driver.inspect_hold(&call)).await
@@ -201,7 +205,7 @@ impl Hands {
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::found);
-            (device, Did::Inspected(result))
+            (device, Did::Inspected { asked_at, result })
         })
     }
 
@@ -214,7 +218,9 @@ impl Hands {
             hands.parts.hooks.reached("sending hold").await;
             let time = hands.time(&device);
             let asking = hands.ask(&device, "stay off");
-            let result = match hands.ready(&device, time).await {
+            let ready = hands.ready(&device, time).await;
+            let asked_at = hands.parts.clock.boot();
+            let result = match ready {
                 Ok((driver, call, turns)) => {
                     let call = call.in_life(life);
                     turns.bounded(time, driver.engage_hold(&order, &call)).await
@@ -223,7 +229,7 @@ impl Hands {
             };
             asking.answered(&result, words::hold);
             hands.parts.hooks.reached("sent hold").await;
-            (device, Did::Held(order.effect(), result))
+            (device, Did::Held { effect: order.effect(), asked_at, result })
         })
     }
 
@@ -236,8 +242,10 @@ impl Hands {
             hands.parts.hooks.reached("sending off").await;
             let time = hands.time(&device);
             let asking = hands.ask(&device, "power off, hard");
-            let result = match hands.ready_to_run(&device, time).await {
-                Ok(_) if hands.parts.clock.boot() > look_serves_until => Err(DriverError::new(
+            let ready = hands.ready_to_run(&device, time).await;
+            let asked_at = hands.parts.clock.boot();
+            let result = match ready {
+                Ok(_) if asked_at > look_serves_until => Err(DriverError::new(
                     ErrorKind::TimedOut,
                     Effect::DidNotHappen,
                     "the look before it is too old: it is looked at again first".to_owned(),
@@ -250,7 +258,7 @@ impl Hands {
             };
             asking.answered(&result, words::accepted);
             hands.parts.hooks.reached("sent off").await;
-            (device, Did::Off(order.effect(), result))
+            (device, Did::Off { effect: order.effect(), asked_at, result })
         })
     }
 

@@ -1,0 +1,35 @@
+//! A host device without epochs that fell silent: it may have restarted, and nothing of its own shows it (S2).
+
+use std::time::Duration;
+
+use super::Trace;
+use crate::device::DeviceClass;
+use crate::time::BootTime;
+
+/// No BMC restarts faster than this.
+const SILENCE: Duration = Duration::from_secs(10);
+
+impl Trace {
+    /// It answered at `answered_at` what was asked at `asked_at`. True if nothing was heard of it for so long before that question that
+    /// it may have restarted. The time in which a call of ours ran that it answered is no silence.
+    pub(in crate::confirm) fn heard(&mut self, asked_at: BootTime, answered_at: BootTime) -> bool {
+        if self.spec.has_epochs || self.spec.class != DeviceClass::Host {
+            return false;
+        }
+        let was_silent = self.heard_at.is_some_and(|before| asked_at.since(before) >= SILENCE);
+        self.heard_at = self.heard_at.max(Some(answered_at));
+        was_silent && self.restarted()
+    }
+
+    /// A command whose end is not known: from then on it is to be heard.
+    pub(in crate::confirm) fn may_have_taken(&mut self, asked_at: BootTime) {
+        self.heard_at.get_or_insert(asked_at);
+    }
+
+    /// Its life from before is over, and nobody saw how: from zero. Its Off counts again once it read On and fell.
+    pub(in crate::confirm) fn restarted(&mut self) -> bool {
+        self.lost = true;
+        self.begin_anew();
+        true
+    }
+}
