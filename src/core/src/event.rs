@@ -247,6 +247,14 @@ pub enum Event<'a> {
     DropRestored(Person),
     /// A person wants it tried again.
     Retry(Person),
+    /// The same by a person who looked at the machine, and says that it is off: what devices say that restarted within this fence is
+    /// believed again (S2).
+    RetrySeenOff {
+        /// Who.
+        person: Person,
+        /// The host devices, asked just now: refused while one says On.
+        looks: &'a [Look],
+    },
     /// A person gives a release up.
     Abandon {
         /// Which.

@@ -145,6 +145,8 @@ pub(crate) fn empty(
         off_sent: false,
         switched_off: Default::default(),
         identified: Default::default(),
+        seen_off: Default::default(),
+        proved_held: Default::default(),
         lost: Default::default(),
         silent: Default::default(),
         handed_over: Default::default(),

@@ -23,6 +23,9 @@ pub struct Args {
     /// How long this time [default: what the settings say]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     deadline: Option<Duration>,
+    /// You looked at the machine after its BMC restarted, and it is off: the BMC is believed again
+    #[arg(long)]
+    seen_off: bool,
     #[command(flatten)]
     following: Following,
 }
@@ -30,10 +33,16 @@ pub struct Args {
 /// Tries the nodes again, in the generation in which they were seen just now, and follows each to its outcome.
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     let nodes = hosts::resolve(session, &args.hosts).await?;
-    let asked = format!(
-        "Try {} again? What needs an operator is switched off once more, what failed to come on is switched on once more.",
-        question::names(&hosts::names(&nodes))
-    );
+    let names = question::names(&hosts::names(&nodes));
+    let asked = match args.seen_off {
+        true => format!(
+            "Try {names} again? Did you look at the machine itself, and is it off? The volumes are let go on your word and on that of a BMC \
+             that restarted; if the machine runs, its data are destroyed."
+        ),
+        false => format!(
+            "Try {names} again? What needs an operator is switched off once more, what failed to come on is switched on once more."
+        ),
+    };
     question::ask(session.console, session.global.yes, &asked).await?;
     let key = super::key(&args.following.key);
     let motions = nodes
@@ -45,6 +54,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
                 idempotency_key: key.clone(),
                 deadline: args.deadline.map(duration::to_wire),
                 expected_generation: Some(node.generation),
+                seen_off: args.seen_off,
             };
             (node.name.clone(), Motion::Retry(request))
         })

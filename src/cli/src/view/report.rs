@@ -69,6 +69,14 @@ fn hints(followed: &Followed) -> Vec<String> {
     match &followed.end {
         End::Outcome(end) => match OutcomeKind::try_from(end.kind) {
             Ok(OutcomeKind::NeedsOperator) => {
+                if end.reason == i32::from(Reason::BmcRestarted) {
+                    return vec![
+                        format!(
+                            "next: look at the machine itself; if it is off, picket retry {node} --seen-off --reason ..."
+                        ),
+                        format!("or, if it runs and is to, picket stand-down {node} --reason ..."),
+                    ];
+                }
                 let mut hints = vec![format!("next: picket status {node}, then picket retry {node}")];
                 if end.reason == i32::from(Reason::ReleaseDeadline) {
                     hints.push(format!(

@@ -79,7 +79,10 @@ impl Judge {
     pub fn new(record: &NodeRecord, term: Term, rules: &Rules, resumed: bool) -> Option<Self> {
         let fence = record.fence.as_ref().filter(|_| record.phase == Phase::Fencing)?;
         let trace = |spec: &crate::device::DeviceSpec| {
-            (spec.id.clone(), Trace::new(spec.clone(), resumed, fence.lost.contains(&spec.id)))
+            let mut trace = Trace::new(spec.clone(), resumed, fence.lost.contains(&spec.id));
+            trace.seen_off = fence.seen_off.contains(&spec.id);
+            trace.proved_held = fence.proved_held.get(&spec.id).cloned().unwrap_or_default();
+            (spec.id.clone(), trace)
         };
         let judge = Self {
             node: record.node.clone(),
@@ -115,6 +118,13 @@ impl Judge {
                 trace.was_identified = true;
             }
         }
+        self
+    }
+
+    /// When a person, to this process, said that he looked at the machine: a loss from before that is no new one.
+    #[must_use]
+    pub fn seen_off_at(mut self, at: Option<BootTime>) -> Self {
+        self.traces.values_mut().for_each(|trace| trace.seen_off_at = at);
         self
     }
 
@@ -173,6 +183,19 @@ impl Judge {
     /// The epoch in which the device was identified, where it has any: what is sent to it goes in no other (S13).
     pub fn life(&self, device: &DeviceId) -> Option<u64> {
         self.traces.get(device).and_then(Trace::life)
+    }
+
+    /// What of its hold was found engaged, before anything of it was changed. Where the device proved the node off with that hold before,
+    /// in this generation, its Off is believed again after a loss (S2).
+    pub fn hold_was_found(&mut self, device: &DeviceId, engaged: &[String]) {
+        if let Some(trace) = self.traces.get_mut(device) {
+            trace.hold_was_found(engaged);
+        }
+    }
+
+    /// Whether the device's hold is to be read again: it was lost, and an engaged hold would let its Off count.
+    pub fn wants_its_hold_read(&self, device: &DeviceId) -> bool {
+        self.traces.get(device).is_some_and(Trace::wants_its_hold_read)
     }
 
     /// What was engaged to keep it off; empty: nothing. The first look, and our own off, come after this (S2).

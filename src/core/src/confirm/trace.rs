@@ -8,6 +8,7 @@ use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use crate::power::{Began, Epoch, Power, Reading};
 use crate::time::BootTime;
 
+mod restart;
 mod silence;
 mod when;
 
@@ -34,6 +35,14 @@ pub(super) struct Trace {
     pub(super) hold: Vec<String>,
     pub(super) said: String,
     pub(super) lost: bool,
+    /// A person looked at the machine after that, and saw it off.
+    pub(super) seen_off: bool,
+    /// When, if to this process.
+    pub(super) seen_off_at: Option<BootTime>,
+    /// What was engaged of its hold when it proved the node off before, in this generation.
+    pub(super) proved_held: Vec<String>,
+    /// All of that was found engaged still, after the loss.
+    held_on: bool,
     pub(super) answered: bool,
     resumed: bool,
     /// When the fence began: what was lost before was not lost within it.
@@ -69,6 +78,10 @@ impl Trace {
             hold: Vec::new(),
             said: String::new(),
             lost,
+            seen_off: false,
+            seen_off_at: None,
+            proved_held: Vec::new(),
+            held_on: false,
             answered: false,
             resumed,
             began: Began::default(),
@@ -109,12 +122,14 @@ impl Trace {
         // nobody knows anything: an Off after it is our doing only where our off was taken before.
         let unseen = if first { self.was_left } else { quiet || self.off.is_none() };
         let after_loss = match before {
-            None => epoch.was_lost_since(self.began),
+            None => epoch.was_lost_since(self.began) && !self.is_covered(epoch),
             Some(before) => epoch.begins_after_loss() || epoch.was_lost_after(before),
         };
         // A parent has no session: its life is the proof of another node, and another proof of that is no loss.
         let lost = (after_loss || unseen) && self.spec.class.has_sessions();
-        self.lost |= lost;
+        if lost {
+            self.lose();
+        }
         if !first {
             self.begin_anew();
             self.resumed |= !epoch.begins_after_loss();
@@ -167,7 +182,7 @@ impl Trace {
             && self.look_serves_until().is_some_and(|until| answered_at <= until);
         let fell = seen_on && !already;
         let long = if self.lost && !fell {
-            self.spec.trust_after_restart.map(Long::Restarted)
+            self.trust().map(Long::Restarted)
         } else if self.resumed {
             Some(Long::Resumed)
         } else if !self.spec.has_epochs {
@@ -310,7 +325,7 @@ impl Trace {
 
     /// Whether its Off cannot be believed: its session was lost and it was not seen on since (S2).
     pub(super) fn is_restarted(&self) -> bool {
-        let trusted = self.spec.trust_after_restart.is_some();
+        let trusted = self.trust().is_some();
         let off_again = self.off.is_some_and(|off| !off.fell) && self.run.is_some();
         self.lost && !trusted && off_again
     }
@@ -367,7 +382,7 @@ impl Trace {
         let (mut grade, mut why) = self.spec.best_grade(self.identity);
         if matches!(self.long(), Some(Long::Restarted(_))) {
             grade = grade.min(Grade::Claimed);
-            why.push(format!("{}: it restarted and was trusted", self.spec.id));
+            why.push(format!("{}: {}", self.spec.id, self.trusted_for()));
         }
         (grade, why)
     }
@@ -378,6 +393,8 @@ impl Trace {
     /// What decides how it goes on. `first`: when a host device first read Off.
     pub(super) fn digest(&self, to: &mut crate::model::Bytes, first: Option<BootTime>) {
         to.flag(self.lost);
+        to.flag(self.seen_off);
+        to.flag(self.held_on);
         to.flag(self.answered);
         to.flag(self.resumed);
         to.number(self.epoch);

@@ -12,7 +12,7 @@ use crate::restore::HOLD;
 pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     draft.expect_phase("the next level", &["fencing"], "levels are tried while fencing")?;
     let fence = draft.fence()?;
-    let Some(level) = fence.level_after(fence.level) else {
+    let Some(level) = fence.level_after(fence.level).or(fence.next_round()) else {
         return Err(Refused::NoSuch {
             what: "level",
             name: (fence.level + 2).to_string(),
@@ -124,7 +124,10 @@ pub(super) fn off_intent(
 
 pub(super) fn lost(draft: &mut Draft, device: DeviceId) -> Result<(), Refused> {
     known_device(draft, &device)?;
-    draft.fence()?.silent.remove(&device);
+    let fence = draft.fence()?;
+    fence.silent.remove(&device);
+    // Whoever looked at the machine did so before this.
+    fence.seen_off.remove(&device);
     if draft.fence()?.lost.insert(device.clone()) {
         draft.moment(format!("{device}: session lost; its Off counts only after an On"));
     }

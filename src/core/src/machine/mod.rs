@@ -177,6 +177,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         }
         Event::Read { id, topology, looks } => restored::read(draft, id, topology, &looks)?,
         Event::DropRestored(person) => restored::drop_hold(draft, &person)?,
+        Event::RetrySeenOff { person, looks } => people::retry_seen_off(draft, &person, looks)?,
         Event::Retry(person) => people::retry(draft, &person)?,
         Event::Abandon { release, person, orphan } => people::abandon(draft, &release, &person, orphan)?,
         Event::StandDown(person) => people::stand_down(draft, &person)?,

@@ -46,6 +46,8 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         switched_off: BTreeSet::new(),
         identified: BTreeSet::new(),
         lost: BTreeSet::new(),
+        seen_off: BTreeSet::new(),
+        proved_held: BTreeMap::new(),
         handed_over: BTreeSet::new(),
         silent: BTreeSet::new(),
         holds: BTreeMap::new(),

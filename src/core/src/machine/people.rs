@@ -12,7 +12,7 @@ use crate::ids::{EffectId, ReleaseId};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
-use crate::record::{Attestation, Bringing, Evidence, Phase, ReleaseStage};
+use crate::record::{Attestation, Bringing, Evidence, Fence, Phase, ReleaseStage};
 
 pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Result<(), Refused> {
     draft.expect_phase(
@@ -28,16 +28,7 @@ pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Resul
     // Whoever vouches knows the node as it is now, not what an on of ours that is still under way makes of it.
     draft.bars(EffectKind::bars_proof)?;
     let fence = draft.fence()?;
-    for host in fence.topology.hosts() {
-        let mut of_host = looks.iter().filter(|look| look.device == host.id).peekable();
-        if of_host.peek().is_none() {
-            return Err(Refused::ForeignProof("a host device was not asked"));
-        }
-        let mut readings = of_host.filter_map(|look| look.reading.as_ref());
-        if let Some(on) = readings.find(|reading| reading.power == Power::On) {
-            return Err(Refused::SaysOn { device: host.id.to_string(), said: on.said.clone() });
-        }
-    }
+    expect_no_host_on(fence, looks)?;
     let Person { name, reason } = person;
     let words = format!("attested by {name}: {reason}");
     fence.evidence = Some(Evidence {
@@ -54,6 +45,45 @@ pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Resul
     draft.moment(words);
     settle_released(draft);
     Ok(())
+}
+
+/// A person's word stands against no host device that was asked just now and says On.
+fn expect_no_host_on(fence: &Fence, looks: &[Look]) -> Result<(), Refused> {
+    for host in fence.topology.hosts() {
+        let mut of_host = looks.iter().filter(|look| look.device == host.id).peekable();
+        if of_host.peek().is_none() {
+            return Err(Refused::ForeignProof("a host device was not asked"));
+        }
+        let mut readings = of_host.filter_map(|look| look.reading.as_ref());
+        if let Some(on) = readings.find(|reading| reading.power == Power::On) {
+            return Err(Refused::SaysOn { device: host.id.to_string(), said: on.said.clone() });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn retry_seen_off(draft: &mut Draft, person: &Person, looks: &[Look]) -> Result<(), Refused> {
+    draft.expect_phase("a retry", &["needs_operator"], "nothing waits for a person's look at the machine")?;
+    if !draft.fence_is_current() {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence"));
+    }
+    let fence = draft.fence()?;
+    if fence.lost.is_empty() {
+        return Err(Refused::Phase {
+            wanted: "a retry by whoever saw the machine off",
+            phase: "needs_operator",
+            hint: "no BMC restarted within this fence: retry without that word",
+        });
+    }
+    expect_no_host_on(fence, looks)?;
+    fence.seen_off = fence.lost.clone();
+    let devices: Vec<String> = fence.lost.iter().map(ToString::to_string).collect();
+    draft.moment(format!(
+        "{} looked at the machine and saw it off, after {} restarted",
+        person.name,
+        devices.join(", ")
+    ));
+    retry(draft, person)
 }
 
 pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {

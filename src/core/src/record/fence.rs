@@ -126,6 +126,13 @@ pub struct Fence {
     pub identified: BTreeSet<DeviceId>,
     /// Devices whose session was lost within this fence; binds successors (S2).
     pub lost: BTreeSet<DeviceId>,
+    /// Of the lost ones those for which a person said afterwards that he looked at the machine, and that it is off (S2).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub seen_off: BTreeSet<DeviceId>,
+    /// What was engaged of the holds of devices when they last proved the node off in this generation, with releases that were not over:
+    /// where it reads engaged still, their Off counts again after a loss (S2).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub proved_held: BTreeMap<DeviceId, Vec<String>>,
     /// Devices that answered within this fence and fell silent since, in the same session. A successor, whose own
     /// sessions are new ones, stores them as lost before anything else.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -182,6 +189,12 @@ impl Fence {
         (next != self.first_level).then_some(next)
     }
 
+    /// The level with which another round begins once all have been tried, of a node that was proven before: it is proven anew by itself
+    /// when its devices answer again, within its deadline (S16).
+    pub fn next_round(&self) -> Option<usize> {
+        (!self.proved_held.is_empty()).then_some(self.first_level)
+    }
+
     /// Where a new round begins: with the supplies, or the parent, that proved the node, as its host devices may not answer.
     fn proved_beside(&self) -> Option<usize> {
         let proved = self.evidence.as_ref()?.level.checked_sub(1)?;
@@ -195,7 +208,10 @@ impl Fence {
         self.level = self.first_level;
         self.confirming_since = Some(at);
         self.round += 1;
-        self.evidence = None;
+        if let Some(evidence) = self.evidence.take().filter(|_| !self.all_released()) {
+            let held = evidence.devices.into_iter().filter(|one| !one.hold.is_empty());
+            self.proved_held = held.map(|one| (one.device, one.hold)).collect();
+        }
         self.outcome = None;
     }
 

@@ -34,6 +34,12 @@ impl Engine {
         self.wish(node, Wish::Attest, ask).await
     }
 
+    /// A person looked at the machine and says that it is off: what devices say that restarted within the fence is believed again, after a
+    /// long dwell and as claimed, and the fence is tried again (S2). Every host device is asked first; refused while one says On.
+    pub async fn retry_seen_off(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
+        self.wish(node, Wish::RetrySeenOff, ask).await
+    }
+
     /// The hardware is gone for good.
     pub async fn retire(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
         self.wish(node, Wish::Retire, ask).await

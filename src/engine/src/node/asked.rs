@@ -147,7 +147,7 @@ impl Command {
                 match wish {
                     Wish::Hold(holder) => asked.with("holder", holder),
                     Wish::Accept { device, .. } => asked.with("device", device),
-                    Wish::Attest | Wish::Retire | Wish::DropRestored => asked,
+                    Wish::Attest | Wish::RetrySeenOff | Wish::Retire | Wish::DropRestored => asked,
                 }
             }
             Command::Receipt(call, _) => {

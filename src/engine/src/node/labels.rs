@@ -36,7 +36,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Back { .. } => "back",
         Event::OnFailed { .. } => "on_failed",
         Event::Closed { .. } => "closed",
-        Event::Retry(_) => "retry",
+        Event::Retry(_) | Event::RetrySeenOff { .. } => "retry",
         Event::PassedOn { .. } => "passed_on",
         Event::Withdrawn { .. } => "withdrawn",
         Event::Abandon { .. } => "abandon",

@@ -128,6 +128,8 @@ pub(crate) struct NodeTask {
     late_tries: u32,
     /// Devices that said whose machine they control, since this leadership began.
     said_whose: BTreeSet<DeviceId>,
+    /// When a person said, to this process, that he looked at the machine after a BMC restarted.
+    seen_off_at: Option<BootTime>,
     sessions: Sessions,
     /// Which sessions may be open.
     spoken: Spoken,
@@ -225,6 +227,7 @@ impl NodeTask {
             unchecked_holds: resumed,
             late_tries: 0,
             said_whose: BTreeSet::new(),
+            seen_off_at: None,
             sessions,
             spoken: kept.spoken,
             lingering: Lingering::default(),

@@ -173,6 +173,8 @@ async fn loss_delays_and_does_not_mislead() {
             Outcome::Fenced { released: true } => assert!(!lab.is_on()),
             // So much was lost that the session was, and its Off cannot be told from a restarted device's.
             Outcome::NeedsOperator(Reason::BmcRestarted) if percent >= 40 => assert_eq!(lab.attempts(), 0),
+            // It was proven before that, and its hold is engaged still: its Off would have to last for a minute.
+            Outcome::NeedsOperator(Reason::LevelsSpent) if percent >= 40 => {}
             other => panic!("seed {seed}, {percent} %: {other:?}"),
         }
     }

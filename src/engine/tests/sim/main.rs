@@ -32,6 +32,7 @@ mod receipts;
 mod releases;
 mod reload;
 mod requests;
+mod restarted;
 mod restored;
 mod retired;
 mod sessions;

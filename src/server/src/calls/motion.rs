@@ -88,7 +88,11 @@ impl Desk {
         let node = self.heard(&guest, "retry", asked.node.find(self))?;
         let before = self.heard(&guest, "retry", self.view(&node))?;
         log("retry", &before, &guest, &asked);
-        match self.engine.retry(&node, asked.ask).await {
+        let tried = match request.seen_off {
+            true => self.engine.retry_seen_off(&node, asked.ask).await,
+            false => self.engine.retry(&node, asked.ask).await,
+        };
+        match tried {
             Ok(taken) => self.follow(guest, Verb::Retry, before, taken, asked.deadline),
             Err(error) => Err(errors::engine(error, Verb::Retry, &node, &self.engine).into()),
         }

@@ -47,6 +47,8 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         off_sent: true,
         switched_off: Default::default(),
         identified: Default::default(),
+        seen_off: Default::default(),
+        proved_held: Default::default(),
         lost: Default::default(),
         handed_over: Default::default(),
         silent: Default::default(),

@@ -16,6 +16,7 @@ mod levels;
 pub mod machine;
 mod silent;
 mod strangers;
+mod without_epochs;
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
 const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";

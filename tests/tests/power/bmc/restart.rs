@@ -27,7 +27,7 @@ async fn lies_since_its_restart(host: &Host) -> Result<()> {
 }
 
 /// Whatever is tried, it is never confirmed and never released.
-async fn never_confirmed(point: &str) -> Result<()> {
+async fn never_confirmed(point: &str) -> Result<(Host, Scene)> {
     let mut host = Host::on(as_child).await?;
     let bmc = Bmc::at(host.bmc.address());
     let scene = Plan::over(host.machine.truth(), &[("bmc", bmc)]).pausing(point).start().await?;
@@ -45,22 +45,37 @@ async fn never_confirmed(point: &str) -> Result<()> {
     assert_eq!(scene.fences().await?.remove(0).lost_sessions, ["bmc"]);
     host.is_alive().await?;
     scene.never_released().await;
-    Ok(())
+    Ok((host, scene))
 }
 
 #[tokio::test]
 async fn a_lying_bmc_that_restarts_before_the_hold_is_never_believed() -> Result<()> {
-    never_confirmed("sending hold").await
+    never_confirmed("sending hold").await.map(drop)
 }
 
+/// Until a person pulls the plug and says so: the command is the one that the last line names.
 #[tokio::test]
-async fn a_lying_bmc_that_restarts_before_the_off_is_never_believed() -> Result<()> {
-    never_confirmed("sending off").await
+async fn a_lying_bmc_that_restarts_before_the_off_is_believed_by_the_word_of_who_pulled_the_plug_alone()
+-> Result<()> {
+    let (host, scene) = never_confirmed("sending off").await?;
+    let retried = scene.gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
+    let next = "if it is off, picket retry n1 --seen-off --reason ...";
+    assert!(retried.code == 4 && format!("{retried:?}").contains(next), "{retried:?}");
+    host.machine.force(false).await?;
+    let seen = ["retry", "n1", "--seen-off", "--yes", "--reason", "the plug is pulled", "--timeout", "170s"];
+    let fenced = scene.gateway.picket(&seen).await?;
+    assert_eq!(fenced.code, 0, "{fenced:?}\n{}", scene.gateway.log());
+    let evidence = scene.fences().await?.remove(0).evidence.unwrap_or_default();
+    assert_eq!(evidence.grade(), Grade::Claimed);
+    assert!(fenced.out.contains("bmc: it restarted, and a person looked at the machine"), "{fenced:?}");
+    assert!(!host.machine.lives());
+    scene.released_while_off(1);
+    Ok(())
 }
 
 #[tokio::test]
 async fn a_lying_bmc_that_restarts_while_the_intent_is_stored_is_never_believed() -> Result<()> {
-    never_confirmed("saved fence").await
+    never_confirmed("saved fence").await.map(drop)
 }
 
 #[tokio::test]

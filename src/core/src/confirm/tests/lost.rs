@@ -297,7 +297,7 @@ fn what_it_may_have_taken_begins_the_time_in_which_it_is_to_be_heard_and_a_quest
 fn a_supply_a_parent_and_a_device_with_epochs_may_be_silent() {
     let spec = |class| DeviceSpec { class, has_epochs: false, ..host("bmc") };
     for spec in [spec(DeviceClass::Supply), spec(DeviceClass::Parent), host("bmc")] {
-        let mut bench = Bench::of(&[&[spec.clone()]]);
+        let mut bench = Bench::of(&[std::slice::from_ref(&spec)]);
         bench.reads("bmc", On).off("bmc").wait(s(20)).reads("bmc", Off);
         assert_eq!(bench.lost, [], "{spec:?}");
     }

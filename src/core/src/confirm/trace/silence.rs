@@ -28,7 +28,7 @@ impl Trace {
 
     /// Its life from before is over, and nobody saw how: from zero. Its Off counts again once it read On and fell.
     pub(in crate::confirm) fn restarted(&mut self) -> bool {
-        self.lost = true;
+        self.lose();
         self.begin_anew();
         true
     }

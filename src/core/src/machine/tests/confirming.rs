@@ -140,16 +140,22 @@ fn a_proof_names_its_leadership() {
 
 /// Its host device may not answer: whoever tried it first again would leave the node with power meanwhile.
 #[test]
-fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others() {
+fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others_round_after_round() {
     let mut player = Player::fencing(&[&[host("bmc")], &[supply("outlet")], &[host("agent")]], &["detach"]);
     player.apply(Event::NextLevel { why: "silent".to_owned() });
     player.confirm();
     player.apply(Event::Unproven { why: "outlet reads On".to_owned(), seen: true });
     assert_eq!((player.phase(), player.open_fence().level), ("fencing", 1));
-    for level in [2, 0] {
+    for level in [2, 0, 1, 2] {
         player.apply(Event::NextLevel { why: "silent".to_owned() });
         assert_eq!(player.open_fence().level, level);
     }
+}
+
+#[test]
+fn a_node_that_was_never_proven_has_one_round() {
+    let mut player = Player::fencing(&[&[host("bmc")], &[host("agent")]], &["detach"]);
+    player.apply(Event::NextLevel { why: "silent".to_owned() });
     let refused = player.try_apply(Event::NextLevel { why: "silent".to_owned() }).unwrap_err();
     assert!(matches!(refused, Refused::NoSuch { what: "level", .. }), "{refused:?}");
 }

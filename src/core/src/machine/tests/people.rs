@@ -100,6 +100,29 @@ fn a_retry_begins_the_fence_from_zero() {
 }
 
 #[test]
+fn a_person_s_look_at_the_machine_is_stored_for_what_was_lost_and_ends_with_the_next_loss() {
+    let mut player = Player::fencing(&[&[host("bmc")], &[host("other")]], &[]);
+    let off = [player.look("bmc", Some(Off)), player.look("other", None)];
+    let word = |looks| Event::RetrySeenOff { person: person(), looks };
+    assert!(matches!(player.try_apply(word(&off)), Err(Refused::Phase { phase: "fencing", .. })));
+    player.give_up(Reason::LevelsSpent);
+    let refused = player.try_apply(word(&off)).unwrap_err();
+    assert!(refused.to_string().contains("no BMC restarted within this fence"), "{refused}");
+
+    player.apply(Event::Retry(person()));
+    player.apply(Event::Lost { device: device("bmc") });
+    player.give_up(Reason::BmcRestarted);
+    let on = [player.look("bmc", Some(Off)), player.look("other", Some(On))];
+    assert!(matches!(player.try_apply(word(&on)), Err(Refused::SaysOn { .. })));
+    assert!(matches!(player.try_apply(word(&off[..1])), Err(Refused::ForeignProof(_))), "not all were asked");
+    player.apply(word(&off));
+    assert_eq!((player.phase(), player.open_fence().seen_off.len()), ("fencing", 1));
+    assert!(player.open_fence().lost.contains(&device("bmc")), "it was not seen on");
+    player.apply(Event::Lost { device: device("bmc") });
+    assert!(player.open_fence().seen_off.is_empty());
+}
+
+#[test]
 fn standing_down_brings_it_back_without_an_on_of_the_host() {
     let mut player = Player::fencing(&[&[host("bmc")], &[supply("pdu")]], &["detach"]);
     player.off_intent(&["bmc", "pdu"]);

@@ -24,6 +24,8 @@ pub(crate) enum Wish {
     DropRestored,
     /// They vouch that it is off (S12).
     Attest,
+    /// They looked at the machine after a BMC restarted, saw it off, and want it tried again (S2).
+    RetrySeenOff,
     /// The hardware is gone for good.
     Retire,
     /// A board was exchanged: what the device says now is right, if it says what they expect.
@@ -37,6 +39,7 @@ impl Wish {
             Wish::Hold(_) => "hold",
             Wish::DropRestored => "drop_restored",
             Wish::Attest => "attest",
+            Wish::RetrySeenOff => "retry_seen_off",
             Wish::Retire => "retire",
             Wish::Accept { .. } => "accept_identity",
         }
@@ -52,7 +55,7 @@ impl Wish {
 
     /// Whether devices are asked for it.
     pub(crate) fn asks_devices(&self) -> bool {
-        matches!(self, Wish::Attest | Wish::Accept { .. })
+        matches!(self, Wish::Attest | Wish::RetrySeenOff | Wish::Accept { .. })
     }
 }
 
@@ -66,6 +69,7 @@ impl NodeTask {
             Wish::Hold(holder) => self.grant(ask, |person| Event::Hold { holder, person }).await,
             Wish::DropRestored => self.grant(ask, Event::DropRestored).await,
             Wish::Attest => self.attest(ask).await,
+            Wish::RetrySeenOff => self.retry_seen_off(ask).await,
             Wish::Retire => {
                 if let Err(refused) = self.expect_no_child_is_kept() {
                     return Ok(Err(refused));
@@ -89,6 +93,20 @@ impl NodeTask {
             let dark_since = self.now();
             self.ground = AttestedOff::of(self.record(), term)
                 .map(|word| Arc::new(Ground { ground: ReleaseGround::Attested(word), dark_since }));
+        }
+        Ok(taken)
+    }
+
+    /// What devices say that restarted is believed by the word of a person who looked at the machine, while none of them says On.
+    async fn retry_seen_off(&mut self, ask: Ask) -> Result<Result<Taken, EngineError>, Fatal> {
+        let hosts = self.hosts();
+        // Before the devices are asked: what is lost after this, that person did not see.
+        let at = self.now();
+        let is_possible = matches!(self.record().phase, Phase::NeedsOperator(_));
+        let looks: Vec<Look> = if is_possible { self.look_at(&hosts).await? } else { Vec::new() };
+        let taken = self.grant(ask, |person| Event::RetrySeenOff { person, looks: &looks }).await?;
+        if taken.is_ok() {
+            self.seen_off_at = Some(at);
         }
         Ok(taken)
     }

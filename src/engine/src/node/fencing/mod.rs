@@ -216,6 +216,7 @@ impl NodeTask {
         };
         let by_name = self.open_fence().and_then(|fence| self.by_name(fence)).cloned();
         let judge = judge.begun(self.sessions.began).by_name(by_name).known_to_say(&self.have_said_whose());
+        let judge = judge.seen_off_at(self.seen_off_at);
         let now = self.now();
         let level = self.open_fence().map_or(0, |fence| fence.level);
         let mut run = Run {

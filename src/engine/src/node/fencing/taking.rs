@@ -61,6 +61,9 @@ impl NodeTask {
                 let found = found.unwrap_or_default();
                 if !found.is_empty() {
                     self.heard(run, &device, asked_at).await?;
+                    let driver = self.plan.drivers.get(&device);
+                    let engaged = driver.map(|driver| driver.engaged(&found)).unwrap_or_default();
+                    run.judge.hold_was_found(&device, &engaged);
                 }
                 if found.is_empty() {
                     let report = HoldReport { detail: "not supported".to_owned(), ..HoldReport::default() };
@@ -191,6 +194,13 @@ impl NodeTask {
         if lost {
             tracing::warn!(%device, "its session was lost within the fence");
             run.hand(&device).off = None;
+            if run.judge.wants_its_hold_read(&device) {
+                let hand = run.hand(&device);
+                hand.held = false;
+                if hand.stage == Stage::Live {
+                    run.enter(&device, Stage::Inspect);
+                }
+            }
             self.persist(|| Event::Lost { device: device.clone() }).await?;
         }
         Ok(())

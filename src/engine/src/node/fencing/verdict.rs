@@ -10,6 +10,7 @@ use picket_core::ground::ReleaseGround;
 use picket_core::ids::DeviceId;
 use picket_core::outcome::Reason;
 use picket_core::power::Power;
+use picket_core::record::Fence;
 use picket_core::time::BootTime;
 
 use super::{LONGEST_PAUSE, PAUSE, Run, Stage};
@@ -52,7 +53,10 @@ impl NodeTask {
                 self.level_spent(
                     run,
                     Reason::BmcRestarted,
-                    format!("{} restarted within the fence", names.join(", ")),
+                    format!(
+                        "{} restarted within the fence, or did not answer for as long as that takes",
+                        names.join(", ")
+                    ),
                 )
                 .await
             }
@@ -178,17 +182,23 @@ impl NodeTask {
     }
 
     async fn level_spent(&mut self, run: &mut Run, reason: Reason, why: String) -> Result<(), Fatal> {
-        let Some(next) = self.open_fence().and_then(|fence| fence.level_after(run.level)) else {
-            if !run.reached {
-                self.let_another_try(&why).await?;
-            }
+        let after = self.open_fence().and_then(|fence| fence.level_after(run.level));
+        if after.is_none() && !run.reached {
+            self.let_another_try(&why).await?;
+        }
+        // Of a node that was proven before nothing is known to be wrong but the way to its devices.
+        let is_unreached = reason == Reason::LevelsSpent && !run.reached;
+        let round = || self.open_fence().filter(|_| is_unreached).and_then(Fence::next_round);
+        let Some(next) = after.or_else(round) else {
             return self.give_up(reason, why).await;
         };
         tracing::warn!(level = run.level + 1, why, "the level is spent");
         self.persist(|| Event::NextLevel { why: why.clone() }).await?;
         run.level = next;
         run.level_began = self.now();
-        run.deadline = run.deadline.max(run.level_began + self.least());
+        if after.is_some() {
+            run.deadline = run.deadline.max(run.level_began + self.least());
+        }
         run.judge.try_level(run.level);
         // What the level before shared is free for others from here on.
         run.turns = self.turns_of(run.level);

@@ -341,7 +341,7 @@ async fn nor_on_one_that_does_not_answer() {
     tokio::time::sleep(s(60)).await;
     assert_eq!((lab.phase(), cluster.seen(|state| state.placed.len())), ("fenced", 1));
     lab.store.clear();
-    lab.reach("needs_operator", s(300)).await;
+    lab.reach("released", s(300)).await;
     assert_eq!(lab.record().breaches, 0);
     lawful(&cluster);
 }

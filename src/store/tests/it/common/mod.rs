@@ -91,6 +91,8 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         off_sent: true,
         switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),
         identified: BTreeSet::new(),
+        seen_off: BTreeSet::new(),
+        proved_held: BTreeMap::new(),
         lost: BTreeSet::from([device("bmc")]),
         silent: BTreeSet::from([device("pdu-a")]),
         handed_over: BTreeSet::new(),

@@ -1,0 +1,116 @@
+//! The ways out for a node whose BMC restarted within the fence, or was out of reach for as long (S2, S16).
+
+use picket_core::device::Grade;
+use picket_core::outcome::{Outcome, Reason};
+use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::EngineError;
+
+use crate::lab::{Lab, NODE, lab, node, person, s};
+use crate::observer::Answer;
+
+const ASKED: Outcome = Outcome::NeedsOperator(Reason::BmcRestarted);
+
+/// The BMC took an off that comes to nothing soon, restarted, and says off of a machine that runs.
+async fn a_lying_bmc(seed: u64) -> Lab {
+    let mut lab = lab(seed).await;
+    lab.fault("bmc", Fault::OffTakes { least: s(3_000), most: s(3_000) });
+    lab.schedule(s(1), Act::RestartBmc { device: "bmc".to_owned(), down: s(5), estranged: true });
+    assert_eq!(lab.fence().await, ASKED);
+    assert!(lab.is_on());
+    lab
+}
+
+async fn settles(lab: &Lab) -> &'static str {
+    while lab.phase() == "fencing" {
+        tokio::time::sleep(s(1)).await;
+    }
+    lab.phase()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_alone_ends_where_it_began() {
+    let lab = a_lying_bmc(2760).await;
+    lab.engine.retry(&node(), person()).await.expect("taken");
+    assert_eq!(settles(&lab).await, "needs_operator");
+    assert!(lab.is_on() && lab.attempts() == 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_word_of_a_person_who_saw_the_machine_off_lets_its_bmc_be_believed_after_a_minute_as_claimed() {
+    let lab = a_lying_bmc(2761).await;
+    // The plug was pulled.
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    let began = tokio::time::Instant::now();
+    lab.engine.retry_seen_off(&node(), person()).await.expect("taken");
+    lab.reach("released", s(170)).await;
+    assert!(began.elapsed() > s(60), "{:?}", began.elapsed());
+    assert!(!lab.is_on());
+    let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("proven");
+    assert_eq!(evidence.grade, Grade::Claimed);
+    let why = "bmc: it restarted, and a person looked at the machine".to_owned();
+    assert!(evidence.lowered_by.contains(&why), "{:?}", evidence.lowered_by);
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_word_does_not_outlive_the_next_restart() {
+    let lab = a_lying_bmc(2762).await;
+    lab.engine.retry_seen_off(&node(), person()).await.expect("taken");
+    tokio::time::sleep(s(20)).await;
+    lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(5), estranged: true });
+    assert_eq!(settles(&lab).await, "needs_operator");
+    assert_eq!(lab.attempts(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_word_stands_against_a_host_device_that_says_on_nor_where_nothing_restarted() {
+    let mut lab = Lab::with(2763, &[&["bmc"], &["second"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "second");
+    })
+    .await;
+    lab.fault("second", Fault::Silent);
+    lab.fault("bmc", Fault::OffTakes { least: s(3_000), most: s(3_000) });
+    lab.schedule(s(1), Act::RestartBmc { device: "bmc".to_owned(), down: s(5), estranged: true });
+    assert_eq!(lab.fence().await, ASKED);
+    lab.mend("second");
+    let refused = lab.engine.retry_seen_off(&node(), person()).await.expect_err("it runs");
+    assert!(matches!(&refused, EngineError::Refused(why) if why.to_string().contains("second")), "{refused}");
+
+    let mut lab = crate::lab::lab(2764).await;
+    lab.fault("bmc", Fault::Silent);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    let refused = lab.engine.retry_seen_off(&node(), person()).await.expect_err("nothing restarted");
+    assert!(refused.to_string().contains("no BMC restarted within this fence"), "{refused}");
+}
+
+/// The network of the BMCs is dark for longer than a session lives, while releases are pending.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_proven_is_proven_anew_by_itself_once_its_bmc_answers_with_its_hold_engaged() {
+    for dark in [s(45), s(75), s(120)] {
+        let mut lab = lab(2765).await;
+        lab.answers(&[Answer::Refuse]);
+        lab.open().await;
+        lab.reach("fenced", s(60)).await;
+        lab.fault("bmc", Fault::Silent);
+        tokio::time::sleep(dark).await;
+        lab.mend("bmc");
+        lab.answers(&[Answer::Complete]);
+        lab.reach("released", s(300)).await;
+        assert!(!lab.is_on());
+        let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("proven");
+        println!("dark for {dark:?}: {:?} {:?}", evidence.grade, evidence.lowered_by);
+    }
+}
+
+/// Where the hold is gone the BMC may have been set back, and nobody knows what it says now.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_proven_and_whose_hold_is_gone_waits_for_a_person() {
+    let mut lab = lab(2766).await;
+    lab.answers(&[Answer::Refuse]);
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(75), estranged: true });
+    lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+    lab.answers(&[Answer::Complete]);
+    lab.reach("needs_operator", s(400)).await;
+    assert!(matches!(lab.record().phase, picket_core::record::Phase::NeedsOperator(Reason::BmcRestarted)));
+}
