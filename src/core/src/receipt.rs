@@ -54,6 +54,9 @@ pub struct Issued {
     pub system_uuid: String,
     /// How good the evidence was.
     pub grade: Grade,
+    /// The node's devices switch no real machine (S1).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
     /// When it was last read Off before.
     pub off_at: WallTime,
     /// When it was issued.
@@ -125,6 +128,8 @@ pub struct Statement {
     pub generation: Generation,
     /// How good the evidence is.
     pub grade: Grade,
+    /// The node's devices switch no real machine: that it is off is true of nothing but a simulation (S1).
+    pub simulated: bool,
     /// When the node was last read Off before (when that reading was asked for).
     pub off_at: WallTime,
     /// When it was issued.
@@ -152,6 +157,7 @@ impl ReceiptOrder {
             fence: issued.fence,
             generation: issued.generation,
             grade: issued.grade,
+            simulated: issued.simulated,
             off_at: issued.off_at,
             issued_at: issued.issued_at,
             expires_at: issued.expires_at,

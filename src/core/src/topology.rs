@@ -42,6 +42,9 @@ pub struct Topology {
     /// Where each device is, as its driver names it; in records of before this was stored there is none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     addresses: BTreeMap<DeviceId, String>,
+    /// The devices switch no real machine, so what they prove is worth nothing outside of a rehearsal (S1).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
 }
 
 impl Topology {
@@ -69,18 +72,29 @@ impl Topology {
                 }
             }
         }
-        if faults.is_empty() { Ok(Self { levels, addresses: BTreeMap::new() }) } else { Err(faults) }
+        if faults.is_empty() { Ok(Self { levels, ..Self::none() }) } else { Err(faults) }
     }
 
     /// For a node of whose devices nothing is known any more. No device proves nothing.
     pub fn none() -> Self {
-        Self { levels: Vec::new(), addresses: BTreeMap::new() }
+        Self { levels: Vec::new(), addresses: BTreeMap::new(), simulated: false }
     }
 
     /// The same, with where each device is (`ipmi 10.0.0.7:623`): a fence knows then whether they are elsewhere now.
     #[must_use]
     pub fn at(self, addresses: BTreeMap<DeviceId, String>) -> Self {
         Self { addresses, ..self }
+    }
+
+    /// The same, of a gateway that is simulated or not (S1).
+    #[must_use]
+    pub fn of_simulated(self, simulated: bool) -> Self {
+        Self { simulated, ..self }
+    }
+
+    /// Whether the devices switch no real machine (S1).
+    pub fn is_simulated(&self) -> bool {
+        self.simulated
     }
 
     /// Where the devices are, as far as it is known.
@@ -91,6 +105,15 @@ impl Topology {
     /// What of these devices is not where it was, as `now` has them: gone, or at another address. `None`: each device
     /// whose address is known is still there. Devices that `now` has besides do not count.
     pub fn elsewhere(&self, now: &Self) -> Option<String> {
+        // A fence of simulated devices would else go on by the releases of real ones, and the other way round.
+        let other_kind = match (self.simulated, now.simulated) {
+            (true, false) => Some("its devices were simulated, and the gateway is not any more"),
+            (false, true) => Some("its devices were real, and the gateway is simulated now"),
+            (true, true) | (false, false) => None,
+        };
+        if let Some(how) = other_kind {
+            return Some(how.to_owned());
+        }
         self.addresses.iter().find_map(|(device, was)| match now.addresses.get(device) {
             None => Some(format!("device {device} ({was}) is not in the settings any more")),
             Some(is) if is != was => {
@@ -200,6 +223,16 @@ mod tests {
         let moved = was.elsewhere(&at(&[("bmc", "ipmi 10.0.0.2:623")])).expect("moved");
         assert!(moved.contains("10.0.0.1") && moved.contains("10.0.0.2"), "{moved}");
         assert!(was.elsewhere(&at(&[])).expect("gone").contains("not in the settings any more"));
+    }
+
+    #[test]
+    fn simulated_devices_are_never_the_place_of_real_ones() {
+        let real = crate::support::topology(&[&[host("bmc")]]);
+        let simulated = real.clone().of_simulated(true);
+        assert!(simulated.is_simulated() && !real.is_simulated());
+        assert_eq!(simulated.elsewhere(&simulated), None);
+        assert!(simulated.elsewhere(&real).expect("real now").contains("were simulated"));
+        assert!(real.elsewhere(&simulated).expect("simulated now").contains("were real"));
     }
 
     #[test]

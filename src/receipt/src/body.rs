@@ -39,6 +39,9 @@ pub struct Body {
     /// For whom; empty: anybody.
     #[serde(default)]
     pub audience: String,
+    /// The gateway is simulated, and no real machine is off; a gateway of before this was written says nothing.
+    #[serde(default)]
+    pub simulated: bool,
 }
 
 const GRADES: [(Grade, &str); 4] = [
@@ -63,6 +66,7 @@ impl From<&Statement> for Body {
             issued_at: said.issued_at.to_string(),
             expires_at: said.expires_at.to_string(),
             audience: said.audience.clone(),
+            simulated: said.simulated,
         }
     }
 }
@@ -70,7 +74,7 @@ impl From<&Statement> for Body {
 impl Body {
     /// The bytes that are signed.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        // Strings alone: there is nothing in it that could not be written.
+        // Strings and a flag alone: there is nothing in it that could not be written.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
@@ -105,6 +109,7 @@ impl Body {
             issued_at: at("issuedAt", &self.issued_at)?,
             expires_at: at("expiresAt", &self.expires_at)?,
             audience: self.audience.clone(),
+            simulated: self.simulated,
         })
     }
 }

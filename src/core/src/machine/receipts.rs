@@ -21,7 +21,8 @@ pub(super) fn issue(draft: &mut Draft, request: ReceiptRequest<'_>) -> Result<()
     if fence.evidence.as_ref() != Some(seen.proof().evidence()) || fence.attestation.is_some() {
         return Err(Refused::ForeignProof("it is not the one that is stored"));
     }
-    let (fence, round, grade) = (fence.id, fence.round, seen.proof().evidence().grade);
+    let (simulated, grade) = (fence.topology.is_simulated(), seen.proof().evidence().grade);
+    let (fence, round) = (fence.id, fence.round);
     // The new one stands in the ledger in the same write in which the old one leaves it.
     let life_open = life.saturating_add(margin);
     if let Some(old) = renews {
@@ -40,6 +41,7 @@ pub(super) fn issue(draft: &mut Draft, request: ReceiptRequest<'_>) -> Result<()
         audience,
         system_uuid,
         grade,
+        simulated,
         off_at: seen.off_at(),
         issued_at: draft.at,
         expires_at: draft.at.after(life),

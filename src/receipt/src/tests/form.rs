@@ -14,7 +14,7 @@ const BODY: &str = concat!(
     r#""systemUuid":"00112233445566778899aabbccddeeff","incarnation":"019aa53b-3f0a-7707-8707-070707070707","#,
     r#""fenceId":"019aa53b-3f0a-7808-8808-080808080808","generation":"18446744073709551615","#,
     r#""grade":"GRADE_OBSERVED","offAt":"2026-11-21T08:39:31.900Z","issuedAt":"2026-11-21T08:39:32.042Z","#,
-    r#""expiresAt":"2026-11-21T08:40:32.042Z","audience":"storage"}"#,
+    r#""expiresAt":"2026-11-21T08:40:32.042Z","audience":"storage","simulated":false}"#,
 );
 
 #[test]
@@ -29,6 +29,22 @@ fn a_body_is_written_as_it_always_was_and_read_again() {
 }
 
 #[test]
+fn what_is_simulated_is_signed_and_what_an_older_version_wrote_says_nothing_of_it() {
+    let older = BODY.replace(r#","simulated":false"#, "").into_bytes();
+    let signature = include_str!("signature-without-simulated.hex").trim().as_bytes();
+    let digit = |of: u8| (of as char).to_digit(16).unwrap() as u8;
+    let signature = signature.chunks(2).map(|two| digit(two[0]) << 4 | digit(two[1])).collect();
+    let older = Signed { body: older, key_id: key(1).id().to_string(), signature };
+    assert_eq!(older.verify(&keys(&[1])).unwrap(), body());
+    let simulated = Body { simulated: true, ..body() };
+    let signed = key(1).sign_body(&simulated);
+    assert!(signed.verify(&keys(&[1])).unwrap().statement().unwrap().simulated);
+    // Who strikes the word out of it has a body that nobody signed.
+    let real = Signed { body: body().bytes(), ..signed };
+    assert!(real.verify(&keys(&[1])).is_err());
+}
+
+#[test]
 fn what_a_later_version_adds_is_passed_over_and_what_is_wrong_is_named() {
     let later = BODY.replacen('{', r#"{"weather":"fine","#, 1);
     assert_eq!(Body::read(later.as_bytes()).unwrap(), body());
@@ -37,7 +53,7 @@ fn what_a_later_version_adds_is_passed_over_and_what_is_wrong_is_named() {
         ("GRADE_OBSERVED", "GRADE_GUESSED", "grade is"),
         ("18446744073709551615", "-1", "generation is"),
         ("r1n07", "r1 n07", "node name"),
-        (r#""audience":"storage"}"#, "", "EOF"),
+        (r#""simulated":false}"#, "", "EOF"),
         (r#""node":"r1n07","#, "", "missing field `node`"),
     ] {
         let error = Body::read(BODY.replace(from, to).as_bytes()).unwrap_err().to_string();
@@ -53,7 +69,7 @@ fn a_signature_is_over_the_context_a_zero_byte_and_the_body() {
     assert_eq!(signed.body, BODY.as_bytes());
     assert_eq!((signed.key_id.as_str(), signed.signature.len()), (key.id().as_str(), 64));
     UnparsedPublicKey::new(&ED25519, key.public()).verify(&bytes, &signed.signature).unwrap();
-    // Ed25519 is deterministic: this is what the first version wrote.
+    // Ed25519 is deterministic: this is what every version since the flag `simulated` writes.
     let hex: String = signed.signature.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, include_str!("signature.hex").trim());
     let again = Signed { body: bytes, ..signed };

@@ -36,5 +36,6 @@ fn body() -> Body {
         issued_at: "2026-11-21T08:39:32.042Z".to_owned(),
         expires_at: "2026-11-21T08:40:32.042Z".to_owned(),
         audience: "storage".to_owned(),
+        simulated: false,
     }
 }

@@ -114,6 +114,23 @@ fn it_stands_in_the_ledger_with_its_life_and_the_margin_before_it_can_be_signed(
 }
 
 #[test]
+fn it_says_whether_the_devices_of_its_fence_are_simulated() {
+    for simulated in [false, true] {
+        let mut asked = crate::support::request(1, &[&[host("bmc")]], &["detach"]);
+        asked.topology = asked.topology.of_simulated(simulated);
+        let mut player = Player::new();
+        player.fence(asked);
+        player.off_intent(&["bmc"]);
+        let proof = player.confirm();
+        player.close_all();
+        player.clock.advance(s(1_000));
+        let order = get(&mut player, &ReleaseGround::Confirmed(proof), 1, "db").unwrap();
+        assert_eq!(order.statement().simulated, simulated);
+        assert_eq!(issued(&player, 1).simulated, simulated);
+    }
+}
+
+#[test]
 fn off_is_said_to_be_seen_when_the_device_was_asked_and_not_when_it_was_signed() {
     let (mut player, ground) = fenced();
     let looks = [player.look("bmc", Some(Off))];

@@ -242,6 +242,7 @@ fn receipt(ended: Option<Ended>) -> Issued {
         audience: "storage".to_owned(),
         system_uuid: "00112233445566778899aabbccddeeff".to_owned(),
         grade: Grade::Observed,
+        simulated: false,
         off_at: at(1_795_250_371_900),
         issued_at,
         expires_at: issued_at.after(Duration::from_secs(60)),
