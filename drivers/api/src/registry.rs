@@ -45,6 +45,12 @@ pub trait DriverKind: Send + Sync + std::fmt::Debug {
     /// Its name in the settings (`ipmi`).
     fn name(&self) -> &'static str;
 
+    /// Whether its devices switch machines of a simulation. What such a device says proves nothing real: no gateway has it beside
+    /// a real one (S1).
+    fn is_simulated(&self) -> bool {
+        false
+    }
+
     /// Checks the settings of one device, all faults at once, and makes the device. Does no network I/O;
     /// reads secrets from where the settings say.
     fn make(

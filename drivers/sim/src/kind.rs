@@ -43,6 +43,10 @@ impl DriverKind for SimKind {
         "sim"
     }
 
+    fn is_simulated(&self) -> bool {
+        true
+    }
+
     fn make(
         &self,
         settings: &Map<String, Value>,

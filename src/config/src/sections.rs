@@ -21,6 +21,9 @@ pub struct Gateway {
     pub kubernetes_node: Option<String>,
     /// `check_at_start`: whether devices are checked, and identities learned, after the start. Default: true.
     pub check_at_start: bool,
+    /// `simulated`: its devices switch no real machine, also where their drivers are those of real ones; then nothing is let go but
+    /// by releases of kind `none` (S1). Default: whether its devices are of the driver `sim`.
+    pub simulated: Option<bool>,
 }
 
 /// `[store]`.
@@ -115,8 +118,9 @@ pub(crate) fn gateway(mut table: Table<'_>) -> Gateway {
     let kubernetes_node = table.text("kubernetes_node");
     let name = table.text("name").unwrap_or_else(host_name);
     let check_at_start = table.flag("check_at_start").unwrap_or(true);
+    let simulated = table.flag("simulated");
     table.done();
-    Gateway { name, node, kubernetes_node, check_at_start }
+    Gateway { name, node, kubernetes_node, check_at_start, simulated }
 }
 
 impl Gateway {

@@ -174,6 +174,8 @@ pub struct Parts {
     pub twins: Arc<Twins>,
     /// The way from nodes to those on which they run.
     pub parents: Arc<Parents>,
+    /// Whether its devices switch no real machine, as callers are told (S1).
+    pub simulated: bool,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
     /// How many devices are logged in to side by side.

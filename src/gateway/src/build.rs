@@ -2,6 +2,7 @@
 
 mod clouds;
 mod releases;
+mod simulated;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -24,6 +25,8 @@ use crate::parent;
 use crate::sources::{self, Sources};
 use crate::units::NewLimits;
 
+pub(crate) use simulated::Simulated;
+
 /// What is made of checked settings.
 #[derive(Debug)]
 pub(crate) struct Built {
@@ -33,6 +36,8 @@ pub(crate) struct Built {
     pub(crate) tls: Option<Tls>,
     /// What its devices share.
     pub(crate) limits: NewLimits,
+    /// Why it is simulated; `None`: its devices are real (S1).
+    pub(crate) simulated: Option<Simulated>,
 }
 
 /// The fleet of these settings, and the certificates of its door. Sends nothing, and changes nothing of what runs. `told` is what is
@@ -46,6 +51,7 @@ pub(crate) fn all(
     let mut faults = Vec::new();
     let tls = crate::doors::tls(settings, &mut faults);
     let releasers = releases::made(settings, &mut faults);
+    let simulated = simulated::of(settings, &drivers.kinds, &mut faults);
     let sources = sources::read(&settings.groups, &mut faults);
     let mut builder = Builder {
         made_of: drivers,
@@ -57,6 +63,7 @@ pub(crate) fn all(
         grouping: &settings.groups,
         groups: settings.groups.members().by_node(),
         alike: BTreeSet::new(),
+        simulated: simulated.is_some(),
         sources,
         is_whole: told.is_empty(),
         faults: &mut faults,
@@ -77,7 +84,7 @@ pub(crate) fn all(
     // What is wrong with a text is told once: a driver that cannot read it either says nothing new.
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
     faults.extend(told);
-    if faults.is_empty() { Ok(Built { nodes, tls, limits }) } else { Err(Faults::new(faults)) }
+    if faults.is_empty() { Ok(Built { nodes, tls, limits, simulated }) } else { Err(Faults::new(faults)) }
 }
 
 /// A digest of all that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.
@@ -142,8 +149,13 @@ fn files(settings: &serde_json::Map<String, serde_json::Value>) -> Vec<serde_jso
         .collect()
 }
 
-/// What drivers and releases have to say that is no fault: each once, with the first of whom it is said and how many more.
-pub(crate) fn remarks(nodes: &[NodePlan]) -> Vec<String> {
+/// What is to be said of a gateway that is no fault: that it is simulated, then what drivers and releases say, each once, with the
+/// first of whom it is said and how many more.
+pub(crate) fn remarks(built: &Built) -> Vec<String> {
+    built.simulated.map(Simulated::remark).into_iter().chain(of_devices(&built.nodes)).collect()
+}
+
+fn of_devices(nodes: &[NodePlan]) -> Vec<String> {
     let mut said: BTreeMap<String, (String, usize)> = BTreeMap::new();
     for node in nodes {
         let devices = node.drivers.iter().map(|(id, driver)| (id.to_string(), driver.remarks()));
@@ -179,6 +191,8 @@ struct Builder<'a> {
     groups: BTreeMap<NodeId, BTreeSet<String>>,
     /// Nodes that are in the same ones share them.
     alike: BTreeSet<Arc<BTreeSet<String>>>,
+    /// Its devices switch no real machine (S1).
+    simulated: bool,
     /// The settings had no fault before: what is missing of a level was not told yet.
     is_whole: bool,
     faults: &'a mut Vec<Fault>,
@@ -228,7 +242,7 @@ impl Builder<'_> {
             self.alone(node, level, &drivers);
         }
         let addresses = drivers.iter().map(|(id, driver)| (id.clone(), driver.traits().endpoint.clone()));
-        let topology = topology.at(addresses.collect());
+        let topology = topology.at(addresses.collect()).of_simulated(self.simulated);
         let whose = ForNode { id: &node.id, provider_id: node.provider_id.as_deref(), devices: &drivers };
         let (releases, wrong) = releases::of_node(&node.releases, &self.releasers, &whose);
         self.faults.extend(wrong.iter().map(|wrong| node.fault("releases", wrong)));

@@ -63,6 +63,9 @@ impl Answers for Observer {
     async fn ready(&self) -> Result<String, String> {
         let term = self.engine.leading().map_err(|why| format!("does not lead: {why}"))?;
         match tokio::time::timeout(PATIENCE, self.engine.revision()).await {
+            Ok(Ok(_)) if self.engine.is_simulated() => {
+                Ok(format!("leads, in term {}; simulated: it switches no real machine", term.0))
+            }
             Ok(Ok(_)) => Ok(format!("leads, in term {}", term.0)),
             Ok(Err(error)) => Err(format!("leads, and the store does not answer: {error}")),
             Err(_) => Err(format!("leads, and the store does not answer within {PATIENCE:?}")),
@@ -76,6 +79,7 @@ impl Observer {
         let over = self.engine.permit_left() == Some(Duration::ZERO);
         let term = self.engine.leading().ok().filter(|_| !over);
         metrics.set(&metrics::LEADING, &[], f64::from(u8::from(term.is_some())));
+        metrics.set(&metrics::SIMULATED, &[], f64::from(u8::from(self.engine.is_simulated())));
         metrics.set(&metrics::TERM, &[], term.map_or(0.0, |term| term.0 as f64));
         self.of_several(metrics, term.is_some());
         let audit = self.engine.audit().state();

@@ -20,6 +20,9 @@ use crate::drivers::Drivers;
 use crate::log::Level;
 use crate::{build, doors, sharing};
 
+/// What makes a gateway simulated, as a reload names it.
+const SIMULATED: &str = "gateway.simulated, which devices of a simulated driver imply";
+
 /// What reads the settings anew.
 pub(crate) struct Reloader {
     pub(crate) file: PathBuf,
@@ -86,9 +89,9 @@ impl Reloader {
             let built = build::all(&settings, told, &context, &drivers)?;
             Ok((settings, built))
         });
-        let (settings, Built { nodes, limits, .. }) =
+        let (settings, Built { nodes, limits, simulated, .. }) =
             read.await.map_err(|error| Refused::Unread(error.to_string()))?.map_err(Refused::Wrong)?;
-        let fixed = self.fixed(&settings);
+        let fixed = self.fixed(&settings, simulated.is_some());
         if !fixed.is_empty() {
             return Err(Refused::Restart(fixed.join(", ")));
         }
@@ -113,7 +116,7 @@ impl Reloader {
     }
 
     /// What differs and holds for as long as the process runs.
-    fn fixed(&self, new: &Settings) -> Vec<&'static str> {
+    fn fixed(&self, new: &Settings, simulated: bool) -> Vec<&'static str> {
         let old = &self.running;
         let tls = |settings: &Settings| {
             let files = |tls: &picket_config::ListenTls| {
@@ -123,6 +126,8 @@ impl Reloader {
         };
         let differs = [
             ("gateway.name", old.gateway.name != new.gateway.name),
+            // It is said at the start, and stands in what was told since (S1).
+            (SIMULATED, self.engine.is_simulated() != simulated),
             ("[store]", old.store != new.store),
             ("[election]", old.election != new.election),
             ("[audit]", old.audit != new.audit),

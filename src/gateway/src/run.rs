@@ -69,14 +69,16 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
     let drivers = Arc::new(Drivers::before(trial));
     let built = build::all(&settings, told, &context, &drivers);
     if arguments.check {
-        let built = built.as_ref().map(|built| (built.nodes.len(), build::remarks(&built.nodes)));
+        let built = built.as_ref().map(|built| (built.nodes.len(), build::remarks(built)));
         let built = built.map_err(Faults::clone);
         return needs::check(&arguments.config, &settings, built, &runtime, &context);
     }
-    let Built { nodes, tls, limits } = built.map_err(Failure::Settings)?;
+    let built = built.map_err(Failure::Settings)?;
+    let remarks = build::remarks(&built);
+    let Built { nodes, tls, limits, simulated } = built;
     limits.take();
     let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
-    for remark in build::remarks(&nodes) {
+    for remark in remarks {
         tracing::warn!("{remark}");
     }
     let devices = nodes.iter().map(|node| node.drivers.len()).sum();
@@ -103,6 +105,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
         budget: settings.budget.clone(),
         twins: Arc::default(),
         parents: drivers.parents.clone(),
+        simulated: simulated.is_some(),
         check_at_start: settings.gateway.check_at_start,
         logins: logins.clone(),
         programs: programs.clone(),

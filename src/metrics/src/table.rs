@@ -83,6 +83,7 @@ metrics! {
     RELEASE_OLDEST = "picket_release_oldest_seconds", Kind::Gauge, ["stage"], "How long ago the node of the oldest release in that stage was proven off";
     RELEASE_ATTEMPTS = "picket_release_attempts_total", Kind::Counter, ["release", "result"], "Attempts to let volumes go, by the release's name in the settings";
 
+    SIMULATED = "picket_simulated", Kind::Gauge, [], "1 where the gateway is simulated: it switches no real machine";
     LEADING = "picket_leading", Kind::Gauge, [], "1 while this gateway leads";
     TERM = "picket_term", Kind::Gauge, [], "The term in which it leads; 0 while it does not";
 

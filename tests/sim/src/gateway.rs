@@ -101,6 +101,7 @@ impl Gateway {
             nodes: scene.shape.plans(id, &scene.world, &link, &releaser, &parents),
             twins: Arc::default(),
             parents,
+            simulated: false,
             check_at_start: false,
             logins: Logins::new(512),
             programs: Arc::new(Unit::of_programs(64)),

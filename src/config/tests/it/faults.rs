@@ -35,7 +35,7 @@ cert = "x"
         &home.faults(&[]),
         &[
             "picket.toml:17: gateway.node ~ there is no node r1n09 in these settings; did you mean \"r1n07\" or \"r1n08\"?",
-            "picket.toml:18: gateway.colour: unknown key ~ Known here: check_at_start, kubernetes_node, name, node",
+            "picket.toml:18: gateway.colour: unknown key ~ Known here: check_at_start, kubernetes_node, name, node, simulated",
             "picket.toml:20: listen.unix ~ expected an absolute path",
             "picket.toml:21: listen.tcp ~ without TLS only the loopback is served: use \"127.0.0.1:7070\"",
             "picket.toml:23: store.kind ~ expected embedded or memory or etcd, found \"embeded\"; did you mean \"embedded\"?",

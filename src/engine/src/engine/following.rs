@@ -93,6 +93,11 @@ impl Engine {
         Some(self.shared.parts.clock.boot().since(synced))
     }
 
+    /// Whether its devices switch no real machine (S1).
+    pub fn is_simulated(&self) -> bool {
+        self.shared.parts.simulated
+    }
+
     /// This gateway, as the others know it.
     pub fn me(&self) -> Member {
         self.shared.parts.election.me()

@@ -165,6 +165,10 @@ impl Teller {
             let proven = old.and_then(|old| old.evidence.as_ref()) != fence.evidence.as_ref();
             if let Some(evidence) = fence.evidence.as_ref().filter(|_| proven) {
                 details.insert("evidence".to_owned(), serde_json::to_value(evidence).unwrap_or_default());
+                // Whoever reads the audit alone must not take a rehearsal for a real machine (S1).
+                if fence.topology.is_simulated() {
+                    details.insert("simulated".to_owned(), true.into());
+                }
             }
             if let Some(outcome) = fence.outcome.as_ref().filter(|_| fence.ended_at.is_some()) {
                 details.insert("outcome".to_owned(), outcome.label().into());

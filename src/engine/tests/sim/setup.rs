@@ -144,6 +144,7 @@ impl Setup {
             nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),
             twins: Arc::default(),
             parents,
+            simulated: false,
             check_at_start: self.check_at_start,
             logins: Logins::new(self.logins),
             programs: Arc::new(Unit::of_programs(64)),

@@ -15,6 +15,10 @@ fn blade(node: &str, system: &str, more: &str) -> String {
     )
 }
 
+fn simulated(node: &str) -> String {
+    format!("[nodes.{node}.devices.bmc]\ndriver = \"sim\"\nmachine = \"{node}\"\n")
+}
+
 fn build(text: &str, drivers: &Drivers) -> Result<Built, Faults> {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("picket.toml");
@@ -64,9 +68,9 @@ fn whether_nodes_may_be_drilled_is_part_of_what_their_settings_are() {
 #[test]
 fn two_machines_of_one_name_are_told_where_anybody_runs_on_one() {
     let drivers = Drivers::default();
-    let hypervisors = "[nodes.a]\nlabels = { hypervisor = \"b\" }\n".to_owned()
-        + &blade("a", "1", "")
-        + &blade("b", "2", "");
+    // As simulated as what runs on them: a gateway has simulated devices alone, or none.
+    let hypervisors =
+        "[nodes.a]\nlabels = { hypervisor = \"b\" }\n".to_owned() + &simulated("a") + &simulated("b");
     build(&hypervisors, &drivers).expect("nobody runs on them");
     let child = "[nodes.vm]\nlevels = [[\"server\"], [\"parent\"]]\n[nodes.vm.devices.server]\ndriver = \"sim\"\nmachine = \"vm\"\n\
                  runs_on = \"b\"\n[nodes.vm.devices.parent]\ndriver = \"parent\"\n";
@@ -143,4 +147,47 @@ fn who_uses_its_pod_s_account_says_on_which_node_it_stands() {
     assert!(own(built("node = \"n1\"", "").expect("it knows")));
     // Elsewhere, with a kubeconfig, it stands on no Node of that cluster.
     assert!(!own(built("", "kubeconfig = \"/etc/picket/kubeconfig\"").expect("it need not")));
+}
+
+#[test]
+fn simulated_devices_stand_alone_whatever_levels_and_templates_they_are_in() {
+    let drivers = Drivers::default();
+    let alone = build(&(simulated("n1") + &simulated("n2")), &drivers).expect("they are alone");
+    assert_eq!(alone.simulated, Some(Simulated::ByDriver("sim")));
+    assert!(alone.nodes.iter().all(|plan| plan.topology.is_simulated()));
+    // A template that no node uses is no device.
+    let template = "[templates.spare.devices.bmc]\ndriver = \"sim\"\nmachine = \"{node}\"\n";
+    let real = build(&(blade("n1", "1", "") + template), &drivers).expect("it has real devices alone");
+    assert!(real.simulated.is_none() && real.nodes.iter().all(|plan| !plan.topology.is_simulated()));
+    let told =
+        build(&(blade("n1", "1", "") + &simulated("n2")), &drivers).expect_err("they are mixed").to_string();
+    for words in
+        ["nodes.n2.devices.bmc.driver: ", "device n2/bmc (driver sim, ", "device n1/bmc (driver redfish, "]
+    {
+        assert!(told.contains(words), "no {words:?} in {told}");
+    }
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+#[test]
+fn a_simulated_gateway_has_no_release_that_lets_anything_go() {
+    let release = |kind: &str| format!("[releases.detach]\nkind = \"{kind}\"\n");
+    let webhook = release("webhook") + "url = \"http://127.0.0.1:9/\"\n";
+    let setting = |is: bool| format!("[gateway]\nsimulated = {is}\n");
+    let built = |text: String| build(&text, &Drivers::default());
+    // Without a word of devices, those of a real driver are real.
+    built(blade("n1", "1", "") + &webhook).expect("it is real");
+    built(blade("n1", "1", "") + &webhook + &setting(false)).expect("it says that it is real");
+    let on_sockets =
+        built(blade("n1", "1", "") + &release("none") + &setting(true)).expect("it lets nothing go");
+    assert_eq!(on_sockets.simulated, Some(Simulated::BySetting));
+    for wrong in [simulated("n1") + &webhook, blade("n1", "1", "") + &webhook + &setting(true)] {
+        let told = built(wrong).expect_err("volumes would go").to_string();
+        assert!(told.contains("releases.detach.kind: release detach is of kind \"webhook\""), "{told}");
+    }
+    let told = built(simulated("n1") + &setting(false)).expect_err("it is simulated").to_string();
+    assert!(
+        told.contains("nodes.n1.devices.bmc.driver: ") && told.contains("gateway.simulated = false"),
+        "{told}"
+    );
 }

@@ -75,6 +75,7 @@ impl Line {
             nodes: plans,
             twins: Arc::default(),
             parents: Arc::default(),
+            simulated: false,
             check_at_start: true,
             logins: Logins::new(512),
             programs: Arc::new(Unit::of_programs(64)),

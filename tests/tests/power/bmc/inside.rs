@@ -96,6 +96,7 @@ impl Inside {
             nodes: vec![plan],
             twins: Arc::default(),
             parents: Arc::default(),
+            simulated: false,
             check_at_start: true,
             logins: Logins::new(512),
             programs: Arc::new(Unit::of_programs(64)),

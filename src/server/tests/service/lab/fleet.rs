@@ -47,6 +47,7 @@ pub fn engine(
         nodes,
         twins: Arc::default(),
         parents: Arc::default(),
+        simulated: false,
         check_at_start: false,
         logins: Logins::new(512),
         programs: Arc::new(Unit::of_programs(64)),
