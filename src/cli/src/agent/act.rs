@@ -15,6 +15,7 @@ use crate::fault::Fault;
 use crate::follow::{self, End, Motion};
 use crate::hosts;
 use crate::session::Session;
+use crate::view::update;
 
 /// For how long a broken way to the gateways is tried again: longer than a change of leadership takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -76,6 +77,10 @@ async fn follow(session: &mut Session<'_>, node: &str, motion: Motion) -> Result
         return Err(Fault::Nonsense("nobody followed the node"));
     };
     if followed.exit() == Exit::Done {
+        // The cluster starts the node's resources elsewhere once this agent succeeds, and the real machine still runs (S1).
+        if followed.latest.as_ref().is_some_and(update::is_simulated) {
+            return Ok(Err("the gateway is simulated and switches no real machine".to_owned()));
+        }
         return Ok(Ok(()));
     }
     let why = match &followed.end {

@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::session::Session;
 use crate::style::{Tone, clean};
 use crate::table::{Cell, Table};
+use crate::view::simulated;
 
 /// Its arguments: none.
 #[derive(Debug, clap::Args)]
@@ -29,6 +30,8 @@ struct Document {
     since: Option<String>,
     /// The digest of the settings by which was led last. Null: not known.
     settings: Option<String>,
+    /// The one that answered is simulated, and switches no real machine.
+    simulated: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,6 +74,7 @@ pub async fn run(_: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
             trouble: said(answer.trouble),
             since: answer.since.as_ref().map(stamp),
             settings: said(answer.settings),
+            simulated: answer.simulated,
         })?;
     }
     Ok(exit)
@@ -100,7 +104,7 @@ fn table(answer: &ListGatewaysResponse, session: &Session<'_>) -> String {
         }
         table.row(cells);
     }
-    let mut text = table.render(paint);
+    let mut text = table.render(paint) + &simulated::line(answer.simulated, paint);
     if !others.is_empty() {
         text += &format!("{}\n", paint.tone(Tone::Bad, &clean(&advice(answer, &others))));
     }

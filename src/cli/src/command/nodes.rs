@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::hosts;
 use crate::session::Session;
 use crate::view::node::NodeView;
-use crate::view::node_text;
+use crate::view::{node_text, simulated};
 
 /// Its arguments.
 #[derive(Debug, clap::Args)]
@@ -84,7 +84,8 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         session.console.error(&trouble);
     }
     if session.for_people() {
-        let text = node_text::table(&nodes, session.console.paint(Stream::Out));
+        let paint = session.console.paint(Stream::Out);
+        let text = node_text::table(&nodes, paint) + &simulated::line_of(&nodes, paint);
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&Nodes { nodes: nodes.iter().map(NodeView::from).collect(), revision })?;

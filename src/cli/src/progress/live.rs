@@ -83,6 +83,9 @@ fn one(line: &Line, now: Instant, names: usize, width: usize, paint: Paint) -> S
                 let waits = update::live_wait(message, wait, since);
                 text = if text.is_empty() { waits } else { format!("{text}; {waits}") };
             }
+            if update::is_simulated(message) {
+                text = format!("simulated; {text}");
+            }
             (words::phase_tone(message.phase), words::spoken(words::phase(message.phase)), elapsed, text)
         }
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use picket_proto::v1::{Attestation, DeviceEvidence, DeviceHold, Evidence, Release, ReleaseStage};
 use serde::Serialize;
 
-use super::{filled, seconds, stamp, words};
+use super::{filled, seconds, simulated, stamp, words};
 use crate::duration;
 use crate::style::{Tone, clean};
 
@@ -19,6 +19,8 @@ pub struct EvidenceView {
     confirmed_at: Option<String>,
     devices: Vec<DeviceEvidenceView>,
     attestation: Option<AttestationView>,
+    /// No real machine is off: the gateway is simulated.
+    simulated: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -50,6 +52,7 @@ impl From<&Evidence> for EvidenceView {
             confirmed_at: stamp(&evidence.confirmed_at),
             devices: evidence.devices.iter().map(DeviceEvidenceView::from).collect(),
             attestation: evidence.attestation.as_ref().map(AttestationView::from),
+            simulated: evidence.simulated,
         }
     }
 }
@@ -149,7 +152,11 @@ pub fn lines(evidence: &Evidence) -> Vec<String> {
     if !evidence.lowered_by.is_empty() {
         verdict += &format!("; lowered by {}", evidence.lowered_by.join(", "));
     }
-    let mut lines = vec![verdict];
+    let mut lines = Vec::new();
+    if evidence.simulated {
+        lines.push(simulated::EVIDENCE.to_owned());
+    }
+    lines.push(verdict);
     lines.extend(evidence.devices.iter().map(|device| {
         let lasted = device.lasted.as_ref().map(duration::of_wire).unwrap_or_default();
         let hold = if device.hold.is_empty() { "none".to_owned() } else { device.hold.join(", ") };
@@ -215,6 +222,14 @@ pub fn release_standing(release: &Release) -> (Tone, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn evidence_of_a_simulation_says_so_before_anything_else() {
+        let real = Evidence { level: 1, ..Evidence::default() };
+        let simulated = Evidence { simulated: true, ..real.clone() };
+        assert!(lines(&simulated)[0].starts_with("simulated: "), "{:?}", lines(&simulated));
+        assert_eq!(lines(&simulated)[1..], lines(&real));
+    }
 
     #[test]
     fn a_part_of_a_release_is_told_with_its_volume_and_where_it_is() {

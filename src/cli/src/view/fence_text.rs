@@ -18,7 +18,10 @@ pub fn table(fences: &[Fence], paint: Paint) -> String {
             Some(asker) => (asker.caller.as_str(), crate::style::clip(&asker.reason, 40)),
             None => ("", String::new()),
         };
-        let grade = fence.evidence.as_ref().and_then(|evidence| words::grade(evidence.grade));
+        let grade = fence.evidence.as_ref().and_then(|evidence| {
+            let simulated = if evidence.simulated { ", simulated" } else { "" };
+            Some(words::grade(evidence.grade)? + simulated)
+        });
         table.row(vec![
             fence.opened_at.as_ref().map(duration::stamp_seconds).unwrap_or_default().into(),
             fence.node.as_str().into(),

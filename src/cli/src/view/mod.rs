@@ -14,6 +14,7 @@ pub mod plan;
 pub mod report;
 pub mod restored;
 pub mod result;
+pub mod simulated;
 pub mod update;
 pub mod words;
 

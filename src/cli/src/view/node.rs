@@ -36,6 +36,8 @@ pub struct NodeView {
     orphaned: bool,
     retired: Option<RetiredView>,
     devices: Vec<DeviceView>,
+    /// The gateway is simulated, and switches no real machine.
+    simulated: bool,
 }
 
 /// That its hardware is gone for good.
@@ -171,6 +173,7 @@ impl From<&Node> for NodeView {
             identity: node.identity.as_ref().map(NodeIdentityView::from).unwrap_or_default(),
             pauses: node.pauses.iter().map(PauseView::from).collect(),
             orphaned: node.orphaned,
+            simulated: node.simulated,
             retired: node.retired.as_ref().map(|retired| RetiredView {
                 by: retired.by.clone(),
                 reason: retired.reason.clone(),

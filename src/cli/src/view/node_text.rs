@@ -6,7 +6,7 @@ use picket_proto::v1::{Device, Node, Pause, Phase, Power, Readiness, Reason, Wai
 
 use super::ability::{problem_words, usable_of};
 use super::node::scope;
-use super::{ability, evidence, restored, words};
+use super::{ability, evidence, restored, simulated, words};
 use crate::duration;
 use crate::style::{Paint, Tone, clean};
 use crate::table::{Cell, Table};
@@ -83,6 +83,9 @@ pub fn detail(node: &Node, paint: Paint) -> String {
     let mut standing = phase(node);
     if let Some(since) = &node.phase_since {
         standing += &format!(" since {}", duration::stamp_seconds(since));
+    }
+    if node.simulated {
+        rows.push(("simulated", Tone::Bad, simulated::NODE.to_owned()));
     }
     rows.push(("phase", words::phase_tone(node.phase), standing));
     rows.push(("detail", Tone::Plain, node.detail.clone()));
@@ -220,6 +223,7 @@ pub fn overview(nodes: &[Node], paint: Paint) -> String {
         1 => format!("1 node: {}\n", parts.join(", ")),
         all => format!("{all} nodes: {}\n", parts.join(", ")),
     };
+    out += &simulated::line_of(nodes, paint);
     let mut paused: Vec<String> = Vec::new();
     for pause in nodes.iter().flat_map(|node| &node.pauses) {
         let line = paused_words(pause);
@@ -247,6 +251,9 @@ pub fn overview(nodes: &[Node], paint: Paint) -> String {
 /// One change, on one line.
 pub fn change(node: &Node, at: &str, paint: Paint) -> String {
     let mut text = paint.tone(words::phase_tone(node.phase), &phase(node));
+    if node.simulated {
+        text += " (simulated)";
+    }
     text += &format!(", power {}", words::spoken(node.power.and_then(|power| words::power(power.power))));
     if !node.detail.is_empty() {
         text += &format!(": {}", clean(&node.detail));

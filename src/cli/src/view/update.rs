@@ -19,9 +19,17 @@ pub fn line(update: &FenceUpdate, waits: bool) -> String {
     text
 }
 
+/// Whether its proof is one of a simulation.
+pub fn is_simulated(update: &FenceUpdate) -> bool {
+    update.evidence.as_ref().is_some_and(|evidence| evidence.simulated)
+}
+
 /// The line without its time, node and wait: two messages with the same one tell of nothing that happened.
 pub fn what(update: &FenceUpdate) -> String {
     let mut text = words::spoken(words::phase(update.phase));
+    if is_simulated(update) {
+        text += " (simulated)";
+    }
     if update.level > 1 {
         text += &format!(" (level {})", update.level);
     }
@@ -54,5 +62,24 @@ fn whole(span: Duration) -> String {
     match span.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         _ => duration::words(span),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_proto::v1::{Evidence, Phase};
+
+    use super::*;
+
+    #[test]
+    fn a_proof_of_a_simulation_is_told_as_one() {
+        let told = |simulated| FenceUpdate {
+            phase: Phase::Fenced.into(),
+            text: "confirmed off, observed".to_owned(),
+            evidence: Some(Evidence { simulated, ..Evidence::default() }),
+            ..FenceUpdate::default()
+        };
+        assert_eq!(what(&told(true)), "fenced (simulated): confirmed off, observed");
+        assert_eq!(what(&told(false)), "fenced: confirmed off, observed");
     }
 }

@@ -18,6 +18,7 @@ pub(crate) fn evidence(fence: &Fence) -> Option<v1::Evidence> {
         confirmed_at: Some(timestamp(evidence.confirmed_at)),
         devices: evidence.devices.iter().map(device).collect(),
         attestation: fence.attestation.as_ref().map(attestation),
+        simulated: fence.topology.is_simulated(),
     })
 }
 

@@ -57,5 +57,6 @@ pub(crate) fn gateways(engine: &Engine) -> v1::ListGatewaysResponse {
         since: absence.as_ref().and_then(|absent| absent.since).map(timestamp),
         settings: digests.led_by,
         trouble: absence.map(|absent| absent.why).unwrap_or_default(),
+        simulated: engine.is_simulated(),
     }
 }

@@ -59,6 +59,7 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
             at: Some(timestamp(retired.at)),
         }),
         releases: fence.map(|fence| releases(fence, view.live.wait.as_ref())).unwrap_or_default(),
+        simulated: view.plan.topology.is_simulated(),
     }
 }
 

@@ -112,6 +112,9 @@ fn fenced(fence: &Fence) -> String {
         .map(|release| release.id.as_str())
         .collect();
     let mut words: Vec<String> = grade.into_iter().collect();
+    if fence.topology.is_simulated() {
+        words.push("simulated: no real machine is off".to_owned());
+    }
     if !abandoned.is_empty() {
         words.push(format!("given up by name: {}", abandoned.join(", ")));
     }

@@ -13,6 +13,7 @@ use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::style::{Tone, clean};
+use crate::view::simulated;
 
 /// What a verification came to.
 #[derive(Debug, Serialize)]
@@ -53,6 +54,10 @@ impl VerdictView {
         };
         let line = console.paint(Stream::Out).tone(tone, &clean(&format!("{verdict}: {}", self.detail)));
         console.write(Stream::Out, &format!("{line}\n"))?;
+        if self.says.as_ref().is_some_and(|body| body.simulated) {
+            let line = console.paint(Stream::Out).tone(Tone::Bad, simulated::RECEIPT);
+            console.write(Stream::Out, &format!("{line}\n"))?;
+        }
         Ok(exit)
     }
 }

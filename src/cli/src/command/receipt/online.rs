@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
 use crate::style::{Tone, clean};
-use crate::view::seconds;
+use crate::view::{seconds, simulated};
 use crate::{duration, hosts};
 
 #[derive(Serialize)]
@@ -64,8 +64,12 @@ pub async fn get(args: &Get, session: &mut Session<'_>) -> Result<Exit, Fault> {
         None => "not written anywhere: give it on with --out FILE, or -o json".to_owned(),
     };
     let margin = " ".repeat(body.node.chars().count());
+    let simulated = match body.simulated {
+        true => format!("{margin}  {}\n", paint.tone(Tone::Bad, simulated::RECEIPT)),
+        false => String::new(),
+    };
     let text = format!(
-        "{}  {}\n{margin}  {}\n{margin}  {}\n",
+        "{}  {}\n{simulated}{margin}  {}\n{margin}  {}\n",
         clean(&body.node),
         paint.tone(Tone::Good, &clean(&head)),
         clean(&proof),
