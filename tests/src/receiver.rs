@@ -73,17 +73,6 @@ impl ExampleReceiver {
     pub fn journal(&self) -> PathBuf {
         journal(&self.directory)
     }
-
-    /// Its directory.
-    pub fn directory(&self) -> &Path {
-        self.directory.path()
-    }
-
-    /// Lets it outlive this run, with its directory; its process id.
-    pub fn leave_running(self) -> u32 {
-        let _kept = self.directory.keep();
-        self.process.leave_running()
-    }
 }
 
 fn script() -> PathBuf {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 /// A fleet of one node.
 pub const FLEET: &str = "[roles.operators]\nrole = \"operator\"\ncallers = [\"alice@example.org\"]\n\
-    [nodes.n1.devices.sim]\ndriver = \"sim\"\nmachine = \"n1\"\n\
+    [nodes.n1.devices.bmc]\ndriver = \"ipmi\"\nhost = \"192.0.2.7\"\nusername = \"operator\"\n\
+    password_file = \"/run/secrets/bmc/password\"\n\
     [nodes.n1]\nreleases = [\"pods\"]\n\
     [releases.pods]\nkind = \"kubernetes\"\ncluster_uid = \"3f0c6d4e-0000-4000-8000-000000000000\"\n";
 

@@ -4,8 +4,8 @@
 pub const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
-  demo --ha [--yes]           the same by three gateways, of which the leader is killed in the middle of the fence
+  demo [--yes] [--keep]       fences a virtual machine before your eyes: gateway, simulated BMC, proof, and back
+  demo --ha [--yes]           by three gateways with a webhook, of which the leader is killed in the middle of the fence
   demo --kubernetes [--without-proof] [--yes]
                               on a real cluster: a StatefulSet comes back with its disk; or, by the taint alone, two
                               machines write to it. Wants root

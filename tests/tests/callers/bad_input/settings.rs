@@ -103,6 +103,9 @@ async fn two_nodes_at_one_redfish_service() {
 #[tokio::test]
 async fn a_parent_that_cannot_be_one() {
     let device = |device: &str, lines: &str| format!("[nodes.vm1.devices.{device}]\n{lines}\n");
+    // A simulated server can tell where it runs, and stands beside no real device.
+    let hypervisors = "[listen]\nunix = \"{home}/picket.sock\"\n[store]\npath = \"{home}/picket.redb\"\n\
+                       [nodes.\"n[1-2]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{node}\"\n";
     let server = device("server", "driver = \"sim\"\nmachine = \"vm1\"\nruns_on = \"r1n1\"");
     let levels = "[nodes.vm1]\nlevels = [[\"server\"], [\"up\"]]\n";
     for (up, words) in [
@@ -115,7 +118,7 @@ async fn a_parent_that_cannot_be_one() {
     ] {
         let up = device("up", &format!("driver = \"parent\"\n{up}"));
         let other = format!("{levels}{server}{}", device("up", "driver = \"parent\"")).replace("vm1", "vm2");
-        let said = Home::with(&format!("{GOOD}{levels}{server}{up}{other}")).says(&["--check"]).await;
+        let said = Home::with(&format!("{hypervisors}{levels}{server}{up}{other}")).says(&["--check"]).await;
         let faults = faults(&said);
         assert_eq!(faults.len(), 1, "{faults:#?}");
         assert!(faults[0].contains("nodes.vm1.devices.up"), "{faults:#?}");
@@ -124,11 +127,11 @@ async fn a_parent_that_cannot_be_one() {
     // A BMC does not know where its machine runs, and a machine runs on one other.
     let bmc = device("server", "driver = \"sim\"\nmachine = \"vm1\"");
     let up = device("up", "driver = \"parent\"");
-    let said = Home::with(&format!("{GOOD}{levels}{bmc}{up}")).says(&["--check"]).await;
+    let said = Home::with(&format!("{hypervisors}{levels}{bmc}{up}")).says(&["--check"]).await;
     assert!(faults(&said)[0].contains("a cloud's does, a BMC does not"), "{said:?}");
     let levels = "[nodes.vm1]\nlevels = [[\"server\"], [\"up\", \"also\"]]\n";
     let also = device("also", "driver = \"parent\"");
-    let said = Home::with(&format!("{GOOD}{levels}{server}{up}{also}")).says(&["--check"]).await;
+    let said = Home::with(&format!("{hypervisors}{levels}{server}{up}{also}")).says(&["--check"]).await;
     assert!(said.err.contains("a node runs on one machine at a time"), "{said:?}");
     assert!(said.err.contains("a parent is a level of its own"), "{said:?}");
 }

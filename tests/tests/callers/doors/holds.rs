@@ -11,17 +11,17 @@ role = "admin"
 callers = ["root@example.com"]
 "#;
 
-/// `n9`, behind a BMC.
+/// `n9`, behind a BMC: a real device, which stands beside no simulated one.
 fn node(bmc: &IpmiSim) -> String {
     let address = bmc.address();
     let fleet = picket_tests::Fleet::new().node("n9", &picket_tests::Bmc::at(address), &[]);
-    format!("{ADMINS}{}", fleet.settings())
+    format!("{}[nodes.n9.labels]\nrack = \"r1\"\n", fleet.settings())
 }
 
 #[tokio::test]
 async fn a_hold_of_somebody_else_is_dropped_by_an_admin_alone() -> Result<()> {
     let bmc = IpmiSim::builder().holds().start().await?;
-    let scene = Scene::with(&node(&bmc)).await?;
+    let scene = Scene::over(&node(&bmc), ADMINS).await?;
     let (alice, bob, root) = (
         scene.caller("alice@example.org"),
         scene.caller("bob@example.org"),

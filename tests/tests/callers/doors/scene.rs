@@ -57,11 +57,16 @@ impl Scene {
 
     /// With further lines in the settings.
     pub async fn with(lines: &str) -> Result<Self> {
+        Self::over(FLEET, lines).await
+    }
+
+    /// Over another fleet, by those roles, with further lines in the settings.
+    pub async fn over(fleet: &str, lines: &str) -> Result<Self> {
         let dir = tempfile::tempdir().expect("a directory");
         let authority = Authority::new();
         authority.write(&dir.path().join("ca.pem"));
         authority.server(dir.path(), "server", "127.0.0.1");
-        let mut gateway = Gateway::new(&Fleet::new().with(FLEET).with(ROLES).with(lines))?;
+        let mut gateway = Gateway::new(&Fleet::new().with(fleet).with(ROLES).with(lines))?;
         let listen = tls(dir.path());
         let more = gateway.directory().join("conf.d");
         std::fs::create_dir(&more).expect("made");

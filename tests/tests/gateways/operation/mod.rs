@@ -7,6 +7,7 @@ mod metrics;
 mod notify;
 mod orphans;
 mod reload;
+mod simulated;
 mod stop;
 mod three_machines;
 
