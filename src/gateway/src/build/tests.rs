@@ -181,9 +181,13 @@ fn a_simulated_gateway_has_no_release_that_lets_anything_go() {
     let on_sockets =
         built(blade("n1", "1", "") + &release("none") + &setting(true)).expect("it lets nothing go");
     assert_eq!(on_sockets.simulated, Some(Simulated::BySetting));
-    for wrong in [simulated("n1") + &webhook, blade("n1", "1", "") + &webhook + &setting(true)] {
-        let told = built(wrong).expect_err("volumes would go").to_string();
-        assert!(told.contains("releases.detach.kind: release detach is of kind \"webhook\""), "{told}");
+    let command = release("command") + "program = \"/bin/true\"\n";
+    for (kind, release) in [("webhook", &webhook), ("command", &command)] {
+        for wrong in [simulated("n1") + release, blade("n1", "1", "") + release + &setting(true)] {
+            let told = built(wrong).expect_err("volumes would go").to_string();
+            let words = format!("releases.detach.kind: release detach is of kind {kind:?}");
+            assert!(told.contains(&words), "no {words:?} in {told}");
+        }
     }
     let told = built(simulated("n1") + &setting(false)).expect_err("it is simulated").to_string();
     assert!(

@@ -38,7 +38,9 @@ fn what_is_simulated_is_signed_and_what_an_older_version_wrote_says_nothing_of_i
     assert_eq!(older.verify(&keys(&[1])).unwrap(), body());
     let simulated = Body { simulated: true, ..body() };
     let signed = key(1).sign_body(&simulated);
-    assert!(signed.verify(&keys(&[1])).unwrap().statement().unwrap().simulated);
+    let said = signed.verify(&keys(&[1])).unwrap().statement().unwrap();
+    assert!(said.simulated);
+    assert_eq!(Body::from(&said), simulated);
     // Who strikes the word out of it has a body that nobody signed.
     let real = Signed { body: body().bytes(), ..signed };
     assert!(real.verify(&keys(&[1])).is_err());
