@@ -238,6 +238,7 @@ impl Asker {
         let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
         let grade = match order.grade {
             Grade::Claimed => v1::Grade::Claimed,
+            Grade::Learned => v1::Grade::Learned,
             Grade::Hypervisor => v1::Grade::Hypervisor,
             Grade::Observed => v1::Grade::Observed,
         };

@@ -72,6 +72,7 @@ pub(crate) enum ThenWord {
 #[derive(Clone, Copy, Deserialize)]
 pub(crate) enum GradeWord {
     Claimed,
+    Learned,
     Hypervisor,
     Observed,
 }
@@ -97,6 +98,7 @@ impl From<GradeWord> for Grade {
     fn from(word: GradeWord) -> Self {
         match word {
             GradeWord::Claimed => Self::Claimed,
+            GradeWord::Learned => Self::Learned,
             GradeWord::Hypervisor => Self::Hypervisor,
             GradeWord::Observed => Self::Observed,
         }

@@ -9,6 +9,9 @@ use crate::ids::DeviceId;
 /// How soon a provider's interface that did not answer is asked again, at most: where it answers, it is polled at its own interval.
 const SILENT_CLOUDS_PACE: Duration = Duration::from_secs(1);
 
+/// How it is said of a device whose identity nothing but itself has said (S13).
+pub const LEARNED_FROM_ITSELF: &str = "its identity was learned from the device itself";
+
 /// What On and Off of a device speak of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,6 +39,9 @@ pub enum Grade {
     Attested,
     /// Trusted, not verified.
     Claimed,
+    /// A host device was seen off whose identity was learned from that device itself: it may be another machine's, which a cloud that is
+    /// asked by the settings' instance id cannot be (S13).
+    Learned,
     /// A cloud or a parent says so.
     Hypervisor,
     /// A host device, or a verified supply, was seen off.
@@ -43,12 +49,12 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// One step lower; lowering stops at [`Grade::Claimed`].
+    /// One step lower; lowering stops at [`Grade::Claimed`]. [`Grade::Learned`] is never reached so: it names one reason.
     #[must_use]
     pub fn lowered(self) -> Self {
         match self {
             Grade::Observed => Grade::Hypervisor,
-            Grade::Hypervisor | Grade::Claimed => Grade::Claimed,
+            Grade::Hypervisor | Grade::Learned | Grade::Claimed => Grade::Claimed,
             Grade::Attested => Grade::Attested,
         }
     }
@@ -86,10 +92,47 @@ pub struct Identity {
 pub enum IdentityMatch {
     /// At least one field is known on both sides, and all such are equal.
     Match,
+    /// The same, but what was expected was learned from the device itself, and nothing else has said it since (S13).
+    Learned,
     /// No field is known on both sides.
     Unknown,
     /// A field is known on both sides and differs.
     Mismatch,
+}
+
+impl IdentityMatch {
+    /// Whether the device says what was expected, wherever that comes from.
+    pub fn is_as_expected(self) -> bool {
+        matches!(self, IdentityMatch::Match | IdentityMatch::Learned)
+    }
+
+    /// Never better than [`IdentityMatch::Learned`].
+    #[must_use]
+    pub fn learned(self) -> Self {
+        if self == IdentityMatch::Match { IdentityMatch::Learned } else { self }
+    }
+}
+
+/// What a device must say of itself, and where that comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// What it must say. Empty: nobody knows.
+    pub identity: Identity,
+    /// It was learned from the device itself, and nothing else has said it since.
+    pub is_learned: bool,
+}
+
+impl Expected {
+    /// What comparing says; never [`IdentityMatch::Match`] where only the device itself said before what it says now.
+    pub fn compare(&self, said: &Identity) -> IdentityMatch {
+        let compared = self.identity.compare(said);
+        if self.is_learned { compared.learned() } else { compared }
+    }
+
+    /// Whether nobody knows what it must say.
+    pub fn is_empty(&self) -> bool {
+        self.identity.is_empty()
+    }
 }
 
 impl Identity {
@@ -200,14 +243,21 @@ impl DeviceSpec {
         let mut grade = self.grade;
         let mut why = Vec::new();
         let id = &self.id;
-        if self.class == DeviceClass::Supply {
-            if !self.verified {
+        match (self.class, identity) {
+            (DeviceClass::Supply, _) if !self.verified => {
                 grade = grade.lowered();
                 why.push(format!("{id}: its wiring was not verified"));
             }
-        } else if identity != IdentityMatch::Match {
-            grade = grade.lowered();
-            why.push(format!("{id}: its identity is not known"));
+            (DeviceClass::Supply, _) | (_, IdentityMatch::Match) => {}
+            (_, IdentityMatch::Learned) => {
+                grade = grade.min(Grade::Learned);
+                why.push(format!("{id}: {LEARNED_FROM_ITSELF}"));
+            }
+            // Less than a learned one: that at least would show a later exchange.
+            (_, IdentityMatch::Unknown | IdentityMatch::Mismatch) => {
+                grade = grade.min(Grade::Claimed);
+                why.push(format!("{id}: its identity is not known"));
+            }
         }
         if !self.has_epochs {
             grade = grade.lowered();
@@ -301,5 +351,42 @@ mod tests {
     fn lowering_stops_at_claimed() {
         assert_eq!(Grade::Observed.lowered().lowered().lowered(), Grade::Claimed);
         assert!(Grade::Attested < Grade::Claimed && Grade::Claimed < Grade::Observed);
+        assert_eq!(Grade::Learned.lowered(), Grade::Claimed);
+        assert_eq!(Grade::Attested.lowered(), Grade::Attested);
+    }
+
+    #[test]
+    fn a_learned_identity_is_graded_between_a_cloud_s_word_and_an_unknown_machine() {
+        let order = [Grade::Attested, Grade::Claimed, Grade::Learned, Grade::Hypervisor, Grade::Observed];
+        assert!(order.is_sorted() && order[1..].windows(2).all(|two| two[0] < two[1]));
+        let host = crate::support::host("bmc");
+        let without_epochs = DeviceSpec { has_epochs: false, ..host.clone() };
+        let cloud = DeviceSpec { grade: Grade::Hypervisor, ..host.clone() };
+        let trusted = DeviceSpec { grade: Grade::Claimed, ..host.clone() };
+        let graded = |spec: &DeviceSpec, said| spec.best_grade(said).0;
+        for (said, of_host, of_others) in [
+            (IdentityMatch::Match, Grade::Observed, [Grade::Hypervisor, Grade::Hypervisor, Grade::Claimed]),
+            (IdentityMatch::Learned, Grade::Learned, [Grade::Claimed, Grade::Learned, Grade::Claimed]),
+            (IdentityMatch::Unknown, Grade::Claimed, [Grade::Claimed; 3]),
+        ] {
+            assert_eq!(graded(&host, said), of_host, "{said:?}");
+            let others = [&without_epochs, &cloud, &trusted].map(|spec| graded(spec, said));
+            assert_eq!(others, of_others, "{said:?}");
+        }
+        let (_, why) = host.best_grade(IdentityMatch::Learned);
+        assert_eq!(why, ["bmc: its identity was learned from the device itself"]);
+    }
+
+    #[test]
+    fn what_only_the_device_itself_said_before_is_never_a_match() {
+        let said = id("00112233-4455-6677-8899-aabbccddeeff");
+        let other = id("10112233-4455-6677-8899-aabbccddeeff");
+        let expected = |is_learned| Expected { identity: said.clone(), is_learned };
+        assert_eq!(expected(false).compare(&said), IdentityMatch::Match);
+        assert_eq!(expected(true).compare(&said), IdentityMatch::Learned);
+        for is_learned in [false, true] {
+            assert_eq!(expected(is_learned).compare(&other), IdentityMatch::Mismatch);
+            assert_eq!(expected(is_learned).compare(&Identity::default()), IdentityMatch::Unknown);
+        }
     }
 }

@@ -292,6 +292,8 @@ pub enum Event<'a> {
     Drilled {
         /// Supplies that were cut, with which the host went dark and came back, each with its address.
         verified: BTreeMap<DeviceId, String>,
+        /// Devices whose learned identity is the node's by the word of another witness, which saw the node fall; each with that witness.
+        identities: BTreeMap<DeviceId, String>,
         /// In words, verified or not.
         findings: Vec<String>,
     },
@@ -337,5 +339,14 @@ pub enum Event<'a> {
         device: DeviceId,
         /// What it says.
         identity: Identity,
+    },
+    /// Somebody else than the device says at a check that the identity learned from it is the node's, in Normal (S13).
+    IdentityProven {
+        /// The device.
+        device: DeviceId,
+        /// The identity that was proven: what is learned by now may be another one.
+        identity: Identity,
+        /// Who says so, in words.
+        by: String,
     },
 }

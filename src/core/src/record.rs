@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::{DeviceSpec, Identity};
+use crate::device::{DeviceSpec, Expected, Identity};
 use crate::ids::{DeviceId, Generation, NodeId, ReleaseId};
 use crate::ledger::Ledger;
 use crate::outcome::Reason;
@@ -111,6 +111,15 @@ pub struct Retirement {
     pub met: BTreeMap<ReleaseId, String>,
 }
 
+/// Who else than a device has said that the identity learned from it is the node's (S13).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdentityProof {
+    /// Who, and how, in words.
+    pub by: String,
+    /// When.
+    pub at: WallTime,
+}
+
 /// What an unfence will do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -145,6 +154,10 @@ pub struct NodeRecord {
     pub breaches: u32,
     /// Identities learned at an earlier check, never in a fence (S13).
     pub learned: BTreeMap<DeviceId, Arc<Identity>>,
+    /// Who else than the device itself has said of these learned identities that they are the node's. A record of a version that knew
+    /// none has none: what it learned was said by the device alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub identity_proofs: BTreeMap<DeviceId, IdentityProof>,
     /// Receipts that are open, or were ended before their time, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receipts: Vec<Issued>,
@@ -181,6 +194,7 @@ impl NodeRecord {
             bringing: Bringing::PowerOn,
             breaches: 0,
             learned: BTreeMap::new(),
+            identity_proofs: BTreeMap::new(),
             receipts: Vec::new(),
             back_since: None,
             off_was_sent: false,
@@ -201,13 +215,27 @@ impl NodeRecord {
         crate::machine::is_undecided(self)
     }
 
+    /// What this device must say of itself: what the settings say, else what was learned at an earlier check (S13).
+    pub fn expected(&self, spec: &DeviceSpec) -> Expected {
+        self.expected_of(&spec.id, &spec.identity)
+    }
+
+    /// The same, where the settings say this of it.
+    pub fn expected_of(&self, device: &DeviceId, set: &Identity) -> Expected {
+        if !set.is_empty() {
+            return Expected { identity: set.clone(), is_learned: false };
+        }
+        let learned = self.learned.get(device);
+        Expected {
+            identity: learned.map(|learned| Identity::clone(learned)).unwrap_or_default(),
+            is_learned: !self.identity_proofs.contains_key(device),
+        }
+    }
+
     /// What the host devices of these levels say of themselves, as the settings have it or as it was learned (S13). Empty: nobody knows.
     pub fn identities(&self, topology: &Topology) -> Vec<Identity> {
-        let known = |spec: &DeviceSpec| match spec.identity.is_empty() {
-            true => self.learned.get(&spec.id).map(|learned| Identity::clone(learned)),
-            false => Some(spec.identity.clone()),
-        };
-        topology.hosts().filter_map(known).collect()
+        let known = topology.hosts().map(|spec| self.expected(spec).identity);
+        known.filter(|identity| !identity.is_empty()).collect()
     }
 
     /// Nobody keeps it off and nothing is open: its settings may be changed, or taken away.

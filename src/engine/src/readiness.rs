@@ -41,6 +41,8 @@ pub enum Trouble {
     OtherMachine,
     /// What it controls is not known; lowers the grade.
     UnknownMachine,
+    /// Nothing but the device itself has said what it controls; lowers the grade.
+    LearnedMachine,
     /// A supply whose wiring was never verified; lowers the grade.
     Unwired,
     /// It cannot be told to stay off; the evidence will say so.
@@ -86,6 +88,11 @@ pub fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<Problem> {
         Some(IdentityMatch::Unknown) if spec.class == DeviceClass::Host => add(
             Trouble::UnknownMachine,
             "what it controls is not known: give its identity in the settings, or let a check learn it",
+        ),
+        Some(IdentityMatch::Learned) if spec.class == DeviceClass::Host => add(
+            Trouble::LearnedMachine,
+            "its identity was learned from the device itself: graded learned; give `identity = …` in its settings, or run a drill with a \
+             liveness source",
         ),
         _ => {}
     }

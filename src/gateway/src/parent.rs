@@ -20,7 +20,7 @@ pub(crate) const NAME: &str = "parent";
 /// - `placement`: the device of the same node that tells on which machine it runs; where only one can, that one.
 /// - `node`: the only node on which it may run; without it, the one that has the name of the machine, or the label
 ///   `hypervisor` with it.
-/// - `grade`: `"hypervisor"` (default): the parent's own evidence must be as good; `"claimed"`: less is enough, and so is told.
+/// - `grade`: `"hypervisor"` (default): the parent's own evidence must be as good; `"learned"`, `"claimed"`: less is enough, and so is told.
 const KEYS: [&str; 3] = ["placement", "node", "grade"];
 
 /// What the table says.
@@ -56,9 +56,10 @@ pub(crate) fn read(settings: &Map<String, Value>) -> Result<Table, Vec<SettingFa
     });
     let grade = match grade.as_deref() {
         None | Some("hypervisor") => Grade::Hypervisor,
+        Some("learned") => Grade::Learned,
         Some("claimed") => Grade::Claimed,
         Some(other) => {
-            let right = "\"hypervisor\", or \"claimed\" where less is enough of the parent's own evidence";
+            let right = "\"hypervisor\", or \"learned\" or \"claimed\" where less is enough of the parent's own evidence";
             faults.push(SettingFault::new("grade", format!("{other:?} is none here: expected {right}")));
             Grade::Hypervisor
         }

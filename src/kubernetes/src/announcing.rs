@@ -163,6 +163,21 @@ impl OutOfService {
         Ok(told)
     }
 
+    /// What Kubernetes says of the machine of the Node that has the node's name, or its providerID. By what the node's devices say of
+    /// themselves nobody is found here: that Node would say nothing more of them.
+    pub(crate) async fn machine_of_its_node(&self, until: Instant) -> Option<(Identity, String)> {
+        let of = self.of().ok()?;
+        self.cluster.is_meant(until).await.ok()?;
+        let name = self.name(of, &[], None, until).await.ok()?;
+        let node = node::read(&self.cluster, &name, until).await.ok()?;
+        if !of.sought.is(&node, &[]) {
+            return None;
+        }
+        let uuid = Identity::usable_uuid(&node.status.node_info.system_uuid)?;
+        let identity = Identity { uuid: Some(uuid), serial: None };
+        Some((identity, format!("Node {name} in Kubernetes has the same system UUID")))
+    }
+
     /// Whether the Machine of the Node that was met is taken away. Who is not reached says nothing.
     pub(crate) async fn machine_is_going(&self, subject: &Subject, until: Instant) -> Option<String> {
         let met = subject.met.as_deref().and_then(Met::read)?;

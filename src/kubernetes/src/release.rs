@@ -399,6 +399,10 @@ impl Releaser for OutOfService {
         self.checked(identities, until).await
     }
 
+    async fn machine(&self, until: Instant) -> Option<(Identity, String)> {
+        self.machine_of_its_node(until).await
+    }
+
     async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
         self.is_let_on(subject, until).await
     }

@@ -44,9 +44,10 @@ pub struct Body {
     pub simulated: bool,
 }
 
-const GRADES: [(Grade, &str); 4] = [
+const GRADES: [(Grade, &str); 5] = [
     (Grade::Attested, "GRADE_ATTESTED"),
     (Grade::Claimed, "GRADE_CLAIMED"),
+    (Grade::Learned, "GRADE_LEARNED"),
     (Grade::Hypervisor, "GRADE_HYPERVISOR"),
     (Grade::Observed, "GRADE_OBSERVED"),
 ];

@@ -159,6 +159,7 @@ impl Told {
             grade: match evidence.grade {
                 Grade::Observed => "observed",
                 Grade::Hypervisor => "hypervisor",
+                Grade::Learned => "learned",
                 Grade::Claimed => "claimed",
                 Grade::Attested => "attested",
             },
@@ -177,6 +178,7 @@ impl Told {
                     hold: device.hold.clone(),
                     identity: match device.identity {
                         IdentityMatch::Match => "match",
+                        IdentityMatch::Learned => "learned",
                         IdentityMatch::Unknown => "unknown",
                         IdentityMatch::Mismatch => "mismatch",
                     },

@@ -247,6 +247,14 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// What the far side says of the machine that it has for the node, and who says so, in words: found without what the node's devices
+    /// say, so that what was learned from a device can be compared with it (S13). `None`: it says nothing. Asked with each check, of
+    /// what lingers. Changes nothing. Returns before `until`.
+    async fn machine(&self, until: Instant) -> Option<(Identity, String)> {
+        let _ = until;
+        None
+    }
+
     /// What it will need of this machine and does not find now, in words: no fault, it may be there by then. Told by `picketd --check` and at
     /// the start. Sends nothing.
     fn remarks(&self) -> Vec<String> {

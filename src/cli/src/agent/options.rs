@@ -59,7 +59,7 @@ const ACTIONS: &[(&str, Action)] = &[
     ("meta-data", Action::Metadata),
 ];
 
-const GRADES: &[&str] = &["attested", "claimed", "hypervisor", "observed"];
+const GRADES: &[&str] = &["attested", "claimed", "learned", "hypervisor", "observed"];
 
 const fn parameter(name: &'static str, short: Option<char>, kind: Kind, about: &'static str) -> Parameter {
     Parameter { name, short, kind, default: None, required: false, about }
@@ -255,6 +255,7 @@ impl Options {
             None => None,
             Some("attested") => Some(Grade::Attested),
             Some("claimed") => Some(Grade::Claimed),
+            Some("learned") => Some(Grade::Learned),
             Some("hypervisor") => Some(Grade::Hypervisor),
             Some("observed") => Some(Grade::Observed),
             Some(other) => {

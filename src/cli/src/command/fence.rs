@@ -94,6 +94,8 @@ enum Least {
     Attested,
     /// Trusted, not verified
     Claimed,
+    /// Seen off by a device whose identity was learned from itself
+    Learned,
     /// A cloud or a parent says so
     Hypervisor,
     /// Seen off
@@ -123,6 +125,7 @@ impl From<Least> for Grade {
         match least {
             Least::Attested => Grade::Attested,
             Least::Claimed => Grade::Claimed,
+            Least::Learned => Grade::Learned,
             Least::Hypervisor => Grade::Hypervisor,
             Least::Observed => Grade::Observed,
         }

@@ -108,7 +108,7 @@ fn then(default: &str) -> Value {
 }
 
 fn grade() -> Value {
-    let words = ["Claimed", "Hypervisor", "Observed"];
+    let words = ["Claimed", "Learned", "Hypervisor", "Observed"];
     word("The least grade of the evidence that it is off.", &words, "Claimed")
 }
 

@@ -23,6 +23,8 @@ pub enum Then {
 pub enum Grade {
     /// Trusted, not verified.
     Claimed,
+    /// Seen off by a device whose identity was learned from itself.
+    Learned,
     /// A cloud, or the parent, says so.
     Hypervisor,
     /// Seen off.

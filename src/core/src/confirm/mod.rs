@@ -79,7 +79,8 @@ impl Judge {
     pub fn new(record: &NodeRecord, term: Term, rules: &Rules, resumed: bool) -> Option<Self> {
         let fence = record.fence.as_ref().filter(|_| record.phase == Phase::Fencing)?;
         let trace = |spec: &crate::device::DeviceSpec| {
-            let mut trace = Trace::new(spec.clone(), resumed, fence.lost.contains(&spec.id));
+            let (is_learned, is_lost) = (record.expected(spec).is_learned, fence.lost.contains(&spec.id));
+            let mut trace = Trace::new(spec.clone(), is_learned, resumed, is_lost);
             trace.seen_off = fence.seen_off.contains(&spec.id);
             trace.proved_held = fence.proved_held.get(&spec.id).cloned().unwrap_or_default();
             (spec.id.clone(), trace)
@@ -176,7 +177,7 @@ impl Judge {
 
     /// Devices that said whose machine they control, and it is the node's.
     pub fn identities(&self) -> Vec<DeviceId> {
-        let is_known = |trace: &&Trace| trace.identity == IdentityMatch::Match;
+        let is_known = |trace: &&Trace| trace.identity.is_as_expected();
         self.traces.values().filter(is_known).map(|trace| trace.spec.id.clone()).collect()
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Word {
 pub(super) struct Trace {
     pub(super) spec: DeviceSpec,
     pub(super) identity: IdentityMatch,
+    /// Nothing but the device itself has said which machine it controls.
+    is_learned: bool,
     /// It said so before, to whichever gateway: that it says nothing now is no answer.
     pub(super) was_identified: bool,
     /// In which life of the device it was asked whose machine it controls, and said so, or is not known ever to say it.
@@ -68,11 +70,13 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    pub(super) fn new(spec: DeviceSpec, resumed: bool, lost: bool) -> Self {
+    /// `is_learned`: what the device must say of itself was learned from itself.
+    pub(super) fn new(spec: DeviceSpec, is_learned: bool, resumed: bool, lost: bool) -> Self {
         let lost = lost && spec.class.has_sessions();
         Self {
             spec,
             identity: IdentityMatch::Unknown,
+            is_learned,
             was_identified: false,
             asked_whose: None,
             hold: Vec::new(),
@@ -144,7 +148,7 @@ impl Trace {
             return;
         }
         self.was_identified |= said != IdentityMatch::Unknown;
-        self.identity = said;
+        self.identity = if self.is_learned { said.learned() } else { said };
         self.asked_whose = Some(self.epoch);
     }
 

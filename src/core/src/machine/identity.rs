@@ -8,11 +8,33 @@ use super::draft::Draft;
 use crate::device::{DeviceClass, DeviceSpec, Identity};
 use crate::event::Person;
 use crate::ids::DeviceId;
-use crate::record::{Cause, Fence};
+use crate::record::{Cause, Fence, IdentityProof};
 
 pub(super) fn learn(draft: &mut Draft, device: DeviceId, identity: Identity) -> Result<(), Refused> {
     draft.expect_phase("learning an identity", &["normal"], "an identity is never learned in a fence")?;
+    keep(draft, device, identity);
+    Ok(())
+}
+
+/// What proved the identity of before proves nothing of this one.
+fn keep(draft: &mut Draft, device: DeviceId, identity: Identity) {
+    draft.record.identity_proofs.remove(&device);
     draft.record.learned.insert(device, Arc::new(identity));
+}
+
+/// Somebody else than the device says the same of the node's machine as the device does (S13).
+pub(super) fn prove(
+    draft: &mut Draft,
+    device: DeviceId,
+    identity: &Identity,
+    by: String,
+) -> Result<(), Refused> {
+    draft.expect_phase("proving an identity", &["normal"], "a fence goes by what was known when it began")?;
+    if draft.record.learned.get(&device).is_none_or(|learned| **learned != *identity) {
+        return Err(Refused::ForeignProof("the device's identity is another one by now"));
+    }
+    let at = draft.at;
+    draft.record.identity_proofs.insert(device, IdentityProof { by, at });
     Ok(())
 }
 
@@ -30,7 +52,8 @@ pub(super) fn accept(
     )?;
     let words = format!("{device}: {} accepted by {}: {}", identity.words(), person.name, person.reason);
     draft.moment(words);
-    draft.record.learned.insert(device, Arc::new(identity));
+    // The person read what the device says: nothing else has said it yet.
+    keep(draft, device, identity);
     // Another board may be in another machine, fed by other outlets: also to the fence that waits for this word.
     let wired = std::mem::take(&mut draft.record.wired);
     if let Some(fence) = &mut draft.record.fence {
@@ -42,9 +65,11 @@ pub(super) fn accept(
 /// How a drill's findings begin among a fence's moments.
 const DRILL: &str = "drill: ";
 
+/// `identities`: devices whose learned identity another witness than the device itself confirmed, which saw the node fall, and that witness.
 pub(super) fn drilled(
     draft: &mut Draft,
     verified: BTreeMap<DeviceId, String>,
+    identities: BTreeMap<DeviceId, String>,
     findings: &[String],
 ) -> Result<(), Refused> {
     draft.expect_phase("a drill's findings", &["unfencing"], "what a drill shows is seen at its end")?;
@@ -63,7 +88,14 @@ pub(super) fn drilled(
         let known = level.into_iter().flatten().map(|spec| spec.id.to_string()).collect();
         return Err(Refused::NoSuch { what: "device", name: other.to_string(), known });
     }
+    if let Some(other) = identities.keys().find(|id| !draft.record.learned.contains_key(*id)) {
+        let known = draft.record.learned.keys().map(ToString::to_string).collect();
+        return Err(Refused::NoSuch { what: "learned identity", name: other.to_string(), known });
+    }
     draft.record.wired.extend(verified);
+    let at = draft.at;
+    let proofs = identities.into_iter().map(|(device, by)| (device, IdentityProof { by, at }));
+    draft.record.identity_proofs.extend(proofs);
     for finding in findings {
         draft.moment(format!("{DRILL}{finding}"));
     }

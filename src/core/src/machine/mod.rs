@@ -188,7 +188,9 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Accepted { device, identity, person } => {
             identity::accept(draft, device, identity, &person)?;
         }
-        Event::Drilled { verified, findings } => identity::drilled(draft, verified, &findings)?,
+        Event::Drilled { verified, identities, findings } => {
+            identity::drilled(draft, verified, identities, &findings)?;
+        }
         Event::Closed { effects, why } => {
             let mut words = Vec::new();
             for id in effects {
@@ -218,6 +220,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         }
         Event::SoAlready => unfence::so_already(draft)?,
         Event::Learned { device, identity } => identity::learn(draft, device, identity)?,
+        Event::IdentityProven { device, identity, by } => identity::prove(draft, device, &identity, by)?,
     }
     Ok(())
 }

@@ -49,6 +49,7 @@ fn grade_word(grade: Grade) -> &'static str {
     match grade {
         Grade::Observed => "observed",
         Grade::Hypervisor => "graded hypervisor",
+        Grade::Learned => "graded learned",
         Grade::Claimed => "claimed",
         Grade::Attested => "attested",
     }

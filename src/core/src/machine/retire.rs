@@ -44,6 +44,7 @@ pub(super) fn retire(draft: &mut Draft, person: Person, settings: Option<String>
     record.holds.clear();
     // Another machine under this name has other boards and other wiring.
     record.learned.clear();
+    record.identity_proofs.clear();
     record.wired.clear();
     record.restored = None;
     draft.moment(format!("retired by {}: {}{left}", person.name, person.reason));

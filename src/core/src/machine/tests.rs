@@ -6,6 +6,7 @@ mod breach;
 mod confirming;
 mod fencing;
 mod holding;
+mod identity;
 mod joining;
 mod parts;
 mod people;

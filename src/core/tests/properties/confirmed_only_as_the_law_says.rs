@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use picket_core::confirm::{Judge, Verdict};
-use picket_core::device::{DeviceSpec, IdentityMatch};
+use picket_core::device::{DeviceSpec, Identity, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::ledger::Ledger;
@@ -38,9 +38,12 @@ fn topologies() -> Vec<Vec<Vec<DeviceSpec>>> {
     let trusting = DeviceSpec { trust_after_restart: Some(s(20)), longest_cycle: s(4), ..host("bmc") };
     let plain = DeviceSpec { has_epochs: false, longest_cycle: s(4), ..host("bmc") };
     let quick = |name| DeviceSpec { longest_cycle: s(4), ..host(name) };
+    let learned = |spec| DeviceSpec { identity: Identity::default(), ..spec };
     let outlet = |name, verified| DeviceSpec { longest_cycle: s(4), verified, ..supply(name) };
     vec![
         vec![vec![quick("bmc")]],
+        vec![vec![learned(quick("bmc"))]],
+        vec![vec![learned(quick("bmc")), quick("agent")]],
         vec![vec![trusting]],
         vec![vec![plain]],
         vec![vec![quick("bmc"), quick("agent")]],

@@ -127,13 +127,16 @@ impl Log {
     }
 
     fn grade(&self, spec: &DeviceSpec, dark: &Dark) -> Grade {
-        let mut grade = spec.grade;
-        let known = match spec.class {
-            DeviceClass::Supply => spec.verified,
-            _ => self.said_whose(&spec.id).any(|(said, _)| said == IdentityMatch::Match),
+        let mut grade = match (spec.class, self.is_known(spec), spec.identity.is_empty()) {
+            (DeviceClass::Supply, _, _) if spec.verified => spec.grade,
+            (DeviceClass::Supply, _, _) => spec.grade.lowered(),
+            (_, true, false) => spec.grade,
+            // Nothing of these histories is proven but by the settings.
+            (_, true, true) => spec.grade.min(Grade::Learned),
+            (_, false, _) => spec.grade.min(Grade::Claimed),
         };
-        for lowers in [!known, !spec.has_epochs] {
-            grade = if lowers { grade.lowered() } else { grade };
+        if !spec.has_epochs {
+            grade = grade.lowered();
         }
         if dark.by_trust { grade.min(Grade::Claimed) } else { grade }
     }
@@ -157,6 +160,11 @@ impl Log {
         };
         let newest_off = asked(Power::Off).max();
         asked(Power::On).any(|on| on >= since && newest_off.is_none_or(|off| off < on))
+    }
+
+    /// Whether it said at any time that it controls the node's machine.
+    fn is_known(&self, spec: &DeviceSpec) -> bool {
+        self.said_whose(&spec.id).any(|(said, _)| said == IdentityMatch::Match)
     }
 
     /// What the newest question came to: `None` for silence.
@@ -209,7 +217,7 @@ impl Log {
         }
         // S13: it was asked in that very life whose machine it controls, before the off. Once it is known, silence is no answer.
         let in_this = |said: &(IdentityMatch, Option<Epoch>)| said.1.map(|epoch| epoch.id) == life;
-        let is_known = self.said_whose(&spec.id).any(|(said, _)| said == IdentityMatch::Match);
+        let is_known = self.is_known(spec);
         let is_said_here =
             || self.said_whose(&spec.id).any(|said| said.0 == IdentityMatch::Match && in_this(&said));
         let is_asked = before

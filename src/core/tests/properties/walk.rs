@@ -161,7 +161,10 @@ impl Walk {
                 person: person(),
             }),
             "verified" => {
-                Some(Event::Drilled { verified: BTreeMap::from([(name, words())]), findings: vec![words()] })
+                let one = BTreeMap::from([(name, words())]);
+                let identities = if b % 2 == 0 { BTreeMap::new() } else { one.clone() };
+                let verified = if b % 4 == 1 { BTreeMap::new() } else { one };
+                Some(Event::Drilled { verified, identities, findings: vec![words()] })
             }
             // Rarely: there is not much to see of it afterwards.
             "retire" if a == 0 => Some(Event::Retire { person: person(), settings: (b < 4).then(words) }),
@@ -245,6 +248,11 @@ impl Walk {
             "learned" => Some(Event::Learned {
                 device: name,
                 identity: Identity { uuid: None, serial: Some(format!("s{b}")) },
+            }),
+            "proven" => Some(Event::IdentityProven {
+                device: name,
+                identity: Identity { uuid: None, serial: Some(format!("s{b}")) },
+                by: words(),
             }),
             "keyed retry" => Some(Event::Keyed {
                 event: Box::new(Event::Retry(person())),

@@ -24,6 +24,7 @@ proptest! {
                 assert!(!known || !under_way, "{before:?}");
                 assert!(after.generation > before.generation && after.holds.is_empty());
                 assert!(after.learned.is_empty() && after.wired.is_empty());
+                assert!(after.identity_proofs.is_empty());
                 for open in before.ledger.open().iter().filter(|open| open.life.is_some()) {
                     assert!(after.ledger.get(open.id).is_some(), "{open:?} is forgotten");
                 }

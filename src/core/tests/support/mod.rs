@@ -67,7 +67,7 @@ pub fn host(name: &str) -> DeviceSpec {
         max_in_flight: MaxInFlight { off: Some(s(60)), on: Some(s(60)) },
         trust_after_restart: None,
         verified: false,
-        identity: Identity::default(),
+        identity: Identity { uuid: None, serial: Some(format!("serial of {name}")) },
     }
 }
 

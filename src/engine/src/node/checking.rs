@@ -41,6 +41,8 @@ struct Run {
     /// Releases have not answered; and the device at which is told what they say is at the end of its questions.
     releases: bool,
     late: Option<DeviceId>,
+    /// What the far sides of releases say of the node's machine.
+    machines: Vec<(Identity, String)>,
 }
 
 impl NodeTask {
@@ -172,6 +174,7 @@ impl NodeTask {
             waiting: reply.into_iter().collect(),
             releases: true,
             late: None,
+            machines: Vec::new(),
         };
         let releases = self.releases_checked();
         tokio::pin!(releases);
@@ -191,8 +194,9 @@ impl NodeTask {
                     }
                 },
                 Some((device, did)) = run.doing.next() => self.checked(&mut run, device, did).await?,
-                said = &mut releases, if run.releases => {
+                (said, machines) = &mut releases, if run.releases => {
                     run.releases = false;
+                    run.machines = machines;
                     self.release_remarks = said;
                     if let Some(device) = run.late.take() {
                         self.conclude(&mut run, &device);
@@ -200,6 +204,8 @@ impl NodeTask {
                 }
             }
         }
+        // Once all is heard: what was learned just now is compared, too.
+        self.prove_learned(&run.machines).await?;
         for reply in run.waiting {
             let _ = reply.send(Ok(self.record().clone()));
         }
@@ -247,19 +253,24 @@ impl NodeTask {
         self.plan.topology.hosts().next().is_some_and(|spec| spec.id == *device)
     }
 
-    /// What the far sides of releases say of the node, where anything is wrong.
-    fn releases_checked(&self) -> impl Future<Output = Vec<String>> + use<> {
+    /// What the far sides of releases say of the node, where anything is wrong, and of its machine.
+    fn releases_checked(&self) -> impl Future<Output = (Vec<String>, Vec<(Identity, String)>)> + use<> {
         let identities = self.record().identities(&self.plan.topology);
         let lingering = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
         let all: Vec<_> = lingering.map(|plan| (plan.id.clone(), plan.releaser.clone())).collect();
         async move {
             let asked = all.iter().map(async |(id, releaser)| {
                 let until = tokio::time::Instant::now() + RELEASES;
-                let said = tokio::time::timeout_at(until, releaser.check(&identities, until)).await;
+                let said = tokio::time::timeout_at(until, releaser.check(&identities, until));
+                let machine = tokio::time::timeout_at(until, releaser.machine(until));
+                let (said, machine) = tokio::join!(said, machine);
                 let said = said.unwrap_or_else(|_| vec![format!("no answer within {RELEASES:?}")]);
-                said.into_iter().map(|words| format!("release {id}: {words}")).collect::<Vec<_>>()
+                let said: Vec<String> =
+                    said.into_iter().map(|words| format!("release {id}: {words}")).collect();
+                (said, machine.unwrap_or_default())
             });
-            join_all(asked).await.concat()
+            let (said, machines): (Vec<_>, Vec<_>) = join_all(asked).await.into_iter().unzip();
+            (said.concat(), machines.into_iter().flatten().collect())
         }
     }
 
@@ -346,16 +357,18 @@ impl NodeTask {
         }
         match expected.compare(&identity) {
             IdentityMatch::Mismatch => {
+                let expected = &expected.identity;
                 tracing::error!(%device, said = ?identity, ?expected, "the device controls another machine");
             }
             IdentityMatch::Unknown if expected.is_empty() && !identity.is_empty() => {
                 self.persist(|| Event::Learned { device: device.clone(), identity: identity.clone() })
                     .await?;
                 self.said_whose.insert(device.clone());
-                self.device_live(&device).identity_match = Some(IdentityMatch::Match);
+                let compared = self.expected_identity(&device).compare(&identity);
+                self.device_live(&device).identity_match = Some(compared);
                 self.publish();
             }
-            IdentityMatch::Unknown | IdentityMatch::Match => {}
+            IdentityMatch::Unknown | IdentityMatch::Match | IdentityMatch::Learned => {}
         }
         Ok(())
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
-use picket_core::device::IdentityMatch;
 use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
@@ -59,7 +58,7 @@ impl NodeTask {
                 let compared = expected.compare(&said.identity);
                 live.identity_match = Some(compared);
                 live.identity = Some(said.identity.clone());
-                says_whose = compared == IdentityMatch::Match;
+                says_whose = compared.is_as_expected();
                 None
             }
             Did::Read { result: Err(error), .. } => {

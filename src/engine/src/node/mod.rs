@@ -34,6 +34,7 @@ mod tidying;
 mod unfencing;
 mod watching;
 mod whose;
+mod witness;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,8 +148,8 @@ pub(crate) struct NodeTask {
     drilling: bool,
     /// What is being asked for is a child's wish.
     of_child: Option<Standing>,
-    /// Host devices that read On just before the drill under way; none where another process began it.
-    lit: BTreeSet<DeviceId>,
+    /// What was seen of the drill under way; `None` where another process began it.
+    drilled: Option<Box<witness::Drilled>>,
     /// Nodes of which something changed that is not stored.
     shown: broadcast::Sender<NodeId>,
     /// Checks that nobody asked for take turns.
@@ -237,7 +238,7 @@ impl NodeTask {
             found_standing: 0,
             drilling: false,
             of_child: None,
-            lit: BTreeSet::new(),
+            drilled: None,
             shown,
             turns,
             work,

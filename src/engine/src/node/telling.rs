@@ -188,6 +188,14 @@ impl Teller {
             let scope = Scope { fence: None, generation: after.generation.0, watched: false };
             told.push(self.told("step", self.clock.wall(), &scope, details));
         }
+        let proofs = &before.identity_proofs;
+        for (device, proof) in
+            after.identity_proofs.iter().filter(|(device, is)| proofs.get(device) != Some(is))
+        {
+            let details = json!({ "event": event, "device": device, "identity_proven_by": proof.by });
+            let scope = Scope { fence: None, generation: after.generation.0, watched: false };
+            told.push(self.told("step", self.clock.wall(), &scope, details));
+        }
         told
     }
 

@@ -86,7 +86,7 @@ impl NodeTask {
             let expected = self.expected_identity(&device);
             match &said {
                 Ok(said) if expected.compare(&said.identity) == IdentityMatch::Mismatch => {
-                    let detail = mismatch(&device, &said.identity, &expected);
+                    let detail = mismatch(&device, &said.identity, &expected.identity);
                     whose.others.push((device, detail));
                 }
                 _ => whose.ours.push((device, said)),

@@ -30,7 +30,7 @@ pub struct ParentSettings {
     pub child: NodeId,
     /// The only node on which it may run; `None`: whichever the placement names.
     pub node: Option<NodeId>,
-    /// The least grade of the parent's own evidence, and the grade of what is proven by it: hypervisor or claimed.
+    /// The least grade of the parent's own evidence, and the grade of what is proven by it: hypervisor, learned or claimed.
     pub grade: Grade,
 }
 
@@ -246,6 +246,14 @@ impl ParentDriver {
     }
 }
 
+/// What a person can do about a parent's grade, where it is the identity of its devices that lowers it.
+fn remedy(grade: Grade) -> &'static str {
+    match grade {
+        Grade::Learned => ": give `identity` in its settings, or `grade = \"learned\"` in the child's",
+        Grade::Attested | Grade::Claimed | Grade::Hypervisor | Grade::Observed => "",
+    }
+}
+
 #[async_trait]
 impl PowerDriver for ParentDriver {
     fn traits(&self) -> &Traits {
@@ -268,7 +276,11 @@ impl PowerDriver for ParentDriver {
             }
             ParentSeen::Off(off) => {
                 let (is, least) = (off.grade(), self.settings.grade);
-                (Power::Unknown, format!("{parent} is proven off with the grade {is:?}, less than {least:?}"))
+                let why = format!(
+                    "{parent} is proven off with the grade {is:?}, less than {least:?}{}",
+                    remedy(is)
+                );
+                (Power::Unknown, why)
             }
             // What is to be let go is held until it is.
             ParentSeen::Void(why) if self.is_brought_back() => (Power::Unknown, format!("{parent} {why}")),

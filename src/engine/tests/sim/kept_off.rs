@@ -297,7 +297,7 @@ async fn a_bmc_that_drops_questions_which_it_does_not_know_is_switched_off_all_t
     lab.fault("bmc", Fault::DropsQuestions);
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("it is proven");
-    assert_eq!(evidence.grade, Grade::Hypervisor, "lowered: its identity is not known");
+    assert_eq!(evidence.grade, Grade::Claimed, "lowered: its identity is not known");
     assert!(evidence.devices[0].hold.is_empty(), "{evidence:?}");
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(300)).await;

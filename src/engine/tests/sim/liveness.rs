@@ -81,6 +81,11 @@ pub fn recovered() -> Arc<dyn Liveness> {
     Source::new(|_, _| yes())
 }
 
+/// A source that says what it sees now; where it sees nothing it hangs.
+pub fn as_seen(says: impl Fn() -> Option<Look> + Send + Sync + 'static) -> Arc<dyn Liveness> {
+    Source::new(move |_, _| says())
+}
+
 fn no() -> Option<Look> {
     Some(Look::NotRecovered("not ready".to_owned()))
 }

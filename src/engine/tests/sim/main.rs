@@ -14,6 +14,7 @@ mod fleet;
 mod followers;
 mod kept_off;
 mod lab;
+mod learned;
 mod led_astray;
 mod let_go;
 mod liveness;

@@ -122,7 +122,7 @@ async fn what_twins_say_of_themselves_identifies_neither() {
     assert!(remarks[0].contains("n1/bmc says the same of itself"), "a check tells it: {remarks:?}");
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("evidence");
-    assert_eq!(evidence.grade, Grade::Hypervisor, "{evidence:?}");
+    assert_eq!(evidence.grade, Grade::Claimed, "{evidence:?}");
     assert!(evidence.lowered_by.iter().any(|why| why.contains("identity")), "{evidence:?}");
 }
 
@@ -166,7 +166,7 @@ async fn a_board_that_moved_is_no_twin_of_itself_once_the_node_where_it_was_says
         let evidence = fence.evidence.expect("proven");
         assert_eq!(
             (evidence.grade, evidence.lowered_by.as_slice()),
-            (Grade::Observed, &[][..]),
+            (Grade::Learned, &["other: its identity was learned from the device itself".to_owned()][..]),
             "{evidence:?}"
         );
     }

@@ -74,6 +74,29 @@ async fn a_child_that_its_own_device_does_not_stop_is_fenced_by_its_parent() {
     assert!(lab.is_on() && phase(&lab, HV) == "normal" && holds(&lab, HV).is_empty());
 }
 
+/// S13, S22: whoever has the parent's address may be another machine, and all that runs on the parent would go for nothing.
+#[tokio::test(start_paused = true)]
+async fn a_parent_whose_identity_was_learned_from_itself_is_not_shot_for_a_child_that_wants_more() {
+    let mut lab = with(711, |setup| {
+        setup.check_at_start = true;
+        setup.adjust = std::sync::Arc::new(|spec| {
+            if spec.id.as_str().ends_with("-bmc") {
+                spec.identity = picket_core::device::Identity::default();
+            }
+        });
+    })
+    .await;
+    lab.engine.check(&id(HV)).await.expect("checked");
+    deaf(&lab);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    assert_eq!(phase(&lab, HV), "normal");
+    assert_eq!(lab.received("hv1-bmc").offs, 0, "it was switched off for nothing");
+    let fence = lab.record().fence.expect("open");
+    let told: Vec<&str> = fence.moments.iter().map(|moment| moment.what.as_str()).collect();
+    let told = told.join("\n");
+    assert!(told.contains("learned from the device itself") && told.contains("`identity`"), "{told}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_parent_that_is_off_already_says_nothing_of_a_child_before_the_child_holds_it() {
     let mut lab = lab(702).await;

@@ -8,6 +8,7 @@ mod cluster;
 mod no_store;
 mod passed_on;
 mod replaced;
+mod vouching;
 
 use std::sync::Arc;
 use std::time::Duration;

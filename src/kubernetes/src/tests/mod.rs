@@ -3,6 +3,7 @@
 mod api;
 mod replaced;
 mod unattached;
+mod vouching;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -37,8 +37,7 @@ fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now
     let endpoint = endpoint.or_else(|| view.plan.topology.addresses().get(&spec.id).cloned());
     let endpoint = endpoint.unwrap_or_default();
     let (driver, address) = endpoint.split_once(' ').unwrap_or((&endpoint, ""));
-    let learned = view.stored.record.learned.get(&spec.id).map(|known| &**known);
-    let expected = if spec.identity.is_empty() { learned } else { Some(&spec.identity) };
+    let expected = view.stored.record.expected(spec).identity;
     let checked = live.checked.as_ref().map(|checked| checked.at);
     let read = live.power.map(|(_, at)| at).into_iter().chain(live.fault.as_ref().map(|(_, at)| *at));
     v1::Device {
@@ -50,7 +49,7 @@ fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now
         grade: words::grade(spec.grade).into(),
         has_epochs: spec.has_epochs,
         wiring_verified: spec.class == DeviceClass::Supply && spec.verified,
-        expected_identity: expected.map(identity),
+        expected_identity: (!expected.is_empty()).then(|| identity(&expected)),
         said_identity: live.identity.as_ref().map(identity),
         identity_match: live
             .identity_match
@@ -104,6 +103,7 @@ fn problem(problem: Problem) -> v1::DeviceProblem {
         Trouble::Failed(kind) => kind.map_or(Kind::Unspecified, words::problem),
         Trouble::OtherMachine => Kind::IdentityMismatch,
         Trouble::UnknownMachine => Kind::IdentityUnknown,
+        Trouble::LearnedMachine => Kind::IdentityLearned,
         Trouble::Unwired => Kind::WiringUnverified,
         Trouble::NoHold => Kind::NoHold,
         Trouble::Remark => Kind::Remark,

@@ -56,6 +56,7 @@ pub(crate) fn grade(grade: Grade) -> v1::Grade {
     match grade {
         Grade::Attested => v1::Grade::Attested,
         Grade::Claimed => v1::Grade::Claimed,
+        Grade::Learned => v1::Grade::Learned,
         Grade::Hypervisor => v1::Grade::Hypervisor,
         Grade::Observed => v1::Grade::Observed,
     }
@@ -67,6 +68,7 @@ pub(crate) fn grade_of(grade: v1::Grade) -> Option<Grade> {
         v1::Grade::Unspecified => None,
         v1::Grade::Attested => Some(Grade::Attested),
         v1::Grade::Claimed => Some(Grade::Claimed),
+        v1::Grade::Learned => Some(Grade::Learned),
         v1::Grade::Hypervisor => Some(Grade::Hypervisor),
         v1::Grade::Observed => Some(Grade::Observed),
     }
@@ -77,6 +79,7 @@ pub(crate) fn grade_word(grade: Grade) -> &'static str {
     match grade {
         Grade::Attested => "attested",
         Grade::Claimed => "claimed",
+        Grade::Learned => "learned",
         Grade::Hypervisor => "hypervisor",
         Grade::Observed => "observed",
     }
@@ -86,6 +89,7 @@ pub(crate) fn grade_word(grade: Grade) -> &'static str {
 pub(crate) fn identity_match(compared: IdentityMatch) -> v1::IdentityMatch {
     match compared {
         IdentityMatch::Match => v1::IdentityMatch::Match,
+        IdentityMatch::Learned => v1::IdentityMatch::Learned,
         IdentityMatch::Unknown => v1::IdentityMatch::Unknown,
         IdentityMatch::Mismatch => v1::IdentityMatch::Mismatch,
     }
@@ -202,17 +206,21 @@ mod tests {
 
     #[test]
     fn a_grade_comes_back_as_it_went() {
-        for known in [Grade::Attested, Grade::Claimed, Grade::Hypervisor, Grade::Observed] {
+        for known in [Grade::Attested, Grade::Claimed, Grade::Learned, Grade::Hypervisor, Grade::Observed] {
             assert_eq!(grade_of(grade(known)), Some(known));
         }
         assert_eq!(grade_of(v1::Grade::Unspecified), None);
     }
 
     #[test]
-    fn a_better_grade_has_a_greater_number() {
-        assert!(
-            grade(Grade::Attested) < grade(Grade::Claimed) && grade(Grade::Claimed) < grade(Grade::Observed)
-        );
+    fn a_client_that_compares_numbers_takes_no_grade_for_better_than_it_is() {
+        let order = [Grade::Attested, Grade::Claimed, Grade::Learned, Grade::Hypervisor, Grade::Observed];
+        let number = |known: Grade| i32::from(grade(known));
+        for (at, known) in order.iter().enumerate() {
+            let better = &order[at + 1..];
+            assert!(better.iter().all(|better| number(*known) < number(*better)), "{known:?}");
+        }
+        assert!(number(Grade::Learned) < number(Grade::Attested), "its own clients know it by its name");
     }
 
     #[test]

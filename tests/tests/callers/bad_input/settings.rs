@@ -113,7 +113,7 @@ async fn a_parent_that_cannot_be_one() {
         ("node = \"vm1\"", vec!["cannot run on itself"]),
         ("node = \"vm2\"", vec!["vm2 has a parent of its own"]),
         ("placement = \"sever\"", vec!["no device sever", "did you mean \"server\""]),
-        ("grade = \"attested\"", vec!["\"hypervisor\", or \"claimed\""]),
+        ("grade = \"attested\"", vec!["\"hypervisor\", or \"learned\" or \"claimed\""]),
         ("nodes = \"r1n1\"", vec!["unknown key", "placement, node, grade"]),
     ] {
         let up = device("up", &format!("driver = \"parent\"\n{up}"));

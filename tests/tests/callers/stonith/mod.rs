@@ -75,7 +75,7 @@ async fn pacemaker_reboots_a_node_which_is_proven_off_in_between() -> Result<()>
     let is_on = || scene.bmc.is_on().is_ok_and(|on| on);
     eventually("it is powered on again, by itself", SOON, is_on).await?;
     let history = scene.gateway.picket(&["history", "r1n07"]).await?;
-    assert!(history.out.contains("observed"), "{history:?}");
+    assert!(history.out.contains("learned"), "{history:?}");
     Ok(())
 }
 

@@ -171,6 +171,9 @@ async fn hypervisor(cloud: &OpenStack, server: &str) -> Result<String> {
 fn compute(hypervisor: &str, bmc: &IpmiSim) -> String {
     format!(
         "[nodes.compute]\nlevels = [[\"bmc\"]]\nreleases = []\nlabels = {{ hypervisor = {hypervisor:?} }}\n{}",
-        Bmc::at(bmc.address()).device("compute", "bmc")
+        // What a child wants of its parent is more than a BMC's own word of whose it is.
+        Bmc::at(bmc.address())
+            .with(&format!("identity = {{ uuid = \"{}\" }}", bmc.guid()))
+            .device("compute", "bmc")
     )
 }

@@ -10,7 +10,7 @@ fn fleet() -> Fleet {
         text += &format!(
             "[nodes.{vm}]\nlevels = [[\"hypervisor\"], [\"server\"]]\nreleases = [\"detach\"]\n\
              [nodes.{vm}.devices.server]\ndriver = \"sim\"\nmachine = \"{vm}\"\nruns_on = \"hv1\"\n\
-             [nodes.{vm}.devices.hypervisor]\ndriver = \"parent\"\n"
+             [nodes.{vm}.devices.hypervisor]\ndriver = \"parent\"\ngrade = \"learned\"\n"
         );
     }
     Fleet::new().with(&text).with("[releases.detach]\nkind = \"none\"\nsettle = \"0s\"")

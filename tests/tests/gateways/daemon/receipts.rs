@@ -45,7 +45,7 @@ async fn get(gateway: &Gateway, name: &str) -> Result<(PathBuf, Instant)> {
     let (path, from) = (gateway.directory().join(name), Instant::now());
     let said =
         done(gateway, &["receipt", "get", "n1", "--audience", "storage", "--out", text(&path)]).await?;
-    assert!(said.out.contains("no on is sent before") && said.out.contains("observed"), "{said:?}");
+    assert!(said.out.contains("no on is sent before") && said.out.contains("learned"), "{said:?}");
     Ok((path, from))
 }
 

@@ -1,8 +1,11 @@
 //! The right machine: a device that says it controls another one gets nothing (S13).
 
-use picket_proto::v1::{DeviceProblemKind, Grade, Readiness, Reason};
+use std::os::unix::fs::PermissionsExt;
+
+use picket_proto::v1::{DeviceProblemKind, FenceRequest, Grade, IdentityMatch, Readiness, Reason};
 use picket_tests::peers::{ADMIN, Bmc17, IpmiSim, Ipmitool};
 use picket_tests::{Bmc, Result};
+use tempfile::TempDir;
 
 use crate::bmc::host::{Host, with_holds};
 use crate::bmc::scene::Plan;
@@ -78,7 +81,7 @@ async fn an_identity_that_is_not_known_lowers_the_grade_and_is_not_learned_in_a_
         let fenced = scene.fence().await?;
         let evidence = fenced.is_fenced().evidence();
         println!("{:?}", evidence.lowered_by);
-        assert_eq!(evidence.grade(), Grade::Hypervisor);
+        assert_eq!(evidence.grade(), Grade::Claimed);
         assert!(evidence.lowered_by[0].contains("identity"), "{:?}", evidence.lowered_by);
         scene.unfence().await?.is_back();
     }
@@ -91,7 +94,7 @@ async fn an_identity_that_is_not_known_lowers_the_grade_and_is_not_learned_in_a_
 async fn swapped_bmcs_are_noticed_because_identities_were_learned_before() -> Result<()> {
     let bmc = IpmiSim::start().await?;
     let mut scene = Plan::over(bmc.truth(), &[("bmc", Bmc::at(bmc.address()))]).start().await?;
-    assert_eq!(scene.node().await?.readiness(), Readiness::Ready);
+    assert_eq!(scene.node().await?.readiness(), Readiness::Degraded, "its identity was only learned");
     let (address, truth) = (bmc.address(), bmc.truth());
     scene.gateway.stop().await?;
     drop(bmc);
@@ -103,5 +106,85 @@ async fn swapped_bmcs_are_noticed_because_identities_were_learned_before() -> Re
     assert!(other.is_on()? && truth());
     assert_eq!(Ipmitool::new(address).power().await?, picket_tests::peers::PowerWord::On);
     scene.never_released().await;
+    Ok(())
+}
+
+/// Drills of `n1`, and a program that says whether the machine behind that BMC is alive.
+fn watched(home: &TempDir, machine: &IpmiSim) -> String {
+    let program = home.path().join("alive");
+    let power = machine.directory().join("power");
+    let script = format!("#!/bin/sh\n[ \"$(cat {})\" = 1 ] && exit 0\nexit 1\n", power.display());
+    std::fs::write(&program, script).expect("written");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).expect("executable");
+    format!(
+        "[groups.all]\nhosts = \"n1\"\ndrills = true\n[groups.all.liveness]\nkind = \"command\"\nprogram = {program:?}"
+    )
+}
+
+const DRILL: [&str; 5] = ["drill", "n1", "--yes", "--reason", "a test"];
+
+/// Each node's settings name the BMC of the other one, and each BMC says of itself what was learned from it.
+#[tokio::test]
+async fn of_bmcs_swapped_from_the_start_the_evidence_says_learned_and_a_drill_finds_them_out() -> Result<()> {
+    let (ours, theirs) = (IpmiSim::start().await?, IpmiSim::start().await?);
+    let home = tempfile::tempdir()?;
+    let other = Bmc::at(ours.address()).device("n2", "bmc");
+    let scene = Plan::over(ours.truth(), &[("bmc", Bmc::at(theirs.address()))])
+        .with(&format!("[nodes.n2]\nlevels = [[\"bmc\"]]\nreleases = []\n{other}"))
+        .with(&watched(&home, &ours))
+        .start()
+        .await?;
+    let checked = scene.gateway.picket(&["check", "n1"]).await?;
+    assert!(checked.out.contains("graded learned; give `identity = "), "{checked:?}");
+    let kinds: Vec<DeviceProblemKind> =
+        scene.node().await?.devices[0].problems.iter().map(|problem| problem.kind()).collect();
+    assert_eq!(kinds, [DeviceProblemKind::IdentityLearned]);
+
+    let wanting = FenceRequest { minimum_grade: Grade::Observed.into(), ..FenceRequest::default() };
+    let left = scene.fence_as(wanting).await?;
+    left.tell("swapped BMCs, and observed wanted");
+    left.needs_operator(Reason::GradeTooLow);
+    assert!(ours.is_on()? && !theirs.is_on()?, "the neighbour was killed");
+    scene.never_released().await;
+    scene.unfence().await?.is_back();
+
+    // Who wants no more is told what it is worth.
+    let fenced = scene.fence().await?;
+    fenced.tell("swapped BMCs");
+    let evidence = fenced.is_fenced().evidence();
+    assert_eq!(evidence.grade(), Grade::Learned);
+    assert_eq!(evidence.devices[0].identity_match(), IdentityMatch::Learned);
+    assert_eq!(evidence.lowered_by, ["bmc: its identity was learned from the device itself"]);
+    assert!(ours.is_on()?);
+    scene.unfence().await?.is_back();
+
+    let drilled = scene.gateway.picket(&DRILL).await?;
+    assert!(drilled.out.contains("it may control another machine"), "{drilled:?}");
+    let checked = scene.gateway.picket(&["check", "n1"]).await?;
+    assert!(checked.out.contains("graded learned"), "{checked:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_drill_that_a_program_saw_makes_a_learned_identity_known_also_after_a_restart() -> Result<()> {
+    let bmc = IpmiSim::start().await?;
+    let home = tempfile::tempdir()?;
+    let mut scene = Plan::over(bmc.truth(), &[("bmc", Bmc::at(bmc.address()))])
+        .with(&watched(&home, &bmc))
+        .start()
+        .await?;
+    let drilled = scene.gateway.picket(&DRILL).await?;
+    assert!(drilled.out.contains("its identity is verified"), "{drilled:?}");
+    assert_eq!(scene.node().await?.readiness(), Readiness::Ready);
+    scene.gateway.stop().await?;
+    scene.gateway.begin(&[]).await?;
+    scene.gateway.checked().await?;
+    let wanting = FenceRequest { minimum_grade: Grade::Observed.into(), ..FenceRequest::default() };
+    let fenced = scene.fence_as(wanting).await?;
+    let evidence = fenced.is_fenced().evidence();
+    assert_eq!(
+        (evidence.grade(), evidence.devices[0].identity_match()),
+        (Grade::Observed, IdentityMatch::Match)
+    );
     Ok(())
 }

@@ -34,7 +34,7 @@ async fn a_fall_that_takes_its_time_is_waited_for_and_the_node_comes_back() -> R
     let fenced = scene.fence().await?;
     fenced.tell("a fall of 8 s");
     assert!(fenced.is_fenced().took >= fall, "{:?}", fenced.took);
-    assert_eq!((fenced.evidence().grade(), fenced.long_window()), (Grade::Observed, ""));
+    assert_eq!((fenced.evidence().grade(), fenced.long_window()), (Grade::Learned, ""));
     assert_eq!(machine.bmc.world().hold("n1").restore, RestorePolicy::AlwaysOff, "it is held");
     scene.released_while_off(1);
     scene.unfence().await?.is_back();

@@ -26,7 +26,10 @@ async fn a_machine_is_switched_off_proven_off_let_go_and_brought_back() -> Resul
         (&result["outcome"]["kind"], &result["outcome"]["released"]),
         (&"fenced".into(), &true.into())
     );
-    assert_eq!(result["evidence"]["grade"], "observed", "its identity was learned by the check at the start");
+    assert_eq!(
+        result["evidence"]["grade"], "learned",
+        "by the check at the start, and nobody else has said it"
+    );
     assert_eq!(result["evidence"]["devices"][0]["long_window"], Value::Null, "it was seen to fall");
     assert!(result["evidence"]["devices"][0]["readings"].as_u64() >= Some(2), "{result:#}");
     assert_eq!(host.onlookers().await?, PowerWord::Off);
@@ -56,7 +59,7 @@ async fn a_second_implementation_with_suite_17() -> Result<()> {
     let (tool, power) = (Ipmitool::new(bmc.address()).suite(17), Ipmipower::new(bmc.address()).suite(17));
     let fenced = scene.fence().await?;
     fenced.tell("bmc17");
-    assert_eq!(fenced.is_fenced().evidence().grade(), Grade::Observed);
+    assert_eq!(fenced.is_fenced().evidence().grade(), Grade::Learned);
     assert_eq!((tool.power().await?, power.power().await?), (PowerWord::Off, PowerWord::Off));
     scene.released_while_off(1);
     scene.unfence().await?.is_back();

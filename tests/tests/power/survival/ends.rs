@@ -52,7 +52,7 @@ impl End {
             cause: FenceCause::Asked,
             outcome: OutcomeKind::Fenced,
             released: true,
-            grade: Grade::Observed,
+            grade: Grade::Learned,
             releases: vec![ReleaseStage::Complete],
             over: true,
         };

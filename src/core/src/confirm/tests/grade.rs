@@ -1,8 +1,8 @@
 //! How good evidence is, what lowers it, and the least that is asked for; S13 as far as the judge goes.
 
 use crate::confirm::Verdict;
-use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
-use crate::event::FenceRequest;
+use crate::device::{DeviceClass, DeviceSpec, Grade, Identity, IdentityMatch};
+use crate::event::{Event, FenceRequest};
 use crate::ids::Term;
 use crate::power::Power::On;
 use crate::record::ReleaseStage;
@@ -13,9 +13,59 @@ fn an_identity_that_is_not_known_lowers_it() {
     let mut bench = Bench::of_unknown(&[&[host("bmc")]]);
     bench.falls("bmc");
     let proof = bench.confirmed();
-    assert_eq!(proof.evidence().grade, Grade::Hypervisor);
+    assert_eq!(proof.evidence().grade, Grade::Claimed);
     assert_eq!(proof.evidence().lowered_by, ["bmc: its identity is not known"]);
     assert_eq!(proof.evidence().devices[0].identity, IdentityMatch::Unknown);
+}
+
+/// S13: two BMCs whose addresses were swapped from the start say of themselves what was learned from them.
+#[test]
+fn an_identity_that_only_the_device_itself_has_said_is_graded_learned() {
+    for (least, enough) in [(Grade::Observed, false), (Grade::Hypervisor, false), (Grade::Learned, true)] {
+        let mut player = learned();
+        player.fence(FenceRequest { min_grade: least, ..request(1, &[&[without_identity()]], &[]) });
+        let mut bench = Bench::judging(player.record(), Term(1), false);
+        bench.falls("bmc");
+        match bench.verdict() {
+            Verdict::Confirmed(proof) => {
+                assert!(enough, "{least:?}");
+                let evidence = proof.evidence();
+                assert_eq!(
+                    (evidence.grade, evidence.devices[0].identity),
+                    (Grade::Learned, IdentityMatch::Learned)
+                );
+                assert_eq!(evidence.lowered_by, ["bmc: its identity was learned from the device itself"]);
+            }
+            Verdict::GradeTooLow(Grade::Learned, _) => assert!(!enough, "{least:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_identity_that_another_has_said_too_is_graded_as_one_of_the_settings() {
+    let mut player = learned();
+    let by = "Kubernetes".to_owned();
+    player.apply(Event::IdentityProven { device: device("bmc"), identity: host("bmc").identity, by });
+    player.fence(request(1, &[&[without_identity()]], &[]));
+    let mut bench = Bench::judging(player.record(), Term(1), false);
+    bench.falls("bmc");
+    let proof = bench.confirmed();
+    let evidence = proof.evidence();
+    assert_eq!((evidence.grade, evidence.devices[0].identity), (Grade::Observed, IdentityMatch::Match));
+    assert_eq!(evidence.lowered_by, [""; 0]);
+}
+
+/// A BMC that says of itself what was learned from it.
+fn learned() -> Player {
+    let mut player = Player::new();
+    player.apply(Event::Learned { device: device("bmc"), identity: host("bmc").identity });
+    player
+}
+
+/// The same, of which the settings say nothing.
+fn without_identity() -> DeviceSpec {
+    DeviceSpec { identity: Identity::default(), ..host("bmc") }
 }
 
 #[test]
@@ -100,13 +150,13 @@ fn the_worst_device_of_a_level_gives_the_grade() {
 #[test]
 fn less_than_was_asked_for_is_not_confirmed() {
     for (least, enough) in
-        [(Grade::Observed, false), (Grade::Hypervisor, true), (Grade::Claimed, true), (Grade::Attested, true)]
+        [(Grade::Observed, false), (Grade::Learned, false), (Grade::Claimed, true), (Grade::Attested, true)]
     {
         let mut bench = Bench::wanting(least, &[&[host("bmc")]]).who_says_nothing();
         bench.falls("bmc");
         match bench.verdict() {
             Verdict::Confirmed(_) => assert!(enough, "{least:?}"),
-            Verdict::GradeTooLow(Grade::Hypervisor, _) => assert!(!enough, "{least:?}"),
+            Verdict::GradeTooLow(Grade::Claimed, _) => assert!(!enough, "{least:?}"),
             other => panic!("{other:?}"),
         }
     }

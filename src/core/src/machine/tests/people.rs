@@ -292,7 +292,7 @@ fn a_board_that_was_exchanged_takes_the_verified_wiring_from_the_fence_that_wait
     player.unfence().unwrap();
     player.apply(Event::SuppliesOn { devices: vec![device("a")] });
     let verified = [(device("a"), "pdu/7 feeds bmc".to_owned())].into();
-    player.apply(Event::Drilled { verified, findings: Vec::new() });
+    player.apply(Event::Drilled { verified, identities: [].into(), findings: Vec::new() });
     player.back().unwrap();
 
     let wired = player.record().wired.clone();

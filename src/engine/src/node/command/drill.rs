@@ -1,6 +1,6 @@
 //! A drill: a fence like any other, of a node of which nothing is wrong, by the level that nobody knows to work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use std::sync::Arc;
 
@@ -8,16 +8,19 @@ use picket_core::confirm::HAS_POWER;
 use picket_core::device::DeviceClass;
 use picket_core::device::DeviceSpec;
 use picket_core::event::Event;
-use picket_core::ground::Look;
+use picket_core::ground;
+use picket_core::ids::DeviceId;
 use picket_core::power::Power;
 use picket_core::record::Cause;
 use picket_core::topology::Topology;
 
+use futures::future::OptionFuture;
 use picket_driver::ErrorKind;
 
 use super::{refusal, store_failure};
 use crate::error::EngineError;
 use crate::node::looking::on;
+use crate::node::witness::{self, Drilled};
 use crate::node::{Fatal, NodeTask};
 use crate::plan::Plan;
 use crate::request::{Admission, FenceCall};
@@ -66,12 +69,16 @@ impl NodeTask {
     /// switch it on.
     async fn is_lit(&mut self) -> Result<Option<EngineError>, Fatal> {
         let hosts = self.hosts();
-        let looks = self.look_at(&hosts).await?;
-        self.lit = on(&looks).cloned().collect();
-        if !self.lit.is_empty() {
+        let source = self.source_of_witness();
+        let heard = OptionFuture::from(source.as_deref().map(witness::look));
+        let (looks, heard) = tokio::join!(self.look_at(&hosts), heard);
+        let looks = looks?;
+        let lit: BTreeSet<DeviceId> = on(&looks).cloned().collect();
+        if !lit.is_empty() {
+            self.drilled = Some(Box::new(Drilled::of(lit, heard.as_ref())));
             return Ok(None);
         }
-        let is_off = |look: &&Look| look.reading.as_ref().is_some_and(|one| one.power == Power::Off);
+        let is_off = |look: &&ground::Look| look.reading.as_ref().is_some_and(|one| one.power == Power::Off);
         let dark = looks.iter().find(is_off).map(|look| (&look.device, ErrorKind::Refused, "it reads Off"));
         let unseen =
             looks.first().map(|look| (&look.device, ErrorKind::TimedOut, "it does not say that it is on"));
@@ -83,9 +90,9 @@ impl NodeTask {
     }
 
     /// What the drill that ends here has shown of the wiring: the host was on, went dark with the outlets of a level, and is
-    /// back with them.
+    /// back with them. And of the identities that devices were the only ones to say.
     pub(in crate::node) async fn conclude_drill(&mut self) -> Result<(), Fatal> {
-        let lit = std::mem::take(&mut self.lit);
+        let drilled = self.drilled.take().unwrap_or_default();
         let Some(fence) = self.record().fence.as_ref().filter(|fence| fence.cause == Cause::Drill) else {
             return Ok(());
         };
@@ -101,7 +108,7 @@ impl NodeTask {
         let by_supplies = level.devices.iter().all(|spec| spec.class == DeviceClass::Supply);
         let has_supplies = self.plan.topology.devices().any(|spec| spec.class == DeviceClass::Supply);
         let mut verified = BTreeMap::new();
-        if by_supplies && lit.is_empty() {
+        if by_supplies && drilled.lit.is_empty() {
             findings.push(format!(
                 "{names}: not verified, since no host device was seen on before they were cut"
             ));
@@ -117,15 +124,30 @@ impl NodeTask {
         } else if has_supplies {
             findings.push("the supplies did not prove it: their wiring is not verified".to_owned());
         }
+        let (identities, of_identities) = self.witnesses(fence, &drilled);
+        findings.extend(of_identities);
         tracing::info!(?findings, "the drill is over");
-        self.persist(|| Event::Drilled { verified: verified.clone(), findings: findings.clone() }).await?;
+        self.persist(|| Event::Drilled {
+            verified: verified.clone(),
+            identities: identities.clone(),
+            findings: findings.clone(),
+        })
+        .await?;
+        identities.keys().for_each(|device| self.compare_anew(device));
         Ok(())
     }
 
     /// The levels by which the node is fenced, with what drills have verified of their wiring.
     pub(in crate::node) fn topology_to_fence(&self) -> Topology {
         let topology = self.paced(self.plan.with_wiring(self.record()));
-        if self.drilling { topology.supplies_first() } else { topology }
+        if self.drilling && !self.is_wiring_known(&topology) { topology.supplies_first() } else { topology }
+    }
+
+    /// The outlets are known to feed the node, and there is somebody who can say whose machine its host devices control, which is not known:
+    /// a drill by these shows more.
+    fn is_wiring_known(&self, topology: &Topology) -> bool {
+        let mut supplies = topology.devices().filter(|spec| spec.class == DeviceClass::Supply);
+        supplies.all(|spec| spec.verified) && self.source_of_witness().is_some()
     }
 
     /// What a slow PDU is asked for must come round before it is too old: its dwell is longer than that of the settings then.

@@ -7,6 +7,7 @@ use picket_core::ids::{NodeId, Term};
 use picket_core::machine::Refused;
 use picket_core::parent::{ParentOff, child_of, hold_of};
 use picket_core::record::{Phase, SetAside, Then};
+use picket_core::topology::Level;
 
 use crate::error::EngineError;
 use crate::node::{Fatal, NodeTask};
@@ -102,6 +103,9 @@ impl NodeTask {
             let why = "it has a parent of its own: a machine that is fenced for another one must be fenced by its own devices";
             return Ok(Err(EngineError::NotAllowed(why.to_owned())));
         }
+        if let Some(why) = self.proves_too_little(least) {
+            return Ok(Err(EngineError::NotAllowed(why)));
+        }
         let standing = self.office.standing(child);
         let is_breach = standing.as_ref().is_some_and(|child| child.is_breach);
         let of_breach = || {
@@ -128,6 +132,26 @@ impl NodeTask {
         self.of_child = None;
         let admitted = admitted?;
         Ok(admitted.map(|admitted| ParentAnswer::Held { already: matches!(admitted, Admission::Already(_)) }))
+    }
+
+    /// Why no level could prove as much of this node as its child wants: it would be switched off, with all that runs on it, for nothing.
+    fn proves_too_little(&self, least: Grade) -> Option<String> {
+        if self.record().phase != Phase::Normal {
+            return None;
+        }
+        let own = self.topology_to_fence();
+        let of_level = |level: &Level| {
+            let graded = level.devices.iter().map(|spec| spec.best_grade(self.compared(spec)));
+            graded.min_by_key(|(grade, _)| *grade)
+        };
+        let (best, why) = own.levels().iter().filter_map(of_level).max_by_key(|(grade, _)| *grade)?;
+        (best < least).then(|| {
+            format!(
+                "it could be proven off with the grade {best:?} at best ({}), and its child wants {least:?}: nothing was sent to it; give its \
+                 `identity` in the settings, or a lower `grade` in the child's",
+                why.join("; ")
+            )
+        })
     }
 
     async fn let_go_of(&mut self, child: &NodeId) -> Result<Result<ParentAnswer, EngineError>, Fatal> {

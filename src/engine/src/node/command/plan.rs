@@ -254,11 +254,11 @@ impl NodeTask {
     }
 
     /// What comparing its identity says, as far as it was asked; else what can be said without asking.
-    fn compared(&self, spec: &DeviceSpec) -> IdentityMatch {
+    pub(super) fn compared(&self, spec: &DeviceSpec) -> IdentityMatch {
         let seen = self.live.devices.get(&spec.id).and_then(|live| live.identity_match);
-        seen.unwrap_or(match self.expected_identity(&spec.id).is_empty() {
-            true => IdentityMatch::Unknown,
-            false => IdentityMatch::Match,
+        seen.unwrap_or_else(|| {
+            let expected = self.expected_identity(&spec.id);
+            expected.compare(&expected.identity)
         })
     }
 

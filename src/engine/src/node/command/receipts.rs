@@ -257,7 +257,7 @@ impl NodeTask {
 
     /// The machine's UUID, as the settings have it or a check learned it.
     fn system_uuid(&self) -> String {
-        let uuids = self.hosts().into_iter().find_map(|device| self.expected_identity(&device).uuid);
+        let uuids = self.hosts().into_iter().find_map(|device| self.expected_identity(&device).identity.uuid);
         uuids.unwrap_or_default()
     }
 

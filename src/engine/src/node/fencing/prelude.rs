@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::budget::Bar;
-use picket_core::device::{Identity, IdentityMatch};
+use picket_core::device::{Expected, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::outcome::Reason;
@@ -72,14 +72,16 @@ impl NodeTask {
         let expected = self.expected_identity(&device);
         let compared = match expected.compare(&said) {
             // What another node's device says of itself too identifies neither.
-            IdentityMatch::Match if self.parts.twins.twin_of(&self.plan.id, &device, &said).is_some() => {
+            IdentityMatch::Match | IdentityMatch::Learned
+                if self.parts.twins.twin_of(&self.plan.id, &device, &said).is_some() =>
+            {
                 run.judge.has_a_twin(&device);
                 IdentityMatch::Unknown
             }
             compared => compared,
         };
         if compared == IdentityMatch::Mismatch {
-            let detail = mismatch(&device, &said, &expected);
+            let detail = mismatch(&device, &said, &expected.identity);
             return self.give_up(Reason::IdentityMismatch, detail).await;
         }
         let lost = run.judge.identified(&device, compared, epoch, self.now());
@@ -96,14 +98,10 @@ impl NodeTask {
     }
 
     /// What the device must say it is: from the settings as they stood, else learned at an earlier check (S13).
-    pub(in crate::node) fn expected_identity(&self, device: &DeviceId) -> Identity {
+    pub(in crate::node) fn expected_identity(&self, device: &DeviceId) -> Expected {
         let topology = self.open_fence().map_or(&self.plan.topology, |fence| &fence.topology);
         let set = topology.device(device).map(|spec| spec.identity.clone()).unwrap_or_default();
-        if set.is_empty() {
-            self.record().learned.get(device).map(|known| Identity::clone(known)).unwrap_or_default()
-        } else {
-            set
-        }
+        self.record().expected_of(device, &set)
     }
 
     pub(super) async fn held(

@@ -32,6 +32,7 @@ impl NodeTask {
                         self.ground =
                             Some(Arc::new(Ground { ground: ReleaseGround::Confirmed(proof), dark_since }));
                         self.live_mut().proven = true;
+                        self.note_fall(dark_since);
                         self.publish();
                     }
                     Err(Failure::Fatal(error)) => return Err(Fatal(error)),

@@ -95,6 +95,8 @@ pub(super) struct State {
     /// In the middle of the next question this outlet is on for a moment: between two seconds and the answer.
     pub(super) turns: Option<&'static str>,
     pub(super) wrong: Vec<String>,
+    /// What it says of the machine that has the node's name there.
+    pub(super) machine: Option<Identity>,
 }
 
 impl State {
@@ -231,6 +233,11 @@ impl Releaser for Cluster {
         let stays = left.gone && left.whose.met.as_deref().is_none_or(|met| met == state.whom());
         (state.keeps_pods_away, state.tidied_off) = (state.keeps_pods_away && stays, Some(left.off));
         Ok(None)
+    }
+
+    async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
+        self.seen(|state| state.machine.clone())
+            .map(|machine| (machine, "the cluster says the same".to_owned()))
     }
 
     async fn recognise(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {

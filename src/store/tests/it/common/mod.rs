@@ -15,8 +15,8 @@ use picket_core::ledger::Ledger;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::receipt::{Ended, Issued};
 use picket_core::record::{
-    Attestation, AuditHead, Bringing, Cause, DeviceEvidence, Evidence, Fence, Hold, HoldState, Moment,
-    NodeRecord, Part, Phase, ReleaseStage, ReleaseState, Retirement, SetAside,
+    Attestation, AuditHead, Bringing, Cause, DeviceEvidence, Evidence, Fence, Hold, HoldState, IdentityProof,
+    Moment, NodeRecord, Part, Phase, ReleaseStage, ReleaseState, Retirement, SetAside,
 };
 use picket_core::store::{KeyEntry, Write};
 use picket_core::time::WallTime;
@@ -186,6 +186,9 @@ pub fn ledger() -> Ledger {
     .unwrap()
 }
 
+/// Who said that the BMC is the node's.
+pub const WITNESS: &str = "Node r1n07 in Kubernetes has the same system UUID";
+
 /// A record in `phase` that has everything in it.
 pub fn rich(phase: Phase) -> NodeRecord {
     let name = node("r1n07");
@@ -222,6 +225,10 @@ pub fn rich(phase: Phase) -> NodeRecord {
                 uuid: Identity::usable_uuid("00112233445566778899aabbccddeeff"),
                 serial: Some("SN1".to_owned()),
             }),
+        )]),
+        identity_proofs: BTreeMap::from([(
+            device("bmc"),
+            IdentityProof { by: WITNESS.to_owned(), at: at(1_794_000_000_000) },
         )]),
         receipts: vec![receipt(None), receipt(Some(Ended::Returned))],
         back_since: Some(at(1_795_000_000_000)),

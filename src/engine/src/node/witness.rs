@@ -1,0 +1,239 @@
+//! Who else than a device says that it controls the node's machine (S13): whoever saw the node fall in a drill that only that device
+//! switched off, or Kubernetes.
+//!
+//! Only an explicit word counts. A liveness source that is silent saw nothing, and a second device that was switched off as well fell by
+//! itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use picket_core::device::{DeviceClass, DeviceSpec, Identity, IdentityMatch};
+use picket_core::event::Event;
+use picket_core::ids::DeviceId;
+use picket_core::power::Power;
+use picket_core::record::{Cause, Fence, Phase};
+use picket_core::time::BootTime;
+use picket_liveness::{Liveness, Look};
+use tokio::task::JoinHandle;
+
+use super::{Fatal, NodeTask};
+
+/// Between two looks of the liveness source while the node is off.
+const PACE: Duration = Duration::from_secs(1);
+/// For so long it is asked at most: a node that stays off says nothing new.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What this process saw of the drill under way.
+#[derive(Debug, Default)]
+pub(super) struct Drilled {
+    /// Host devices that read On just before it.
+    pub(super) lit: BTreeSet<DeviceId>,
+    /// The liveness source said just before it that the node is alive.
+    alive: bool,
+    /// What was switched off until the node was confirmed.
+    cut: BTreeSet<DeviceId>,
+    /// Host devices that read Off since the node is dark.
+    dark: BTreeSet<DeviceId>,
+    asking: Option<Asking>,
+}
+
+/// The liveness source is being asked whether the node is alive, until it says that it is not.
+#[derive(Debug)]
+struct Asking {
+    task: JoinHandle<()>,
+    heard: Arc<Mutex<Heard>>,
+}
+
+/// What it said while the node was off.
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    /// That the node is not alive, in its words.
+    fell: Option<String>,
+    /// That it is.
+    alive: Option<String>,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn locked(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Asking {
+    fn begin(source: Arc<dyn Liveness>) -> Self {
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let told = heard.clone();
+        let task = tokio::spawn(async move {
+            let asks = async {
+                loop {
+                    match look(&*source).await {
+                        Look::NotRecovered(words) => {
+                            locked(&told).fell = Some(words);
+                            return;
+                        }
+                        Look::Recovered(words) => locked(&told).alive = Some(words),
+                        Look::Unanswered(_) | Look::Away(_) => {}
+                    }
+                    tokio::time::sleep(PACE).await;
+                }
+            };
+            let _ = tokio::time::timeout(PATIENCE, asks).await;
+        });
+        Self { task, heard }
+    }
+
+    fn heard(&self) -> Heard {
+        locked(&self.heard).clone()
+    }
+}
+
+impl Drilled {
+    /// `heard`: what the liveness source said, if it was asked.
+    pub(super) fn of(lit: BTreeSet<DeviceId>, heard: Option<&Look>) -> Self {
+        let alive = matches!(heard, Some(Look::Recovered(_)));
+        Self { lit, alive, ..Self::default() }
+    }
+}
+
+/// One look, which takes no longer than the source's patience.
+pub(super) async fn look(source: &dyn Liveness) -> Look {
+    tokio::time::timeout(source.patience(), source.look()).await.unwrap_or_else(|_| source.late())
+}
+
+impl NodeTask {
+    /// The device's identity is known, and nothing but the device itself has said it.
+    fn is_only_learned(&self, spec: &DeviceSpec) -> bool {
+        let expected = self.record().expected(spec);
+        spec.class == DeviceClass::Host && expected.is_learned && !expected.is_empty()
+    }
+
+    /// What a drill asks before anything is cut; `None`: no identity waits for a witness, or nobody could be one.
+    pub(super) fn source_of_witness(&self) -> Option<Arc<dyn Liveness>> {
+        let is_needed = self.plan.topology.hosts().any(|spec| self.is_only_learned(spec));
+        self.plan.liveness.clone().filter(|_| is_needed)
+    }
+
+    /// The node was confirmed off, and is dark since then: who else saw it fall is noted, and asked, while it is off.
+    pub(super) fn note_fall(&mut self, dark_since: BootTime) {
+        let Some(fence) = self.record().fence.as_ref().filter(|fence| fence.cause == Cause::Drill) else {
+            return;
+        };
+        let cut = fence.switched_off.clone();
+        let reads_off = |device: &DeviceId| {
+            let reading = self.live.devices.get(device).and_then(|live| live.reading.as_ref());
+            reading.is_some_and(|one| one.power == Power::Off && one.asked_at >= dark_since)
+        };
+        let hosts = fence.topology.hosts().map(|spec| spec.id.clone());
+        let dark: BTreeSet<DeviceId> = hosts.filter(reads_off).collect();
+        let source = self.source_of_witness();
+        let Some(drilled) = &mut self.drilled else { return };
+        (drilled.cut, drilled.dark) = (cut, dark);
+        drilled.asking = source.filter(|_| drilled.alive).map(Asking::begin);
+    }
+
+    /// Devices whose learned identity another witness confirmed in this drill, each with that witness; and in words what became of the
+    /// others.
+    pub(super) fn witnesses(
+        &self,
+        fence: &Fence,
+        drilled: &Drilled,
+    ) -> (BTreeMap<DeviceId, String>, Vec<String>) {
+        let (mut confirmed, mut findings) = (BTreeMap::new(), Vec::new());
+        for spec in fence.topology.hosts().filter(|spec| self.is_only_learned(spec)) {
+            let id = &spec.id;
+            match self.witness_of(fence, drilled, id) {
+                Ok(witness) => {
+                    findings.push(format!("{id}: {witness} saw the node fall: its identity is verified"));
+                    confirmed.insert(id.clone(), format!("a drill, in which {witness} saw the node fall"));
+                }
+                Err(why) => findings.push(format!(
+                    "{id}: its identity stays learned from the device itself, since {why}. A drill verifies it if a liveness source, or \
+                     a second device, sees the node fall by {id} alone; or give `identity` in its settings"
+                )),
+            }
+        }
+        (confirmed, findings)
+    }
+
+    /// Who saw that what this device controls is the node.
+    fn witness_of(&self, fence: &Fence, drilled: &Drilled, id: &DeviceId) -> Result<String, String> {
+        if !drilled.lit.contains(id) {
+            return Err("this gateway did not see it on before the drill".to_owned());
+        }
+        if !drilled.cut.contains(id) {
+            let cut: Vec<&str> = drilled.cut.iter().map(DeviceId::as_str).collect();
+            return Err(format!("the drill was by {}", cut.join(" and ")));
+        }
+        // What fell by one of them may not be what the other controls.
+        if drilled.cut.len() > 1 {
+            return Err("other devices were switched off with it".to_owned());
+        }
+        if let Some(second) = self.second_device(fence, drilled, id) {
+            return Ok(second.to_string());
+        }
+        match drilled.asking.as_ref().map(Asking::heard) {
+            Some(Heard { fell: Some(words), .. }) => Ok(format!("its liveness source ({words})")),
+            Some(Heard { alive: Some(words), .. }) => Err(format!(
+                "its liveness source said that the node was alive while {id} read Off ({words}): it may control another machine"
+            )),
+            Some(_) => Err("its liveness source gave no explicit word while the node was off".to_owned()),
+            None if self.plan.liveness.is_none() => Err("no other witness saw the node fall".to_owned()),
+            None => {
+                Err("its liveness source did not say that the node was alive before the drill".to_owned())
+            }
+        }
+    }
+
+    /// A host device whose identity somebody else has said, that was left alone, and read On before and Off since.
+    fn second_device<'f>(&self, fence: &'f Fence, drilled: &Drilled, id: &DeviceId) -> Option<&'f DeviceId> {
+        let matches = |other: &DeviceId| {
+            let live = self.live.devices.get(other);
+            live.is_some_and(|live| live.identity_match == Some(IdentityMatch::Match))
+        };
+        let saw = |other: &DeviceId| drilled.lit.contains(other) && drilled.dark.contains(other);
+        let others = fence.topology.hosts().map(|spec| &spec.id).filter(|other| *other != id);
+        others.into_iter().find(|other| saw(other) && matches(other) && !drilled.cut.contains(*other))
+    }
+
+    /// Takes what far sides said of the node's machine at a check: a learned identity that agrees with it is proven.
+    pub(super) async fn prove_learned(&mut self, machines: &[(Identity, String)]) -> Result<(), Fatal> {
+        if self.record().phase != Phase::Normal {
+            return Ok(());
+        }
+        let learned: Vec<DeviceSpec> =
+            self.plan.topology.hosts().filter(|spec| self.is_only_learned(spec)).cloned().collect();
+        for spec in learned {
+            let identity = self.record().expected(&spec).identity;
+            let agrees = |(said, _): &&(Identity, String)| identity.compare(said) == IdentityMatch::Match;
+            let Some((_, by)) = machines.iter().find(agrees) else { continue };
+            let (device, by) = (spec.id, by.clone());
+            tracing::info!(%device, by, "the identity that was learned is the node's");
+            self.persist(|| Event::IdentityProven {
+                device: device.clone(),
+                identity: identity.clone(),
+                by: by.clone(),
+            })
+            .await?;
+            self.compare_anew(&device);
+        }
+        Ok(())
+    }
+
+    /// What the device said last, compared with what is known by now.
+    pub(super) fn compare_anew(&mut self, device: &DeviceId) {
+        let expected = self.expected_identity(device);
+        let live = self.device_live(device);
+        let Some(said) =
+            live.identity.as_ref().filter(|_| live.identity_match.is_some_and(IdentityMatch::is_as_expected))
+        else {
+            return;
+        };
+        live.identity_match = Some(expected.compare(said));
+        self.publish();
+    }
+}
