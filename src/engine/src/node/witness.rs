@@ -5,14 +5,14 @@
 //! itself.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use picket_core::device::{DeviceClass, DeviceSpec, Identity, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
-use picket_core::record::{Cause, Fence, Phase};
+use picket_core::record::{Cause, DeviceEvidence, Fence, Phase};
 use picket_core::time::BootTime;
 use picket_liveness::{Liveness, Look};
 use tokio::task::JoinHandle;
@@ -38,20 +38,13 @@ pub(super) struct Drilled {
     asking: Option<Asking>,
 }
 
-/// The liveness source is being asked whether the node is alive, until it says that it is not.
+/// The liveness source is being asked whether the node is alive, until it says so or that it is not.
 #[derive(Debug)]
 struct Asking {
     task: JoinHandle<()>,
-    heard: Arc<Mutex<Heard>>,
-}
-
-/// What it said while the node was off.
-#[derive(Clone, Debug, Default)]
-struct Heard {
-    /// That the node is not alive, in its words.
-    fell: Option<String>,
-    /// That it is.
-    alive: Option<String>,
+    /// Its first explicit word since the node is off. One that comes after "alive" may have another reason: what runs on the node may miss
+    /// the machine that was killed in its place.
+    word: Arc<Mutex<Option<Look>>>,
 }
 
 impl Drop for Asking {
@@ -60,35 +53,28 @@ impl Drop for Asking {
     }
 }
 
-fn locked(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Asking {
     fn begin(source: Arc<dyn Liveness>) -> Self {
-        let heard = Arc::new(Mutex::new(Heard::default()));
-        let told = heard.clone();
+        let word = Arc::new(Mutex::new(None));
+        let told = word.clone();
         let task = tokio::spawn(async move {
             let asks = async {
                 loop {
                     match look(&*source).await {
-                        Look::NotRecovered(words) => {
-                            locked(&told).fell = Some(words);
-                            return;
-                        }
-                        Look::Recovered(words) => locked(&told).alive = Some(words),
-                        Look::Unanswered(_) | Look::Away(_) => {}
+                        Look::Unanswered(_) | Look::Away(_) => tokio::time::sleep(PACE).await,
+                        said => return said,
                     }
-                    tokio::time::sleep(PACE).await;
                 }
             };
-            let _ = tokio::time::timeout(PATIENCE, asks).await;
+            if let Ok(said) = tokio::time::timeout(PATIENCE, asks).await {
+                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+            }
         });
-        Self { task, heard }
+        Self { task, word }
     }
 
-    fn heard(&self) -> Heard {
-        locked(&self.heard).clone()
+    fn word(&self) -> Option<Look> {
+        self.word.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -173,13 +159,18 @@ impl NodeTask {
         if drilled.cut.len() > 1 {
             return Err("other devices were switched off with it".to_owned());
         }
+        let said = |one: &DeviceEvidence| one.device == *id && one.identity.is_as_expected();
+        if !fence.evidence.as_ref().is_some_and(|evidence| evidence.devices.iter().any(said)) {
+            return Err("it did not say whose machine it controls".to_owned());
+        }
         if let Some(second) = self.second_device(fence, drilled, id) {
             return Ok(second.to_string());
         }
-        match drilled.asking.as_ref().map(Asking::heard) {
-            Some(Heard { fell: Some(words), .. }) => Ok(format!("its liveness source ({words})")),
-            Some(Heard { alive: Some(words), .. }) => Err(format!(
-                "its liveness source said that the node was alive while {id} read Off ({words}): it may control another machine"
+        match drilled.asking.as_ref().map(Asking::word) {
+            Some(Some(Look::NotRecovered(words))) => Ok(format!("its liveness source ({words})")),
+            Some(Some(Look::Recovered(words))) => Err(format!(
+                "its liveness source said that the node was alive while {id} read Off ({words}): it may control another machine, or the \
+                 source is slow to notice"
             )),
             Some(_) => Err("its liveness source gave no explicit word while the node was off".to_owned()),
             None if self.plan.liveness.is_none() => Err("no other witness saw the node fall".to_owned()),

@@ -1,6 +1,7 @@
 //! S13 where nothing but a device itself has said whose machine it controls: what its Off is graded, and who else may say so.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use picket_core::device::{DeviceSpec, Grade, Identity, IdentityMatch};
 use picket_core::event::Holder;
@@ -8,7 +9,7 @@ use picket_core::ids::{DeviceId, NodeId};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Evidence, IdentityProof, Then};
 use picket_core::time::Clock;
-use picket_driver_sim::World;
+use picket_driver_sim::{Fault, World};
 use picket_engine::{Admission, FenceCall, Readiness, Trouble, Until};
 use picket_liveness::Look;
 
@@ -66,7 +67,7 @@ async fn learned(seed: u64, setup: Setup, build: impl FnOnce(&mut World)) -> Lab
 }
 
 /// From now on there is a liveness source, which says what it sees of the machine of `n1`; `None`: it is silent.
-async fn watched(lab: &mut Lab, says: fn(bool) -> Option<Look>) {
+async fn watched(lab: &mut Lab, says: impl Fn(bool) -> Option<Look> + Send + Sync + 'static) {
     lab.kill().await;
     let (world, clock) = (lab.world.clone(), lab.clock.clone());
     lab.setup.liveness = Some(as_seen(move || says(world.lock().expect("whole").truth(NODE, clock.boot()))));
@@ -204,6 +205,22 @@ async fn a_liveness_source_that_falls_silent_with_the_node_saw_nothing() {
         assert!(findings.contains("no explicit word"), "{findings}");
         assert_eq!(proof(&lab, "bmc"), None);
     }
+}
+
+/// What runs on the node may miss the machine that was killed in its place, and say so soon after.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_said_alive_while_the_bmc_read_off_is_no_witness_a_moment_later() {
+    let mut lab = right(2915).await;
+    let looks = AtomicUsize::new(0);
+    watched(&mut lab, move |alive| {
+        let is_first = !alive && looks.fetch_add(1, Ordering::SeqCst) == 0;
+        explicit(alive || is_first)
+    })
+    .await;
+    lab.world.lock().expect("whole").fault("bmc", Fault::OnTakes { least: s(20), most: s(20) });
+    let findings = drilled(&mut lab).await;
+    assert!(findings.contains("slow to notice"), "{findings}");
+    assert_eq!(proof(&lab, "bmc"), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -127,7 +127,7 @@ const DRILL: [&str; 5] = ["drill", "n1", "--yes", "--reason", "a test"];
 #[tokio::test]
 async fn of_bmcs_swapped_from_the_start_the_evidence_says_learned_and_a_drill_finds_them_out() -> Result<()> {
     let (ours, theirs) = (IpmiSim::start().await?, IpmiSim::start().await?);
-    let home = tempfile::tempdir()?;
+    let home = tempfile::tempdir().expect("a directory");
     let other = Bmc::at(ours.address()).device("n2", "bmc");
     let scene = Plan::over(ours.truth(), &[("bmc", Bmc::at(theirs.address()))])
         .with(&format!("[nodes.n2]\nlevels = [[\"bmc\"]]\nreleases = []\n{other}"))
@@ -139,14 +139,6 @@ async fn of_bmcs_swapped_from_the_start_the_evidence_says_learned_and_a_drill_fi
     let kinds: Vec<DeviceProblemKind> =
         scene.node().await?.devices[0].problems.iter().map(|problem| problem.kind()).collect();
     assert_eq!(kinds, [DeviceProblemKind::IdentityLearned]);
-
-    let wanting = FenceRequest { minimum_grade: Grade::Observed.into(), ..FenceRequest::default() };
-    let left = scene.fence_as(wanting).await?;
-    left.tell("swapped BMCs, and observed wanted");
-    left.needs_operator(Reason::GradeTooLow);
-    assert!(ours.is_on()? && !theirs.is_on()?, "the neighbour was killed");
-    scene.never_released().await;
-    scene.unfence().await?.is_back();
 
     // Who wants no more is told what it is worth.
     let fenced = scene.fence().await?;
@@ -162,13 +154,22 @@ async fn of_bmcs_swapped_from_the_start_the_evidence_says_learned_and_a_drill_fi
     assert!(drilled.out.contains("it may control another machine"), "{drilled:?}");
     let checked = scene.gateway.picket(&["check", "n1"]).await?;
     assert!(checked.out.contains("graded learned"), "{checked:?}");
+
+    // Who wants more lets nothing go.
+    let released = scene.webhook.releases().len();
+    let wanting = FenceRequest { minimum_grade: Grade::Observed.into(), ..FenceRequest::default() };
+    let left = scene.fence_as(wanting).await?;
+    left.tell("swapped BMCs, and observed wanted");
+    left.needs_operator(Reason::GradeTooLow);
+    assert!(ours.is_on()? && !theirs.is_on()?, "the neighbour was killed");
+    assert_eq!(scene.webhook.releases().len(), released);
     Ok(())
 }
 
 #[tokio::test]
 async fn a_drill_that_a_program_saw_makes_a_learned_identity_known_also_after_a_restart() -> Result<()> {
     let bmc = IpmiSim::start().await?;
-    let home = tempfile::tempdir()?;
+    let home = tempfile::tempdir().expect("a directory");
     let mut scene = Plan::over(bmc.truth(), &[("bmc", Bmc::at(bmc.address()))])
         .with(&watched(&home, &bmc))
         .start()
