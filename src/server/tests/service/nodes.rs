@@ -115,11 +115,11 @@ async fn a_node_that_was_never_asked_is_unknown_and_a_fresh_one_is_known() {
 
     let fresh = get(&lab, "n10", true).await;
     assert_eq!(fresh.power.expect("a power").power(), Power::On);
-    assert_eq!(fresh.readiness(), Readiness::Ready);
+    assert_eq!(fresh.readiness(), Readiness::Degraded, "nobody else says whose it is");
     let device = &fresh.devices[0];
     assert_eq!((device.driver.as_str(), device.address.as_str(), device.level), ("sim", "n10-bmc", 1));
     // It was learned by this check.
-    assert_eq!(device.identity_match(), IdentityMatch::Match);
+    assert_eq!(device.identity_match(), IdentityMatch::Learned);
     let identity = lab.world.lock().expect("whole").identity("n10").clone();
     assert_eq!(fresh.identity.expect("an identity").system_uuid, identity.uuid.expect("a UUID"));
     let reading = device.reading.as_ref().expect("a reading");
@@ -143,7 +143,7 @@ async fn a_device_that_does_not_answer_is_told_with_what_is_wrong() {
     assert_eq!(node.devices[0].problems[0].kind(), DeviceProblemKind::Authentication);
     let all = list(&lab, ListNodesRequest { fresh: true, ..Default::default() }).await.expect("listed");
     let ready: Vec<_> = all.nodes.iter().map(Node::readiness).collect();
-    assert_eq!(ready, [Readiness::Ready, Readiness::NotReady, Readiness::NotReady, Readiness::Ready]);
+    assert_eq!(ready, [Readiness::Ready, Readiness::NotReady, Readiness::NotReady, Readiness::Degraded]);
 }
 
 #[tokio::test(start_paused = true)]

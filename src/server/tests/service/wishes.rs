@@ -208,7 +208,7 @@ async fn an_exchanged_board_is_accepted_as_what_it_says_and_is_expected_to_say()
     let node = client.accept_identity(accept(&uuid)).await.expect("accepted").into_inner().node;
     let device = node.expect("a node").devices.remove(0);
     assert_eq!(device.expected_identity.clone().expect("known").uuid, uuid);
-    assert_eq!(device.identity_match(), IdentityMatch::Match);
+    assert_eq!(device.identity_match(), IdentityMatch::Learned, "a person read it off the device");
     let other = AcceptIdentityRequest { device: "bcm".to_owned(), ..accept("") };
     let (word, metadata) = reason(&client.accept_identity(other).await.expect_err("no such device"));
     assert_eq!((word.as_str(), metadata["devices"].as_str()), ("DEVICE_NOT_FOUND", "bmc"));
@@ -250,7 +250,8 @@ async fn a_check_tells_each_device_with_what_is_wrong_and_changes_nothing() {
     };
     assert_eq!(of("n1"), (Readiness::Ready, vec![]));
     assert_eq!(of("n2"), (Readiness::NotReady, vec![DeviceProblemKind::Authentication]));
-    assert_eq!(of("n10"), (Readiness::Degraded, vec![DeviceProblemKind::NoHold]));
+    let learned = DeviceProblemKind::IdentityLearned;
+    assert_eq!(of("n10"), (Readiness::Degraded, vec![learned, DeviceProblemKind::NoHold]));
     // Its session is left to end by idleness: what restarts under it is seen by a fence that comes before that.
     tokio::time::sleep(s(120)).await;
     let now = lab.clock.boot();
