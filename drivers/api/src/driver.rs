@@ -109,6 +109,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// What it is.
     fn traits(&self) -> &Traits;
 
+    /// When the device last refused a session whose life was not over: it restarted, or somebody ended the session (S2). Asked of devices
+    /// without epochs; one with epochs tells it by those.
+    fn refused_session_at(&self) -> Option<BootTime> {
+        None
+    }
+
     /// After how long at the soonest the far side ends a session in which nothing is said; `None`: it ends none by itself.
     /// Where nothing more is to be asked, [`quiesce`](Self::quiesce) is called shortly before that.
     fn shortest_idle(&self) -> Option<Duration> {

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
+use picket_core::time::BootTime;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver,
     SettingFault, Shared, Traits,
@@ -139,6 +140,8 @@ struct Seen {
     session: Option<String>,
     /// The longest that the service keeps an idle one, where it says more than the settings.
     longest_idle: Option<Duration>,
+    /// When the service refused a session last whose life was not over.
+    refused_at: Option<BootTime>,
 }
 
 impl Drop for Turn<'_> {
@@ -147,6 +150,7 @@ impl Drop for Turn<'_> {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
             session: self.line.session_name(),
             longest_idle: self.line.said_timeout.map(|_| self.line.longest_idle()),
+            refused_at: self.line.refused_at,
         };
     }
 }
@@ -155,6 +159,10 @@ impl Drop for Turn<'_> {
 impl PowerDriver for RedfishDriver {
     fn traits(&self) -> &Traits {
         &self.traits
+    }
+
+    fn refused_session_at(&self) -> Option<BootTime> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).refused_at
     }
 
     fn shortest_idle(&self) -> Option<Duration> {

@@ -42,6 +42,8 @@ pub struct Line {
     pub(crate) service: Option<Service>,
     /// After how long the service ends an idle session, where it says more than the settings.
     pub(crate) said_timeout: Option<Duration>,
+    /// When the service refused a session last whose life was not over.
+    pub(crate) refused_at: Option<BootTime>,
     /// Whose machine it was when that was asked last.
     pub(crate) uuid: Option<String>,
     pub(crate) session: Option<Session>,
@@ -103,6 +105,7 @@ impl Line {
             sessions: None,
             service: None,
             said_timeout: None,
+            refused_at: None,
             uuid: None,
             session: None,
             orphans: Vec::new(),
@@ -306,6 +309,8 @@ impl Line {
         loop {
             self.prepare(ask, call, until, effort).await.map_err(|error| effort.judge(error))?;
             let asked_at = *first.get_or_insert_with(|| call.now());
+            let shortest = self.settings.session_timeout - self.settings.session_timeout / 20;
+            let is_alive = self.session.as_ref().is_some_and(|one| one.last_used.elapsed() < shortest);
             let (answer, why) = match self.one(ask, call, until, effort).await? {
                 Ok(answer) => {
                     first = None;
@@ -326,6 +331,9 @@ impl Line {
                     401 if self.is_authenticated(ask) && !ask.may_hide && !answer.stored => {
                         effort.refused();
                         let by_token = self.session.take().is_some();
+                        if by_token && is_alive {
+                            self.refused_at = Some(call.now());
+                        }
                         self.sighted &= !by_token;
                         if by_token && !asked_anew && !effort.is_tied() {
                             // The service ended the session, or restarted: that says nothing of the password.

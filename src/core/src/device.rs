@@ -238,6 +238,12 @@ impl DeviceSpec {
         }
     }
 
+    /// Whether nothing but its silence, or a session that it refuses, shows that it restarted (S2). A supply's restart is judged by its
+    /// outlets, and a parent's life is the proof of another node.
+    pub fn hides_its_restarts(&self) -> bool {
+        self.class == DeviceClass::Host && !self.has_epochs
+    }
+
     /// The best grade that its Off can have where comparing identities says this, and what lowers it.
     pub fn best_grade(&self, identity: IdentityMatch) -> (Grade, Vec<String>) {
         let mut grade = self.grade;

@@ -18,6 +18,7 @@ use std::time::Duration;
 pub use proof::ConfirmedOff;
 use run::Run;
 use trace::Trace;
+pub use trace::silence::SILENCE;
 
 use crate::device::{DeviceClass, Grade, IdentityMatch};
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId, Term};

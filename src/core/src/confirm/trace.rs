@@ -9,7 +9,7 @@ use crate::power::{Began, Epoch, Power, Reading};
 use crate::time::BootTime;
 
 mod restart;
-mod silence;
+pub(super) mod silence;
 mod when;
 
 /// What a device said last.

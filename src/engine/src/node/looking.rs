@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
+use picket_core::device::DeviceSpec;
 use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
@@ -43,6 +44,10 @@ impl NodeTask {
         let boot = self.now();
         let expected = self.expected_identity(device);
         self.sessions.note(device, did);
+        if self.plan.topology.device(device).is_some_and(DeviceSpec::hides_its_restarts) {
+            let refused_at = self.plan.drivers.get(device).and_then(|driver| driver.refused_session_at());
+            self.sessions.note_unseen(device, did, refused_at);
+        }
         let mut says_whose = false;
         let live = self.device_live(device);
         let fault = match did {

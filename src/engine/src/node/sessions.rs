@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use picket_core::confirm::SILENCE;
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, FenceId};
-use picket_core::power::Began;
+use picket_core::power::{Began, Reading};
 use picket_core::record::NodeRecord;
 use picket_core::time::BootTime;
-use picket_driver::ErrorKind;
+use picket_driver::{DriverError, ErrorKind};
 
 use super::hands::Did;
 use super::{Fatal, NodeTask};
@@ -24,6 +25,47 @@ pub(super) struct Sessions {
     heard: BTreeMap<DeviceId, u64>,
     lost: BTreeSet<DeviceId>,
     silent: BTreeMap<DeviceId, bool>,
+    unseen: Unseen,
+}
+
+/// Devices whose restarts nothing shows but their silence, and sessions that they refuse.
+#[derive(Debug, Default)]
+struct Unseen {
+    /// When each answered last in this fence.
+    answered: BTreeMap<DeviceId, BootTime>,
+    /// Those that left a question unanswered since.
+    quiet: BTreeSet<DeviceId>,
+    /// Those that may have restarted, until that is acted on.
+    restarted: BTreeSet<DeviceId>,
+}
+
+impl Unseen {
+    /// Whether this answer shows that the device may have restarted.
+    fn shows_restart(
+        &mut self,
+        device: &DeviceId,
+        result: &Result<Reading, DriverError>,
+        refused_at: Option<BootTime>,
+    ) -> bool {
+        let before = self.answered.get(device).copied();
+        let refused = before.zip(refused_at).is_some_and(|(before, refused)| refused >= before);
+        match result {
+            Ok(reading) => {
+                let was_quiet = self.quiet.remove(device);
+                // Where nothing was asked for so long nothing is known to be wrong: a fenced node is watched at its own pace.
+                let silent = before.is_some_and(|before| reading.asked_at.since(before) >= SILENCE);
+                self.answered.insert(device.clone(), reading.answered_at);
+                refused || was_quiet && silent
+            }
+            Err(error)
+                if matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Unreachable) && before.is_some() =>
+            {
+                self.quiet.insert(device.clone());
+                false
+            }
+            Err(_) => false,
+        }
+    }
 }
 
 impl Sessions {
@@ -42,6 +84,26 @@ impl Sessions {
         let silent = record.fence.iter().flat_map(|fence| &fence.silent);
         self.lost.extend(silent.filter(|device| self.silent.get(*device) != Some(&true)).cloned());
         self
+    }
+
+    /// Notes what a reading came to of a device whose restarts nothing else shows. `refused_at`: when it refused a session last.
+    pub(super) fn note_unseen(&mut self, device: &DeviceId, did: &Did, refused_at: Option<BootTime>) {
+        if let Did::Read { result, .. } = did
+            && self.unseen.shows_restart(device, result, refused_at)
+        {
+            self.unseen.restarted.insert(device.clone());
+            self.lost.insert(device.clone());
+        }
+    }
+
+    /// Whether the device may have restarted since this was asked last.
+    pub(super) fn takes_restart(&mut self, device: &DeviceId) -> bool {
+        self.unseen.restarted.remove(device)
+    }
+
+    /// The devices that may have restarted since this was asked last.
+    pub(super) fn take_restarts(&mut self) -> BTreeSet<DeviceId> {
+        std::mem::take(&mut self.unseen.restarted)
     }
 
     /// Notes what a call to a device came to.
@@ -94,7 +156,7 @@ impl NodeTask {
             .lost
             .iter()
             .filter(known)
-            .filter(|one| !fence.lost.contains(*one))
+            .filter(|one| !fence.lost.contains(*one) || fence.seen_off.contains(*one))
             .cloned()
             .collect();
         let silent: Vec<(DeviceId, bool)> = self

@@ -114,3 +114,42 @@ async fn a_node_that_was_proven_and_whose_hold_is_gone_waits_for_a_person() {
     lab.reach("needs_operator", s(400)).await;
     assert!(matches!(lab.record().phase, picket_core::record::Phase::NeedsOperator(Reason::BmcRestarted)));
 }
+
+/// Nothing shows the restarts of this BMC but its silence.
+async fn sessionless(seed: u64) -> Lab {
+    Lab::with(seed, &[&["bmc"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").set_sessionless("bmc");
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_without_epochs_that_lies_after_a_silence_is_not_believed() {
+    for down in [s(12), s(20), s(60)] {
+        let mut lab = sessionless(2770).await;
+        lab.fault("bmc", Fault::OffTakes { least: s(3_000), most: s(3_000) });
+        lab.schedule(s(2), Act::RestartBmc { device: "bmc".to_owned(), down, estranged: true });
+        assert_eq!(lab.fence().await, ASKED, "down for {down:?}");
+        assert!(lab.is_on() && lab.attempts() == 0);
+    }
+}
+
+/// Also where it fell silent while releases were pending, and its hold, which would let it be believed, is gone.
+#[tokio::test(start_paused = true)]
+async fn one_that_fell_silent_after_its_proof_proves_nothing_either() {
+    for down in [s(13), s(30)] {
+        let mut lab = sessionless(2771).await;
+        lab.answers(&[Answer::Refuse]);
+        lab.open().await;
+        lab.reach("fenced", s(60)).await;
+        tokio::time::sleep(s(10)).await;
+        lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down, estranged: true });
+        lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+        tokio::time::sleep(down + s(5)).await;
+        lab.answers(&[Answer::Complete]);
+        lab.reach("needs_operator", s(400)).await;
+        assert_eq!(lab.phase(), "needs_operator", "down for {down:?}");
+        assert!(!matches!(lab.record().fence.and_then(|fence| fence.outcome), Some(Outcome::Fenced { .. })));
+    }
+}

@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use super::Trace;
-use crate::device::DeviceClass;
 use crate::time::BootTime;
 
-/// No BMC restarts faster than this.
-const SILENCE: Duration = Duration::from_secs(10);
+/// A device whose restarts nothing shows may have restarted where it answered nothing for so long: no BMC restarts faster.
+pub const SILENCE: Duration = Duration::from_secs(10);
 
 impl Trace {
     /// It answered at `answered_at` what was asked at `asked_at`. True if nothing was heard of it for so long before that question that
     /// it may have restarted. The time in which a call of ours ran that it answered is no silence.
     pub(in crate::confirm) fn heard(&mut self, asked_at: BootTime, answered_at: BootTime) -> bool {
-        if self.spec.has_epochs || self.spec.class != DeviceClass::Host {
+        if !self.spec.hides_its_restarts() {
             return false;
         }
         let was_silent = self.heard_at.is_some_and(|before| asked_at.since(before) >= SILENCE);

@@ -216,7 +216,15 @@ impl NodeTask {
         };
         let by_name = self.open_fence().and_then(|fence| self.by_name(fence)).cloned();
         let judge = judge.begun(self.sessions.began).by_name(by_name).known_to_say(&self.have_said_whose());
-        let judge = judge.seen_off_at(self.seen_off_at);
+        let mut judge = judge.seen_off_at(self.seen_off_at);
+        for device in self.sessions.take_restarts() {
+            // What is stored already binds the judge, or was covered by a person's look since.
+            if self.open_fence().is_some_and(|fence| !fence.lost.contains(&device))
+                && judge.restarted(&device)
+            {
+                self.persist(|| Event::Lost { device: device.clone() }).await?;
+            }
+        }
         let now = self.now();
         let level = self.open_fence().map_or(0, |fence| fence.level);
         let mut run = Run {

@@ -27,6 +27,10 @@ impl NodeTask {
     pub(super) async fn take(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
         let now = self.now();
         self.show(&device, &did);
+        if self.sessions.takes_restart(&device) {
+            let lost = run.judge.restarted(&device);
+            self.note_loss(run, device.clone(), lost).await?;
+        }
         run.reached |= did.reached();
         match did {
             Did::Identified { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {

@@ -218,6 +218,11 @@ impl NodeTask {
         if self.found_on(looks).await? {
             return Ok(true);
         }
+        let restarted = self.sessions.take_restarts();
+        if let Some(device) = restarted.first() {
+            self.lose_proof(format!("{device} may have restarted")).await?;
+            return Ok(true);
+        }
         let Some(ground) = &self.ground else { return Ok(true) };
         let why = match ground.ground.examine(looks, self.now()) {
             Ok(()) => {
