@@ -88,14 +88,18 @@ pub(super) fn drilled(
         let known = level.into_iter().flatten().map(|spec| spec.id.to_string()).collect();
         return Err(Refused::NoSuch { what: "device", name: other.to_string(), known });
     }
+    let simulated = fence.topology.is_simulated();
     if let Some(other) = identities.keys().find(|id| !draft.record.learned.contains_key(*id)) {
         let known = draft.record.learned.keys().map(ToString::to_string).collect();
         return Err(Refused::NoSuch { what: "learned identity", name: other.to_string(), known });
     }
-    draft.record.wired.extend(verified);
-    let at = draft.at;
-    let proofs = identities.into_iter().map(|(device, by)| (device, IdentityProof { by, at }));
-    draft.record.identity_proofs.extend(proofs);
+    // Nothing real was cut: it proves nothing to the gateway that comes after the rehearsal (S1).
+    if !simulated {
+        let at = draft.at;
+        draft.record.wired.extend(verified);
+        let proofs = identities.into_iter().map(|(device, by)| (device, IdentityProof { by, at }));
+        draft.record.identity_proofs.extend(proofs);
+    }
     for finding in findings {
         draft.moment(format!("{DRILL}{finding}"));
     }

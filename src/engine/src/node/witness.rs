@@ -119,7 +119,10 @@ impl NodeTask {
         let source = self.source_of_witness();
         let Some(drilled) = &mut self.drilled else { return };
         (drilled.cut, drilled.dark) = (cut, dark);
-        drilled.asking = source.filter(|_| drilled.alive).map(Asking::begin);
+        // Where the proof was lost and made again the first word stands: a later one may have another reason.
+        if drilled.asking.is_none() {
+            drilled.asking = source.filter(|_| drilled.alive).map(Asking::begin);
+        }
     }
 
     /// Devices whose learned identity another witness confirmed in this drill, each with that witness; and in words what became of the

@@ -153,6 +153,8 @@ impl NodeTask {
         }
         let taken = self.grant(ask, accepted(said.clone())).await?;
         if taken.is_ok() {
+            // A drill under way saw another board fall.
+            self.drilled = None;
             self.device_live(&device).identity_match = Some(self.expected_identity(&device).compare(&said));
             self.publish();
         }
