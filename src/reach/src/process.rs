@@ -63,6 +63,8 @@ impl Kept {
 /// How long after the end of its time a run may still live: a keeper gives a gateway that lives the time to end the run itself,
 /// looks at its clock once a second, and kills.
 pub const OVERTIME: Duration = Duration::from_secs(2);
+/// Errors of a process that has no room left for another descriptor, watch or page.
+const EXHAUSTED: [i32; 4] = [libc::ENOMEM, libc::ENOSPC, libc::EMFILE, libc::ENFILE];
 /// Of that, what the keeper waits for the gateway.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -80,12 +82,17 @@ pub async fn run(
 ) -> Result<Ran, RunError> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let not_started = |error: std::io::Error| RunError::NotStarted(format!("was not started: {error}"));
+    // This clock first: a stop between the two leaves less time, and not more.
+    let now = keeper::since_boot();
     let left = end.saturating_duration_since(Instant::now());
-    let lifeline =
-        keeper::put_under(&mut command, keeper::since_boot() + left + GRACE).map_err(not_started)?;
+    let lifeline = keeper::put_under(&mut command, now + left + GRACE).map_err(not_started)?;
     may_begin().map_err(RunError::NotStarted)?;
     let mut child = command.spawn().map_err(|error| match error.kind() {
         ErrorKind::TimedOut => RunError::TooLate,
+        // The program may have begun before what watches it could be set up; the keeper ends it.
+        _ if error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code)) => {
+            RunError::Lost(format!("may have been started: {error}"))
+        }
         _ => not_started(error),
     })?;
 

@@ -28,8 +28,9 @@ fn boot_now() -> Duration {
 impl Allowed {
     /// An attempt that must have ended at `end`, and that nobody may begin after `not_after` by the wall clock.
     pub(crate) fn until(end: Instant, not_after: Option<u64>) -> Self {
-        let left = end.saturating_duration_since(Instant::now());
-        Self { end, boot_end: boot_now() + left, not_after }
+        // This clock first: a stop between the two leaves less time, and not more.
+        let now = boot_now();
+        Self { end, boot_end: now + end.saturating_duration_since(Instant::now()), not_after }
     }
 
     /// When it must have ended.

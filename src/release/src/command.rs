@@ -49,13 +49,24 @@ impl Command {
     }
 
     /// One run.
-    pub(crate) async fn tell(&self, message: &Message, until: Instant) -> Result<Progress, ReleaseError> {
+    pub(crate) async fn tell(
+        &self,
+        message: &Message,
+        until: Instant,
+        permit: Option<&ReleasePermit<'_>>,
+    ) -> Result<Progress, ReleaseError> {
         let end = until.min(Instant::now() + self.pace.attempt);
         let end = end.checked_sub(MARGIN).unwrap_or(end);
         let shown = self.program.shown();
         let input = message.json()?;
         let allowed = Allowed::until(end, message.not_after_unix_ms);
-        let run = process::run(self.program.command(), &input, allowed.end(), || allowed.may_begin());
+        // The permit last: its leadership may have ended while this process stood still, and another one counts this attempt's life from
+        // then on.
+        let may_begin = || {
+            allowed.may_begin()?;
+            permit.map_or(Ok(()), |permit| permit.may_send().map_err(|why| format!("was not begun: {why}")))
+        };
+        let run = process::run(self.program.command(), &input, allowed.end(), may_begin);
         let ran = run.await.map_err(|error| match error {
             RunError::NotStarted(_) | RunError::TooLate => {
                 ReleaseError::DidNotHappen(format!("{shown} {error}"))
@@ -130,12 +141,12 @@ impl Releaser for Command {
         permit: &ReleasePermit<'_>,
         until: Instant,
     ) -> Result<Progress, ReleaseError> {
-        self.tell(&Message::of(order, permit)?, until).await
+        self.tell(&Message::of(order, permit)?, until, Some(permit)).await
     }
 
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
         // A look that failed says nothing of the release.
-        self.tell(&Message::status(subject), until).await.map_err(ReleaseError::into_unknown)
+        self.tell(&Message::status(subject), until, None).await.map_err(ReleaseError::into_unknown)
     }
 }
 

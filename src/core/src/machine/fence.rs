@@ -54,7 +54,10 @@ pub(super) fn hold_intent(
     expect_ground(draft)?;
     for (device, found) in found {
         let life = known_device(draft, &device)?;
-        let state = draft.fence()?.holds.entry(device.clone()).or_default();
+        let fence = draft.fence()?;
+        // What reads engaged from here on may be this hold, and not the one with which the device proved the node.
+        fence.proved_held.remove(&device);
+        let state = fence.holds.entry(device.clone()).or_default();
         for (key, value) in found {
             state.found.entry(key).or_insert(value);
         }

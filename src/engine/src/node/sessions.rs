@@ -57,9 +57,8 @@ impl Unseen {
                 self.answered.insert(device.clone(), reading.answered_at);
                 refused || was_quiet && silent
             }
-            Err(error)
-                if matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Unreachable) && before.is_some() =>
-            {
+            // An agent has no word of its own for a BMC that is silent.
+            Err(error) if error.kind != ErrorKind::NotLeader && before.is_some() => {
                 self.quiet.insert(device.clone());
                 false
             }
@@ -88,11 +87,14 @@ impl Sessions {
 
     /// Notes what a reading came to of a device whose restarts nothing else shows. `refused_at`: when it refused a session last.
     pub(super) fn note_unseen(&mut self, device: &DeviceId, did: &Did, refused_at: Option<BootTime>) {
-        if let Did::Read { result, .. } = did
-            && self.unseen.shows_restart(device, result, refused_at)
-        {
+        let Did::Read { result, .. } = did else { return };
+        if self.unseen.shows_restart(device, result, refused_at) {
             self.unseen.restarted.insert(device.clone());
             self.lost.insert(device.clone());
+        }
+        // A successor knows nothing of the answers to this process: to it a silence is a loss, as that of a session is.
+        if self.unseen.answered.contains_key(device) {
+            self.silent.insert(device.clone(), self.unseen.quiet.contains(device));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use picket_core::device::Grade;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Phase;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::EngineError;
 
@@ -111,8 +112,19 @@ async fn a_node_that_was_proven_and_whose_hold_is_gone_waits_for_a_person() {
     lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(75), estranged: true });
     lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
     lab.answers(&[Answer::Complete]);
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
     lab.reach("needs_operator", s(400)).await;
-    assert!(matches!(lab.record().phase, picket_core::record::Phase::NeedsOperator(Reason::BmcRestarted)));
+    assert!(matches!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted)));
+    // The hold that is read now is the one that was put back since.
+    for dies in [false, true] {
+        lab.engine.retry(&node(), person()).await.expect("taken");
+        if dies {
+            tokio::time::sleep(s(3)).await;
+            lab.crash().await;
+        }
+        assert_eq!(settles(&lab).await, "needs_operator");
+        assert!(lab.is_on());
+    }
 }
 
 /// Nothing shows the restarts of this BMC but its silence.
@@ -152,4 +164,19 @@ async fn one_that_fell_silent_after_its_proof_proves_nothing_either() {
         assert_eq!(lab.phase(), "needs_operator", "down for {down:?}");
         assert!(!matches!(lab.record().fence.and_then(|fence| fence.outcome), Some(Outcome::Fenced { .. })));
     }
+}
+
+/// A successor knows nothing of what this BMC answered before: the silence that was seen is stored.
+#[tokio::test(start_paused = true)]
+async fn nor_is_one_whose_silence_the_gateway_before_saw() {
+    let mut lab = sessionless(2772).await;
+    lab.fault("bmc", Fault::OffTakes { least: s(3_000), most: s(3_000) });
+    lab.open().await;
+    tokio::time::sleep(s(3)).await;
+    lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(22), estranged: true });
+    tokio::time::sleep(s(12)).await;
+    lab.crash().await;
+    assert_eq!(settles(&lab).await, "needs_operator");
+    assert!(lab.is_on() && lab.attempts() == 0);
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
 }

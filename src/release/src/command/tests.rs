@@ -49,7 +49,7 @@ fn command(table: Value) -> Result<Command, Vec<SettingFault>> {
 /// Another test may be between fork and exec with our script's handle still open for writing (ETXTBSY).
 async fn run(command: &Command, message: &Message, until: Instant) -> Result<Progress, ReleaseError> {
     loop {
-        match command.tell(message, until).await {
+        match command.tell(message, until, None).await {
             Err(ReleaseError::DidNotHappen(why)) if why.contains("busy") => tokio::task::yield_now().await,
             other => return other,
         }

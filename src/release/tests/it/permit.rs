@@ -154,12 +154,23 @@ impl Fenced {
         order: &ReleaseOrder,
         releaser: &dyn Releaser,
     ) -> Result<Progress, ReleaseError> {
+        self.attempt_once(order, releaser, || {}).await
+    }
+
+    /// The same; that happens between the permit and the attempt.
+    async fn attempt_once(
+        &self,
+        order: &ReleaseOrder,
+        releaser: &dyn Releaser,
+        permitted: impl FnOnce(),
+    ) -> Result<Progress, ReleaseError> {
         let word = AttestedOff::of(&self.stored.record, self.leadership.term()).expect("attested");
         let ground = ReleaseGround::Attested(word);
         let permit =
             release_permit(&self.store, &self.leadership, &Now, &self.stored, &ground, &[self.look()])
                 .await
                 .expect("permitted");
+        permitted();
         releaser.attempt(order, &permit, Instant::now() + releaser.attempt_time()).await
     }
 
@@ -258,6 +269,22 @@ async fn a_program_gets_the_same_document() {
     let left = told["not_after_unix_ms"].as_u64().expect("a number").abs_diff(Now.wall().millis());
     assert!((50_000..=60_000).contains(&left), "{left} ms");
     assert_eq!(told["term"], json!(1));
+}
+
+/// A gateway that stood still after the permit: the life of this attempt is counted by whoever leads now.
+#[tokio::test]
+async fn no_program_begins_once_the_leadership_of_its_permit_has_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mark = folder.path().join("mark");
+    let command = releaser("command", json!({"program": "/usr/bin/touch", "args": [mark]}));
+    let mut fenced = Fenced::new("r1n07", &[("san", &*command)]).await;
+    let order = fenced.order("san").await;
+    let result = fenced.attempt_once(&order, &*command, || fenced.leadership.end()).await;
+    assert!(
+        matches!(&result, Err(ReleaseError::DidNotHappen(why)) if why.contains("was not begun")),
+        "{result:?}"
+    );
+    assert!(!mark.exists());
 }
 
 #[tokio::test]

@@ -26,6 +26,10 @@ impl Trace {
     pub(in crate::confirm) fn hold_was_found(&mut self, engaged: &[String]) {
         let proved = &self.proved_held;
         self.held_on = !proved.is_empty() && proved.iter().all(|word| engaged.contains(word));
+        if !self.held_on {
+            // What reads engaged later is what we engage now.
+            self.proved_held.clear();
+        }
     }
 
     /// Whether a look at its hold may let its Off count again.

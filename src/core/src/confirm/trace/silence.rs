@@ -15,6 +15,8 @@ impl Trace {
         if !self.spec.hides_its_restarts() {
             return false;
         }
+        // An answer that lay there unheard is not of now.
+        let answered_at = answered_at.min(asked_at + self.spec.call);
         let was_silent = self.heard_at.is_some_and(|before| asked_at.since(before) >= SILENCE);
         self.heard_at = self.heard_at.max(Some(answered_at));
         was_silent && self.restarted()
