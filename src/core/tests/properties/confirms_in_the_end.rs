@@ -11,7 +11,9 @@ fn honest(story: Story) -> Story {
     let fine = Luck { there: 5, back: 5, fate: Fate::Fine };
     // A session that ends by itself before our off was taken is lost: then it is a person's turn.
     let kept = |luck: Luck| if luck.fate == Fate::Reconnects { fine } else { luck };
-    let luck = story.luck.into_iter().take(12).map(kept).chain(std::iter::repeat_n(fine, 5_000)).collect();
+    // What shows its restarts by its silence alone is lost by a silence, once it was heard.
+    let first = if story.plain { 1 } else { 12 };
+    let luck = story.luck.into_iter().take(first).map(kept).chain(std::iter::repeat_n(fine, 5_000)).collect();
     let levels = if story.levels == Levels::Supplies { Levels::Alone } else { story.levels };
     let (fall, ignored) = (story.fall % 12_000, story.ignored % 2);
     Story { restarts: Vec::new(), liar: None, luck, levels, fall, ignored, ..story }
