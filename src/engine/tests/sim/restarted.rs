@@ -180,3 +180,21 @@ async fn nor_is_one_whose_silence_the_gateway_before_saw() {
     assert!(lab.is_on() && lab.attempts() == 0);
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
 }
+
+/// S12: a person's word stands until a host device says On, whatever else that one does.
+#[tokio::test(start_paused = true)]
+async fn a_bmc_without_epochs_that_comes_back_says_nothing_against_a_persons_word() {
+    let mut lab = sessionless(2773).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    lab.schedule(s(3), Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    lab.answers(&[Answer::Refuse]);
+    lab.engine.attest(&node(), person()).await.expect("attested");
+    tokio::time::sleep(s(20)).await;
+    lab.mend("bmc");
+    tokio::time::sleep(s(30)).await;
+    assert_eq!(lab.phase(), "fenced");
+    let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("attested");
+    assert_eq!(evidence.grade, Grade::Attested);
+}

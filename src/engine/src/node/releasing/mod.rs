@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::event::Event;
-use picket_core::ground::{Look, LookFault};
+use picket_core::ground::{Look, LookFault, ReleaseGround};
 use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::outcome::Reason;
 use picket_core::record::ReleaseState;
@@ -219,19 +219,26 @@ impl NodeTask {
             return Ok(true);
         }
         let restarted = self.sessions.take_restarts();
-        if let Some(device) = restarted.first() {
-            self.lose_proof(format!("{device} may have restarted")).await?;
-            return Ok(true);
-        }
         let Some(ground) = &self.ground else { return Ok(true) };
-        let why = match ground.ground.examine(looks, self.now()) {
-            Ok(()) => {
+        // A person's word, and what other devices prove, do not stand on what that one says.
+        let unseen = match &ground.ground {
+            ReleaseGround::Confirmed(proof) => {
+                let mut devices = proof.devices().map(|(device, _)| device);
+                devices
+                    .find(|device| restarted.contains(*device))
+                    .map(|one| format!("{one} may have restarted"))
+            }
+            ReleaseGround::Attested(_) => None,
+        };
+        let why = match (unseen, ground.ground.examine(looks, self.now())) {
+            (Some(why), _) => why,
+            (None, Ok(())) => {
                 run.unknown = 0;
                 return Ok(false);
             }
             // A supply that is on again: its machine may have run by the next look, whatever that says.
-            Err(fault @ (LookFault::NewEpoch(_) | LookFault::On(_))) => fault.to_string(),
-            Err(fault) => {
+            (None, Err(fault @ (LookFault::NewEpoch(_) | LookFault::On(_)))) => fault.to_string(),
+            (None, Err(fault)) => {
                 run.unknown += 1;
                 tracing::warn!(%fault, looks = run.unknown, "no release is attempted");
                 if run.unknown < UNKNOWN_LOOKS {
