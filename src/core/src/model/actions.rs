@@ -89,6 +89,8 @@ pub(super) enum Action {
     StandsDown(usize),
     /// A sign of life.
     Recovers(usize),
+    /// The address of the first device leads elsewhere, or home again.
+    Leads,
     /// A deadline of the engine passes.
     Overdue(usize),
     /// A watched node is looked at, and reads On.
@@ -128,6 +130,7 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
         Action::Overdue(_) => left.overdue -= 1,
         Action::Recovers(_) => left.aborts -= 1,
         Action::Dies => left.deaths -= 1,
+        Action::Leads => left.leads -= 1,
         Action::CycleBegins => left.cycles -= 1,
         Action::Button => left.buttons -= 1,
         _ => {}
@@ -151,6 +154,7 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
         }
         Action::Recovers(who) => at!(who).recovers(),
         Action::Dies => state.world.power = None,
+        Action::Leads => state.world.astray = !state.world.astray,
         Action::StandsDown(who) => at!(who).stands_down(),
         Action::Overdue(who) => at!(who).overdue(),
         Action::Notices(who) => at!(who).notices(),

@@ -25,6 +25,10 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
     let tick = state.tick;
     let standing = standing::is_acted_on(state);
     let world = &mut state.world;
+    if message.astray {
+        state.wrong.get_or_insert(properties::ASTRAY);
+        return false;
+    }
     if message.verb.device().is_some_and(|d| world.boards[d].lies) {
         return true;
     }

@@ -7,12 +7,14 @@ use super::actions::{Do, Luck};
 use super::gateways::{CALL, Call, Kinds, Task, Then};
 use super::store::now;
 use super::turn::{Eye, Turn};
+use super::weaken::Weak;
 use super::world::{DEVICES, Verb, device, number};
+use crate::device::IdentityMatch;
 use crate::event::Event;
 use crate::gate::{self, GateFault};
 use crate::order::{Opened, PendingOn, UnholdOrder};
 use crate::outcome::Reason;
-use crate::power::Power;
+use crate::power::{Epoch, Power};
 use crate::record;
 use crate::store::StoreError;
 
@@ -33,6 +35,8 @@ pub(super) struct Bringing {
     pub(super) sent: [bool; DEVICES],
     /// Not seen on.
     pub(super) dark: [bool; DEVICES],
+    /// The life in which each said whose machine it controls, and it is the node's.
+    pub(super) ours: [Option<u64>; DEVICES],
     pub(super) send_at: u64,
     /// When what this round did not bring on is sent again.
     pub(super) again: Option<u64>,
@@ -94,7 +98,33 @@ impl Turn<'_> {
         }
     }
 
+    /// In which life of these devices each says that it controls the node. False: one controls another machine, and a person is told.
+    fn vouched(&mut self, devices: impl Iterator<Item = usize>) -> bool {
+        for d in devices {
+            let (said, epoch) = self.asks_whose(d);
+            if said == IdentityMatch::Mismatch {
+                self.gives_up(Reason::IdentityMismatch);
+                return false;
+            }
+            if let Some(run) = self.bringing() {
+                run.ours[d] = epoch.map(|epoch| epoch.id);
+            }
+        }
+        true
+    }
+
+    /// Whether the device is in the life in which it said whose machine it controls.
+    fn is_ours(&mut self, d: usize, epoch: Epoch) -> bool {
+        let weak = self.setup.weak == Weak::Lives;
+        weak || self.bringing().is_some_and(|run| run.ours[d] == Some(epoch.id))
+    }
+
     pub(super) fn restore_intent(&mut self) {
+        let fence = self.record().fence.as_ref();
+        let held: Vec<usize> = fence.iter().flat_map(|fence| fence.holds.keys()).map(number).collect();
+        if !self.vouched(held.into_iter()) {
+            return;
+        }
         let opened = self.persist(Event::UnholdIntent).unwrap_or_default();
         let mut done = Vec::new();
         let holds = self.setup.holds;
@@ -114,8 +144,15 @@ impl Turn<'_> {
     }
 
     pub(super) fn send_restore(&mut self, d: usize) {
-        let (since, epoch) = (self.tick(), Some(self.epoch(d)));
-        let Some(order) = self.bringing().and_then(|run| run.undo[d].clone()) else { return };
+        let (since, epoch) = (self.tick(), self.epoch(d));
+        let ours = self.is_ours(d, epoch);
+        let Some(run) = self.bringing() else { return };
+        let Some(order) = run.undo[d].clone() else { return };
+        if !ours {
+            (run.undo[d], run.send_at) = (None, since + 1);
+            return;
+        }
+        let epoch = Some(epoch);
         let sent = self.send(Verb::Restore(d), order.effect(), order.generation(), false);
         let effect = Some(order.effect());
         let Some(run) = self.bringing() else { return };
@@ -141,6 +178,11 @@ impl Turn<'_> {
     /// Asks the store once more and sends at once.
     pub(super) fn send_on(&mut self, d: usize) {
         let tick = self.tick();
+        let epoch = self.epoch(d);
+        if !self.is_ours(d, epoch) {
+            self.vouched([d].into_iter());
+            return;
+        }
         let Some(leadership) = self.leadership() else { return };
         let Some(run) = self.bringing() else { return };
         let pending = run.pending.iter().flatten().find(|on| number(on.device()) == d).cloned();
@@ -154,7 +196,7 @@ impl Turn<'_> {
             }
             Err(_) => return self.again(1),
         };
-        let epoch = Some(self.epoch(d));
+        let epoch = Some(epoch);
         let sent = self.send(Verb::On(d), order.effect(), order.generation(), false);
         let effect = Some(order.effect());
         let Some(run) = self.bringing() else { return };
@@ -205,9 +247,16 @@ impl Turn<'_> {
 
     pub(super) fn read_on(&mut self, d: usize, luck: Luck) {
         let tick = self.tick();
-        let power = if luck == Luck::Fine { self.read(d).power } else { Power::Unknown };
+        let reading = if luck == Luck::Fine { Some(self.read(d)) } else { None };
+        let weak = self.setup.weak == Weak::Watch;
         let Some(run) = self.bringing() else { return };
-        run.dark[d] = power != Power::On;
+        let is = reading.as_ref().and_then(|reading| reading.epoch).map(|epoch| epoch.id);
+        if is.is_some() && is != run.ours[d] && !weak {
+            // It is asked whose machine it controls, and told once more, before anything that it says counts.
+            (run.sent[d], run.send_at) = (false, tick);
+            return;
+        }
+        run.dark[d] = reading.is_none_or(|reading| reading.power != Power::On);
         if run.dark[d] {
             run.read_at = tick + 1;
         }
@@ -221,7 +270,7 @@ impl Turn<'_> {
     /// After a stand-down no on is sent: it ends when a device says On, and else a person is asked.
     pub(super) fn seen_alive(&mut self) {
         let tick = self.tick();
-        let looks = self.look(false);
+        let Some(looks) = self.watch() else { return };
         if looks.iter().any(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On)) {
             return self.seen_on();
         }

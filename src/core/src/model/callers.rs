@@ -137,7 +137,7 @@ impl Turn<'_> {
 
     /// A node that is watched reads On: breach; while a person is waited for, it is switched off again.
     pub(super) fn notices(&mut self) {
-        let looks = self.look(false);
+        let Some(looks) = self.watch() else { return };
         let fence = self.record().fence.clone();
         let Some(fence) = fence.filter(|fence| fence.generation == self.record().generation) else { return };
         let confirmed = fence.evidence.is_some() || fence.releases.iter().any(|release| release.attempts > 0);

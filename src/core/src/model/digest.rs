@@ -280,6 +280,8 @@ fn remembers(to: &mut Bytes, setup: &Setup, state: &State, gateway: &Gateway) {
         to.flag(session.heard);
         to.ages(session.silent);
         to.flag(session.lost.is_some_and(|since| Some(since) >= gateway.began));
+        to.flag(session.astray);
+        to.ages(session.orphan);
     }
 }
 
@@ -326,6 +328,7 @@ fn task(to: &mut Bytes, setup: &Setup, gateway: &Gateway) {
                     }
                 }
             }
+            to.flag(run.unseen);
             to.flag(run.order.is_some());
             run.order.iter().for_each(|order| to.effect(order.effect()));
             call(to, &run.call);
@@ -343,6 +346,10 @@ fn task(to: &mut Bytes, setup: &Setup, gateway: &Gateway) {
                 call(to, &run.calls[d]);
                 to.flag(run.sent[d]);
                 to.flag(run.dark[d]);
+            }
+            for d in 0..setup.hosts {
+                let now = gateway.sessions[d].number;
+                to.put(run.ours[d].map_or(0, |life| 1 + u64::from(life == now)));
             }
             to.flag(run.pending.is_some());
             for on in run.pending.iter().flatten() {
@@ -389,7 +396,11 @@ fn world(to: &mut Bytes, state: &State) {
         to.age(message.since);
         to.flag(message.stray);
         to.flag(message.unseen);
+        let of_now = |who: usize, d: usize| state.gateways[who].sessions[d].number == message.session;
+        to.flag(message.sender.zip(message.verb.device()).is_some_and(|(who, d)| of_now(who, d)));
+        to.flag(message.astray);
     }
+    to.flag(world.astray);
     to.put(world.reliance.map_or(0, |reliance| 1 + reliance.until.saturating_sub(state.tick)));
 }
 

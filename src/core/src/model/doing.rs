@@ -1,7 +1,7 @@
 //! What a gateway does next, and that it does it; with the drains, as `engine/node/drain`.
 
 use super::actions::{Do, Luck};
-use super::gateways::{Kinds, Task, Then};
+use super::gateways::{Kinds, Session, Task, Then};
 use super::turn::{Eye, Turn};
 use super::world::{DEVICES, Message, device};
 use crate::event::Event;
@@ -97,7 +97,10 @@ impl Turn<'_> {
         if let Task::Drain { asked, .. } = &mut self.me().task {
             asked[d] = true;
         }
-        if luck != Luck::Fine {
+        // One that was left behind where the address led before is closed by nobody: it ends by itself.
+        let (life, orphan) = (self.setup.life, self.gateway().sessions[d].orphan);
+        let is_left = orphan.is_some_and(|since| tick < since + life);
+        if luck != Luck::Fine || is_left {
             self.me().unclosed[d] = Some(tick);
             self.says_something(d);
             return;
@@ -106,7 +109,8 @@ impl Turn<'_> {
         let of_session = |message: &Message| message.sender == Some(who) && message.verb.device() == Some(d);
         self.state.world.messages.retain(|message| !of_session(message));
         let me = self.me();
-        (me.sessions[d].open, me.sessions[d].heard, me.sessions[d].silent) = (false, false, None);
+        let session = &mut me.sessions[d];
+        *session = Session { open: false, heard: false, silent: None, orphan: None, ..*session };
         let gateway = self.gateway();
         let ended = |open: &&OpenEffect| {
             kinds.has(&open.kind) && open.kind.device() == Some(&device(d)) && gateway.own.contains(&open.id)

@@ -1,5 +1,5 @@
-//! From the stored intent to the confirmation: as `engine/node/fencing`. Identities always match; a device that knows no
-//! hold answers so at once.
+//! From the stored intent to the confirmation: as `engine/node/fencing`. A device that knows no hold answers so at
+//! once.
 
 use std::sync::Arc;
 
@@ -111,9 +111,13 @@ impl Turn<'_> {
     /// The device tells its identity, and what a hold would change.
     pub(super) fn hold_intent(&mut self, d: usize) {
         let at = boot(self.tick());
-        if let Some(run) = self.run() {
-            run.judge.identified(&device(d), IdentityMatch::Match, None, at);
+        let (said, epoch) = self.asks_whose(d);
+        if said == IdentityMatch::Mismatch {
+            return self.gives_up(Reason::IdentityMismatch);
         }
+        let Some(run) = self.run() else { return };
+        let lost = run.judge.identified(&device(d), said, epoch, at);
+        self.note_loss(d, lost);
         if !self.setup.holds[d] {
             return self.held(d, Vec::new(), Vec::new());
         }
@@ -146,7 +150,16 @@ impl Turn<'_> {
         effect: crate::ids::EffectId,
         generation: crate::ids::Generation,
     ) {
-        let (since, epoch) = (self.tick(), Some(self.epoch(d)));
+        let (since, epoch) = (self.tick(), self.epoch(d));
+        let goes = self.run().is_some_and(|run| run.judge.life(&device(d)) == Some(epoch.id));
+        if !goes && self.setup.weak != Weak::Lives {
+            // In a life in which it was not asked whose machine it controls, nothing is sent.
+            return match verb {
+                Verb::Hold(_) => self.held(d, Vec::new(), vec![effect]),
+                _ => self.off_failed(d),
+            };
+        }
+        let epoch = Some(epoch);
         let sent = self.send(verb, effect, generation, false);
         let Some(hand) = self.hand(d).filter(|_| sent) else { return };
         hand.call = Some(Call { effect: Some(effect), epoch, since, answer: None, late: None });
@@ -292,8 +305,14 @@ impl Turn<'_> {
         if run.judge.life(&device(d)) != reading.epoch.map(|epoch| epoch.id) {
             // In each of its lives the device is asked whose machine it controls before it is looked at.
             let (epoch, asked_at) = (reading.epoch, reading.asked_at);
-            lost = run.judge.identified(&device(d), IdentityMatch::Match, epoch, asked_at);
+            let (said, _) = self.asks_whose(d);
+            if said == IdentityMatch::Mismatch {
+                return self.gives_up(Reason::IdentityMismatch);
+            }
+            let Some(run) = self.run() else { return };
+            lost = run.judge.identified(&device(d), said, epoch, asked_at);
         }
+        let Some(run) = self.run() else { return };
         lost |= run.judge.reading(&device(d), &Reading { power, ..reading }, &ledger);
         self.note_loss(d, lost);
         if matches!(self.gateway().task, Task::Fence(_)) {

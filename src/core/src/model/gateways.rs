@@ -37,6 +37,10 @@ pub(super) struct Session {
     pub(super) silent: Option<u64>,
     /// Since when the one before was lost, if it was.
     pub(super) lost: Option<u64>,
+    /// It is another machine's, to whose device the address led.
+    pub(super) astray: bool,
+    /// When something was said last in one that was lost as the address led elsewhere: nobody can close it, and it ends by itself.
+    pub(super) orphan: Option<u64>,
 }
 
 /// What a device answered to an order.

@@ -18,14 +18,15 @@
 //! - A process stopped between its permit and its sending is a message under way. A question to a device is answered within the
 //!   tick, late (with what was true when it was asked), or not at all; which of two devices is asked first is fixed.
 //! - An off, an on, a hold and its undoing work at once where they arrive. A device that restarts does so under an off that it
-//!   took, and never while its gateway dies: that is among what remains.
+//!   took, and never while its gateway dies: that is among what remains. Where the address of a device leads to another machine's,
+//!   its session is lost, the next one is the other's, and what was sent in the one before may still arrive at the node.
 //! - How long a level, a release and an on are waited for is not counted: `Overdue` may come at any time. A watched node is looked
 //!   at when it is on, and at no other time.
 //! - Whoever keeps the volume acts once per key, and for no older generation than it has seen, as `src/release/README.md` asks. Where
 //!   its release is made of parts (`parts`), a cloud keeps two volumes, and acts whenever the node has the one that is named; a detach
 //!   arrives once, as what goes by TCP does, what it took is done at once, and one part is attempted after the other.
 //! - Where it sets something up (`standing`) the volume is let go at any moment while that stands, or stood just now, whoever leads.
-//! - Host devices, in one level or in two; no supplies, no identities, no budget, no retirement; of the last look only a sign of
+//! - Host devices, in one level or in two; no supplies, no device that withholds its identity, no budget, no retirement; of the last look only a sign of
 //!   life. The store always answers, and always says what became of a write. All that is `tests/properties`' and the engine's
 //!   simulations' matter.
 //!
@@ -88,6 +89,8 @@ struct Setup {
     stands: bool,
     /// Which of them know a hold.
     holds: [bool; DEVICES],
+    /// The machine to which the first one's address may lead is on; nobody fences it.
+    other_is_on: bool,
     /// Messages under way at once, at most.
     most: usize,
     budget: Budget,
@@ -140,6 +143,7 @@ impl Setup {
             parts: false,
             stands: false,
             holds,
+            other_is_on: true,
             most: 2,
             budget,
             weak,
@@ -229,6 +233,7 @@ impl Setup {
                 boards: [Board::default(); DEVICES],
                 messages: Vec::new(),
                 reliance: None,
+                astray: false,
             },
             left: self.budget,
             wrong: None,

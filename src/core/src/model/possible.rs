@@ -150,7 +150,8 @@ fn gateways(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
             actions.push(Action::Overdue(who));
         }
         let watched = matches!(known.phase, Phase::Released | Phase::NeedsOperator(_)) && !stale;
-        if watched && state.world.power.is_some() && state.stored.version == gateway.stored.version {
+        let shows = state.world.power.is_some() || state.world.astray;
+        if watched && shows && state.stored.version == gateway.stored.version {
             actions.push(Action::Notices(who));
         }
     }
@@ -186,6 +187,9 @@ fn surroundings(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
     }
     if world.cycle.is_some() {
         actions.push(Action::CycleEnds);
+    }
+    if left.leads > 0 {
+        actions.push(Action::Leads);
     }
     if left.buttons > 0 && world.power.is_none() && world.kept_off {
         actions.push(Action::Button);

@@ -12,6 +12,8 @@ pub(super) const RELEASE: &str = "no volume is let go while the node is on and t
 pub(super) const UNWANTED_ON: &str = "no on of ours arrives after a confirmation that nobody unfenced";
 /// Nothing is switched on that would come back without its volumes, or write to what is being let go.
 pub(super) const STANDS: &str = "no on of ours arrives while what lets the volume go stands, or is acted on";
+/// Another machine is let be.
+pub(super) const ASTRAY: &str = "nothing of ours that changes something is sent to another machine";
 /// The judge's proof is true.
 pub(super) const LIT: &str = "what is confirmed is off";
 /// Nobody relies on a receipt of a node that we switch on.
@@ -39,6 +41,7 @@ pub(super) fn all() -> Vec<Property<Checked>> {
         Property::always(RELEASE, |_, state: &State| !wrong(state, RELEASE)),
         Property::always(UNWANTED_ON, |_, state: &State| !wrong(state, UNWANTED_ON)),
         Property::always(STANDS, |_, state: &State| !wrong(state, STANDS)),
+        Property::always(ASTRAY, |_, state: &State| !wrong(state, ASTRAY)),
         Property::always(LIT, |_, state: &State| !wrong(state, LIT)),
         Property::always(RECEIPT, |_, state: &State| !wrong(state, RECEIPT)),
         Property::always(HOLD, |_, state: &State| !wrong(state, HOLD)),

@@ -28,6 +28,8 @@ pub(super) struct Releasing {
     pub(super) order: Option<Arc<ReleaseOrder>>,
     pub(super) call: Option<Call>,
     pub(super) unknown: u8,
+    /// The look got no answer from a device of the node.
+    pub(super) unseen: bool,
     /// What is attached was asked for.
     pub(super) surveyed: bool,
     /// Volumes that were found attached since the last attempt: a new one is due.
@@ -100,10 +102,11 @@ impl Turn<'_> {
         if self.found_on(&looks) {
             return;
         }
-        let tick = self.tick();
+        let (tick, astray) = (self.tick(), self.is_astray(0));
         let Some(ground) = self.gateway().ground.clone() else { return };
         let examined = ground.examine(&looks, boot(tick));
         let Some(run) = self.letting_go() else { return };
+        run.unseen = astray || looks.iter().any(|look| look.reading.is_none());
         match examined {
             Ok(()) => {
                 run.unknown = 0;
@@ -144,12 +147,11 @@ impl Turn<'_> {
             return;
         };
         let Some(run) = self.letting_go() else { return };
-        let at = run.at;
+        let (at, unseen) = (run.at, run.unseen);
         let (Some(order), Some(mut looks)) = (run.order.take(), run.looks.take()) else { return };
         if self.setup.weak == Weak::Look {
             forge(&ground, &mut looks, tick);
         }
-        let unseen = looks.iter().any(|look| look.reading.is_none());
         let store = self.store();
         let stored = self.gateway().stored.clone();
         let clock = Now(tick);

@@ -5,7 +5,7 @@
 
 use super::Setup;
 use super::explore::{agrees, exhausts, sees};
-use super::properties::{HELD_BACK, HOLD, KEPT, LIT, RECEIPT, RELEASE, STANDS, UNWANTED_ON};
+use super::properties::{ASTRAY, HELD_BACK, HOLD, KEPT, LIT, OWED, RECEIPT, RELEASE, STANDS, UNWANTED_ON};
 use super::weaken::Weak;
 use super::world::{ALWAYS, Budget};
 
@@ -24,6 +24,7 @@ const NONE: Budget = Budget {
     cycles: 0,
     buttons: 0,
     restarts: 0,
+    leads: 0,
     aborts: 0,
     deaths: 0,
 };
@@ -82,6 +83,17 @@ fn restarts() -> Setup {
     race("restarts", 1, Budget { restarts: 1, silences: 1, ..NONE })
 }
 
+/// The address of the only device leads to another machine's, and perhaps home again.
+fn astray(leads: u8, more: Budget) -> Setup {
+    let setup = race("astray", 1, Budget { leads, ..more });
+    Setup { holds: [true, false], ..setup }
+}
+
+/// The same, to the device of a machine that is off.
+fn astray_to_one_that_is_off(leads: u8, more: Budget) -> Setup {
+    Setup { other_is_on: false, ..astray(leads, more) }
+}
+
 /// A node that went off by itself, and that a person may vouch for; a sign of life comes before the off.
 fn alive(hosts: usize) -> Setup {
     race("alive", hosts, Budget { aborts: 1, deaths: 1, people: 1, ..NONE })
@@ -132,6 +144,10 @@ explored! {
     a_device_is_held_and_bounds_are_long: long(held(1));
     somebody_else_switches_the_node: foreign(1);
     a_device_restarts: restarts();
+    an_address_leads_to_another_machine: astray(2, NONE);
+    an_address_leads_to_one_that_is_off: astray_to_one_that_is_off(2, NONE);
+    an_address_leads_to_one_that_is_off_and_a_leader_dies: astray_to_one_that_is_off(1, Budget { crashes: 1, ..NONE });
+    an_address_leads_to_another_machine_and_people_decide: astray(2, Budget { people: 1, ..NONE });
     people_decide: people(1, 1);
     a_sign_of_life_comes: alive(2);
     a_level_is_spent: race("level spent", 2, Budget { overdue: 1, silences: 1, ..NONE }).apart();
@@ -213,6 +229,26 @@ fn s2_the_model_sees_an_off_from_another_life_of_the_device() {
 #[test]
 fn s2_the_model_sees_a_window_that_is_too_short() {
     sees(foreign(1).without(Weak::LongWindow), LIT);
+}
+
+#[test]
+fn s13_the_model_sees_an_off_to_another_machine() {
+    sees(astray(1, NONE).without(Weak::Whose), ASTRAY);
+}
+
+#[test]
+fn s13_the_model_sees_another_machine_that_is_believed_to_be_off() {
+    sees(astray_to_one_that_is_off(1, NONE).without(Weak::Whose), ASTRAY);
+}
+
+#[test]
+fn s13_the_model_sees_an_order_that_goes_in_another_session() {
+    sees(astray(1, NONE).without(Weak::Lives), ASTRAY);
+}
+
+#[test]
+fn s13_the_model_sees_an_on_that_another_machine_reads() {
+    sees(astray(1, Budget { late: 1, ..NONE }).without(Weak::Watch), OWED);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::store::{Now, OneRecord, boot, leadership, now};
 use super::weaken::Weak;
 use super::world::{DEVICES, Message, State, Verb, device, number};
 use super::{Setup, properties};
+use crate::device::IdentityMatch;
 use crate::election::Leadership;
 use crate::event::Event;
 use crate::ground::{AttestedOff, Look, ReleaseGround};
@@ -17,6 +18,7 @@ use crate::ids::{EffectId, FenceId, Generation};
 use crate::ledger::OpenEffect;
 use crate::machine;
 use crate::order::Opened;
+use crate::outcome::Reason;
 use crate::power::{Epoch, Loss, Power, Reading};
 use crate::record::{NodeRecord, Phase};
 use crate::step;
@@ -268,7 +270,10 @@ impl Turn<'_> {
             return false;
         }
         let (sender, since) = (Some(self.who), self.tick());
-        let message = Message { verb, effect, generation, sender, since, stray: false, unseen };
+        let session = verb.device().map(|d| self.gateway().sessions[d]).unwrap_or_default();
+        let (astray, session) = (session.astray, session.number);
+        let message =
+            Message { verb, effect, generation, sender, since, stray: false, unseen, session, astray };
         self.state.world.messages.push(message);
         let closes = match self.setup.weak {
             Weak::Ledger => !matches!(verb, Verb::Hold(_)),
@@ -283,9 +288,10 @@ impl Turn<'_> {
 
     /// A session lives as long as anything is said in it, and with it what was sent in it before.
     pub(super) fn says_something(&mut self, d: usize) {
-        let (tick, who) = (self.tick(), self.who);
-        let of_session =
-            |message: &&mut Message| message.sender == Some(who) && message.verb.device() == Some(d);
+        let (tick, who, session) = (self.tick(), self.who, self.gateway().sessions[d].number);
+        let of_session = |message: &&mut Message| {
+            message.sender == Some(who) && message.verb.device() == Some(d) && message.session == session
+        };
         self.state.world.messages.iter_mut().filter(of_session).for_each(|message| message.since = tick);
         if matches!(self.gateway().task, Task::Drain { .. }) {
             let unclosed = &mut self.me().unclosed[d];
@@ -293,17 +299,33 @@ impl Turn<'_> {
         }
     }
 
-    /// The session with a device, made anew where there is none or the device restarted under it.
+    /// Whether the device that answers now is another machine's.
+    pub(super) fn is_astray(&self, d: usize) -> bool {
+        d == 0 && self.state.world.astray
+    }
+
+    /// Whose machine the device says that it controls, and in which life of it.
+    pub(super) fn asks_whose(&mut self, d: usize) -> (IdentityMatch, Option<Epoch>) {
+        let epoch = Some(self.epoch(d));
+        let is_another_s = self.is_astray(d) && self.setup.weak != Weak::Whose;
+        (if is_another_s { IdentityMatch::Mismatch } else { IdentityMatch::Match }, epoch)
+    }
+
+    /// The session with a device, made anew where there is none, the device restarted under it, or its address leads elsewhere.
     fn session(&mut self, d: usize) -> Epoch {
-        let (life, tick) = (self.state.world.boards[d].life, self.tick());
-        self.says_something(d);
+        let (life, tick, astray) = (self.state.world.boards[d].life, self.tick(), self.is_astray(d));
         let session = &mut self.me().sessions[d];
-        let lost = session.open && session.life != life;
+        let left = session.open && session.astray != astray;
+        let lost = session.open && session.life != life || left;
         if !session.open || lost {
             let since = session.silent.unwrap_or(tick);
             let lost = lost.then_some(since);
-            *session = Session { number: session.number + 1, open: true, life, lost, ..*session };
+            let orphan = if left { Some(tick) } else { session.orphan };
+            let number = session.number + 1;
+            *session = Session { number, open: true, life, lost, astray, orphan, ..*session };
         }
+        self.says_something(d);
+        let session = &self.gateway().sessions[d];
         let loss = session.lost.map(|since| Loss { epoch: session.number, since: boot(since) });
         Epoch { id: session.number, loss }
     }
@@ -320,6 +342,9 @@ impl Turn<'_> {
     /// What a device says of power.
     pub(super) fn says(&self, d: usize) -> Power {
         let world = &self.state.world;
+        if self.is_astray(d) {
+            return if self.setup.other_is_on { Power::On } else { Power::Off };
+        }
         if world.power.is_some() && !world.boards[d].lies { Power::On } else { Power::Off }
     }
 
@@ -338,6 +363,18 @@ impl Turn<'_> {
             Look { device: device(d), asked_at, reading }
         };
         hosts.map(&mut ask).collect()
+    }
+
+    /// The same, of a node that is watched: what another machine's device says is no reading, and a person is told.
+    pub(super) fn watch(&mut self) -> Option<Vec<Look>> {
+        let looks = self.look(false);
+        for d in 0..self.setup.hosts {
+            if self.asks_whose(d).0 == IdentityMatch::Mismatch {
+                self.gives_up(Reason::IdentityMismatch);
+                return None;
+            }
+        }
+        Some(looks)
     }
 
     /// A host device says On although nobody unfenced the node: breach.

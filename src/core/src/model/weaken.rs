@@ -12,6 +12,12 @@ pub(super) enum Weak {
     Epochs,
     /// S2: the judge is told that the node was seen on before every off, and that no off found it off.
     LongWindow,
+    /// S13: every device says that it controls the node, whosesoever it is.
+    Whose,
+    /// S13: what is sent goes in whatever life the device has by then.
+    Lives,
+    /// S13: what a watched device says, and the On after an on, count whosesoever it is.
+    Watch,
     /// S4: the permit is made without a look.
     Look,
     /// S5: an effect leaves the ledger when it is sent, not when its end is known; all but a hold.

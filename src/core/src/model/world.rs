@@ -85,8 +85,12 @@ pub(super) struct Message {
     pub(super) since: u64,
     /// It is late: the world may go on without it.
     pub(super) stray: bool,
-    /// A release whose look got no answer from a host device: a person's word alone stands behind it.
+    /// A release whose look got no answer from a host device of the node: a person's word alone stands behind it.
     pub(super) unseen: bool,
+    /// The session in which it was sent, by its number.
+    pub(super) session: u64,
+    /// That session is another machine's.
+    pub(super) astray: bool,
 }
 
 /// Why the node is on.
@@ -139,6 +143,8 @@ pub(super) struct World {
     pub(super) boards: [Board; DEVICES],
     pub(super) messages: Vec<Message>,
     pub(super) reliance: Option<Reliance>,
+    /// The address of the first device leads to another machine's.
+    pub(super) astray: bool,
 }
 
 /// As often as anybody likes.
@@ -176,6 +182,8 @@ pub(super) struct Budget {
     pub(super) buttons: u8,
     /// A device restarts within a fence, under an off that it took, and says Off whatever is true.
     pub(super) restarts: u8,
+    /// The address of the first device leads to another machine's, or home again.
+    pub(super) leads: u8,
 }
 
 impl Budget {
@@ -189,7 +197,7 @@ impl Budget {
     }
 
     /// The counts, one after the other.
-    pub(super) fn counts(&self) -> [(&'static str, u8); 16] {
+    pub(super) fn counts(&self) -> [(&'static str, u8); 17] {
         [
             ("fences", self.fences),
             ("unfences", self.unfences),
@@ -207,6 +215,7 @@ impl Budget {
             ("cycles", self.cycles),
             ("buttons", self.buttons),
             ("restarts", self.restarts),
+            ("leads", self.leads),
         ]
     }
 }
