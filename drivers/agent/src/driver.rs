@@ -167,6 +167,9 @@ impl AgentDriver {
                 *self.open() = before;
                 return Err(self.failed(ErrorKind::TimedOut, Effect::DidNotHappen, late));
             }
+            Err(lives @ RunError::Lives) => {
+                return Err(self.failed(ErrorKind::TimedOut, Effect::Unknown, lives));
+            }
             Err(RunError::Lost(why)) => return Err(self.failed(ErrorKind::Protocol, Effect::Unknown, why)),
         };
         let already = answer::done(&ran, &self.secrets()).map_err(|error| self.error(error))?;
@@ -237,7 +240,7 @@ impl PowerDriver for AgentDriver {
             self.run("status", call, end, || Ok(())).await.map_err(|error| {
                 let kind = match error {
                     RunError::NotStarted(_) => ErrorKind::Settings,
-                    RunError::TooLate => ErrorKind::TimedOut,
+                    RunError::TooLate | RunError::Lives => ErrorKind::TimedOut,
                     RunError::Lost(_) => ErrorKind::Protocol,
                 };
                 self.failed(kind, Effect::DidNotHappen, error)

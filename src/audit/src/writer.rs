@@ -48,7 +48,7 @@ impl Writer {
         let mut work = Work { chain, options, shared, prune_at, files: None, counted: 0 };
         std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || work.run(&inbox))
+            .spawn(move || work.run(inbox))
             .map_err(OpenError::io("start the writer of", directory))?;
         Ok(Self { sender })
     }
@@ -88,7 +88,7 @@ struct Work {
 }
 
 impl Work {
-    fn run(&mut self, inbox: &Receiver<Message>) {
+    fn run(&mut self, inbox: Receiver<Message>) {
         loop {
             let first = match inbox.recv_timeout(self.patience()) {
                 Ok(message) => Some(message),
@@ -112,6 +112,11 @@ impl Work {
             }
             if let Some(done) = end {
                 self.chain = None;
+                // What is told from now on is counted by whoever tells it.
+                let unwritten =
+                    inbox.try_iter().filter(|message| matches!(message, Message::Told(_))).count();
+                drop(inbox);
+                self.shared.overflow.fetch_add(unwritten as u64, Ordering::Relaxed);
                 let _ = done.send(());
                 return;
             }

@@ -22,6 +22,9 @@ pub enum RunError {
     /// It was not started, as its time was over by then: whoever started it stood still.
     #[error("was not started: its time was over")]
     TooLate,
+    /// It was still running at the end of its time, and its end was not seen soon after it was to be killed.
+    #[error("was killed at the end of its time, and lives")]
+    Lives,
     /// It was started, and what became of it is not known.
     #[error("{0}")]
     Lost(String),
@@ -106,10 +109,7 @@ pub async fn run(
             Ok(ended) => Some(ended),
             Err(_) => {
                 drop(lifeline);
-                let ended = timeout(LAST_WORDS, run).await;
-                ended
-                    .map_err(|_| RunError::Lost("was killed at the end of its time, and lives".to_owned()))?
-                    .ok();
+                timeout(LAST_WORDS, run).await.map_err(|_| RunError::Lives)?.ok();
                 None
             }
         }

@@ -71,7 +71,7 @@ impl Command {
             RunError::NotStarted(_) | RunError::TooLate => {
                 ReleaseError::DidNotHappen(format!("{shown} {error}"))
             }
-            RunError::Lost(_) => ReleaseError::Unknown(format!("{shown} {error}")),
+            RunError::Lives | RunError::Lost(_) => ReleaseError::Unknown(format!("{shown} {error}")),
         })?;
         let status = ran.status.map(|status| status.to_string());
         tracing::debug!(release = %self.name, key = %message.key, status = status.as_deref().unwrap_or("killed"), "program ran");
