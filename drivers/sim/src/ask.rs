@@ -3,7 +3,7 @@
 use picket_core::device::DeviceClass;
 use picket_core::time::BootTime;
 
-use crate::fault::Fault;
+use crate::fault::{Act, Fault};
 use crate::machine::Pending;
 use crate::passage::Way;
 use crate::wire::{Answer, HoldSettings, Request, Response, SessionId, Trouble, Verb};
@@ -108,6 +108,7 @@ impl World {
         request: &Request,
     ) -> Result<Response, Trouble> {
         let now = self.now;
+        self.reconcile_if_it_rose(name);
         let device = self.device_mut(name);
         let enters = *request == Request::Open || device.sessionless;
         if enters && device.has(|fault| matches!(fault, Fault::WrongPassword)) {
@@ -228,8 +229,41 @@ impl World {
         self.note(Heard { at, device, verb, session, late: false, executed });
     }
 
+    /// A restart that was to come with the next off, if it does.
+    fn restart_under(&mut self, name: &str, verb: Verb) -> bool {
+        let device = self.device(name);
+        if verb != Verb::Off || device.class != DeviceClass::Host || !self.machine(&device.machine).is_on() {
+            return false;
+        }
+        let faults = &mut self.device_mut(name).faults;
+        let at = faults.iter().position(|fault| matches!(fault, Fault::RestartsUnderOff { .. }));
+        let Some(Fault::RestartsUnderOff { down }) = at.map(|at| faults.remove(at)) else { return false };
+        self.act(Act::RestartBmc { device: name.to_owned(), down, estranged: true });
+        self.device_mut(name).notices_a_rise = true;
+        true
+    }
+
+    /// A device that believes its machine to be off notices that it came on.
+    fn reconcile_if_it_rose(&mut self, name: &str) {
+        let device = self.device(name);
+        let last = self.machine(&device.machine).edges().last();
+        let rose = |since: BootTime| last.is_some_and(|edge| edge.on && edge.at > since);
+        if device.notices_a_rise && device.estranged.is_some_and(rose) {
+            self.reconcile(name);
+        }
+    }
+
+    /// A device that believes its machine to be off knows better again.
+    pub fn reconcile(&mut self, name: &str) -> &mut Self {
+        self.device_mut(name).estranged = None;
+        self
+    }
+
     /// Throws the switch behind a device.
     pub(crate) fn execute(&mut self, name: &str, verb: Verb) -> Result<Response, Trouble> {
+        if self.restart_under(name, verb) {
+            return Ok(Response::Took { already: false });
+        }
         let now = self.now;
         // Whoever places it cannot reach it either.
         let known = self.device(name);

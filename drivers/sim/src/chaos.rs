@@ -62,7 +62,7 @@ impl World {
         self.leads.clear();
         for device in self.devices.values_mut() {
             device.faults.clear();
-            (device.estranged, device.lying, device.down_until) = (false, false, now);
+            (device.estranged, device.lying, device.down_until) = (None, false, now);
         }
         self.places.values_mut().for_each(|place| place.moving = None);
         let machines: Vec<String> = self.machines.keys().cloned().collect();

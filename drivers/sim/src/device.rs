@@ -47,8 +47,10 @@ pub(crate) struct Device {
     pub(crate) born: BootTime,
     /// Restarting until then.
     pub(crate) down_until: BootTime,
-    /// It believes that its machine is off and has lost its hand on it.
-    pub(crate) estranged: bool,
+    /// Since when it believes that its machine is off, and has lost its hand on it.
+    pub(crate) estranged: Option<BootTime>,
+    /// It knows better once its machine comes on anew.
+    pub(crate) notices_a_rise: bool,
     /// It ignored an off and says Off since.
     pub(crate) lying: bool,
     /// Of an outlet.
@@ -69,7 +71,8 @@ impl Device {
             idle: Duration::from_secs(60),
             born: BootTime::default(),
             down_until: BootTime::default(),
-            estranged: false,
+            estranged: None,
+            notices_a_rise: false,
             lying: false,
             outlet_on: true,
             outlet_pending: None,
@@ -161,7 +164,7 @@ impl Device {
                 _ => {}
             }
         }
-        if truth && !self.lying && !self.estranged { Power::On } else { Power::Off }
+        if truth && !self.lying && self.estranged.is_none() { Power::On } else { Power::Off }
     }
 
     /// What it says to a command that changes nothing because it is so already.
@@ -177,7 +180,7 @@ impl Device {
         let took = Some(Ok(Response::Took { already: false }));
         match verb {
             Verb::Off if self.has(|fault| matches!(fault, Fault::OffRefused)) => Some(Err(Trouble::Refused)),
-            Verb::Off if self.estranged => Some(self.already()),
+            Verb::Off if self.estranged.is_some() => Some(self.already()),
             Verb::Off if self.has(|fault| matches!(fault, Fault::OffIgnored)) => took,
             Verb::Off if self.has(|fault| matches!(fault, Fault::OffLied)) => {
                 self.lying = true;
@@ -192,7 +195,7 @@ impl Device {
                 if dropped {
                     return took;
                 }
-                (self.lying, self.estranged) = (false, false);
+                (self.lying, self.estranged) = (false, None);
                 None
             }
         }

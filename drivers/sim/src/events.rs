@@ -67,7 +67,8 @@ impl World {
                 device.down_until = now + down;
                 device.born = now + down;
                 device.lying = false;
-                device.estranged = estranged;
+                device.estranged = estranged.then_some(now);
+                device.notices_a_rise = false;
             }
             Act::Lead { device, to, after } => {
                 self.leads.insert(device, Lead { to, after });

@@ -82,6 +82,13 @@ pub enum Fault {
         /// So many times.
         times: u32,
     },
+    /// The next off is taken, and it restarts before it does anything: an [`Act::RestartBmc`], after which it says Off of a machine
+    /// that runs on, until that comes on anew. Nothing of that where the machine is off already.
+    RestartsUnderOff {
+        /// How long it is silent.
+        #[serde(with = "crate::span")]
+        down: Duration,
+    },
     /// Every packet, in both directions, arrives twice.
     Doubled,
     /// What was asked happens; no answer comes.

@@ -317,6 +317,11 @@ impl World {
         self.is_dead(device)
     }
 
+    /// Whether the device believes since a restart that its machine is off, whatever is true.
+    pub fn is_estranged(&self, device: &str) -> bool {
+        self.device(device).estranged.is_some()
+    }
+
     /// What the machine is in the middle of.
     pub fn under_way(&self, machine: &str) -> Option<Verb> {
         self.machine(machine).pending.as_ref().map(|pending| pending.verb)

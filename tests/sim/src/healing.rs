@@ -176,6 +176,10 @@ async fn exit(cast: &Cast, node: &NodeId, record: &NodeRecord, reason: Reason, r
         cast.scene.happen(Act::Foreign { machine: node.to_string(), verb: Verb::On });
     }
     if reason == Reason::UnboundedEffect {
+        // Whoever gives one up saw that nothing of it is at work any more.
+        while !cast.far.is_quiet() {
+            tokio::time::sleep(s(1)).await;
+        }
         let volumes = cast.scene.shape.volumes.then_some(&VOLUMES);
         for name in volumes.into_iter().chain(cast.scene.shape.releases) {
             act(cast, node, What::Abandon(name)).await;

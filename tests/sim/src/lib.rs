@@ -21,6 +21,7 @@ mod law;
 mod many;
 mod misfortune;
 mod people;
+mod restarts;
 mod scene;
 mod shape;
 mod sky;

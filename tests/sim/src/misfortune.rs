@@ -9,7 +9,7 @@ use crate::cast::Cast;
 use crate::gate::{Leaving, Stop};
 use crate::gateway::Gateway;
 use crate::scene::{ms, s};
-use crate::shape::{PLACE, Weakness};
+use crate::shape::{IDLE, PLACE, Weakness};
 use crate::sky::Weather;
 use crate::trace::{Blow, What};
 
@@ -42,8 +42,11 @@ impl Misfortune {
         if cast.scene.shape.volumes && self.0.percent(15) {
             return self.volume(cast);
         }
-        if self.0.percent(5) {
-            return self.astray(cast);
+        match self.0.below(100) {
+            0..5 => return self.astray(cast),
+            5..9 => return self.restart(cast),
+            9..11 => return self.darkness(cast),
+            _ => {}
         }
         if self.0.percent(cast.scene.shape.device_trouble) {
             return if self.0.percent(10) { self.late(cast) } else { self.device(cast) };
@@ -106,9 +109,9 @@ impl Misfortune {
             Weakness::SessionsNeverEnd => (Leaving::On, self.0.between(s(150), s(300))),
             // Longer than the lease, and shorter than the session lives by itself.
             Weakness::EndedSessionsLiveOn => (Leaving::On, self.0.between(s(8), s(50))),
-            Weakness::ReleasesHeedNoEnd | Weakness::DetachesHeedNoEnd => {
-                (Leaving::Release, self.0.between(s(75), s(140)))
-            }
+            Weakness::ReleasesHeedNoEnd
+            | Weakness::DetachesHeedNoEnd
+            | Weakness::ProgramsOutliveTheirGateway => (Leaving::Release, self.0.between(s(75), s(140))),
             Weakness::EverybodyLies => {
                 let node = &shape.nodes[self.0.below(shape.nodes.len() as u64) as usize];
                 let faults = node.hosts().map(|host| (host.clone(), Fault::OffLied));
@@ -196,11 +199,13 @@ impl Misfortune {
     }
 
     /// The address of a node's device leads to another node's from some request on, or home again (S13). One without sessions says of each
-    /// answer for itself whose it is: that is not simulated here.
+    /// answer for itself whose it is: that is not simulated here. What knows volumes is a cloud, and asked by the machine's own id.
     fn astray(&mut self, cast: &Cast) {
         let shape = &cast.scene.shape;
-        let hosts =
-            || shape.nodes.iter().flat_map(|node| node.hosts()).filter(|host| !shape.is_sessionless(host));
+        let hosts = || {
+            let all = shape.nodes.iter().flat_map(|node| node.hosts().skip(usize::from(shape.volumes)));
+            all.filter(|host| !shape.is_sessionless(host))
+        };
         let all: Vec<&String> = hosts().collect();
         let Some(device) = all.get(self.0.below(all.len().max(1) as u64) as usize) else { return };
         let home = self.0.percent(40);
@@ -213,6 +218,34 @@ impl Misfortune {
         let after = self.few(16) - 1;
         cast.scene.note(What::Struck(Blow::AtDevice));
         cast.scene.happen(Act::Lead { device: (*device).clone(), to: (*to).clone(), after });
+    }
+
+    /// A device takes the next off, and restarts before it does anything: it says Off of a machine that runs on (S2). Its settings do not
+    /// say that it is to be believed.
+    fn restart(&mut self, cast: &Cast) {
+        let shape = &cast.scene.shape;
+        let all: Vec<&String> = shape.nodes.iter().flat_map(|node| node.hosts()).collect();
+        let Some(device) = all.get(self.0.below(all.len().max(1) as u64) as usize) else { return };
+        if shape.trusted {
+            return;
+        }
+        // Longer than a silence that shows nothing, and than any pause between two looks.
+        let fault = Fault::RestartsUnderOff { down: self.0.between(s(25), s(90)) };
+        cast.scene.note(What::Struck(Blow::AtDevice));
+        cast.scene.happen(Act::Fault { device: (*device).clone(), fault });
+    }
+
+    /// The network of the devices is dark for longer than a session lives.
+    fn darkness(&mut self, cast: &Cast) {
+        let time = self.0.between(IDLE + s(2), IDLE * 3);
+        cast.scene.say(|| format!("no gateway reaches any device for {time:?}"));
+        cast.scene.note(What::Struck(Blow::Dark));
+        cast.gateways.iter().for_each(|gateway| gateway.sky.set_devices(Weather::dark()));
+        let skies: Vec<_> = cast.gateways.iter().map(|gateway| gateway.sky.clone()).collect();
+        tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            skies.iter().for_each(|sky| sky.set_devices(Weather::default()));
+        });
     }
 
     /// A volume is stuck, or somebody else attaches it or takes it away.

@@ -9,9 +9,10 @@ use picket_driver_sim::{Act, SharedWorld, SimClock, World};
 
 use crate::book::Books;
 use crate::law::Law;
+use crate::restarts::Restarts;
 use crate::shape::{PLACE, Shape};
 use crate::tally::Tally;
-use crate::trace::{Event, Trace, What};
+use crate::trace::{Blow, Event, Trace, What};
 
 /// The world, its clock, and the observer who sees everything.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ struct Seen {
     heard: usize,
     /// Volumes' moves that were already seen.
     moved: usize,
+    restarts: Restarts,
 }
 
 impl Scene {
@@ -41,7 +43,8 @@ impl Scene {
         Arc::new_cyclic(|scene| {
             let books = Arc::new(Books::new(shape.gateways, scene));
             let law = Law::new(shape.clone(), world.clone(), books.clone());
-            let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0, moved: 0 });
+            let restarts = Restarts::default();
+            let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0, moved: 0, restarts });
             Self { world, clock: Arc::new(SimClock::new()), shape, books, seen }
         })
     }
@@ -69,7 +72,7 @@ impl Scene {
             }
             _ => None,
         };
-        seen.take(Event { at: now, what });
+        self.take(&mut seen, Event { at: now, what });
         // What runs there again gets its volumes again.
         let own =
             self.shape.volumes().filter(|(node, _)| back.as_ref().is_some_and(|back| back.as_str() == *node));
@@ -97,8 +100,16 @@ impl Scene {
         let mut events: Vec<(BootTime, What)> = heard.chain(moved).collect();
         events.sort_by_key(|(at, _)| *at);
         for (at, what) in events {
-            seen.take(Event { at, what });
+            self.take(seen, Event { at, what });
         }
+    }
+
+    fn take(&self, seen: &mut Seen, event: Event) {
+        let Seen { law, restarts, .. } = &mut *seen;
+        restarts.see(&event, &law.past, &mut self.world());
+        let (at, news) = (event.at, restarts.news());
+        seen.take(event);
+        (0..news).for_each(|_| seen.take(Event { at, what: What::Struck(Blow::Restarted) }));
     }
 
     /// Writes into the diary, if somebody reads it.

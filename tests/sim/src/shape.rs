@@ -23,7 +23,7 @@ use crate::scene::s;
 use crate::trace::GatewayId;
 
 /// After so long a device ends a session in which nothing is said.
-const IDLE: Duration = Duration::from_secs(60);
+pub(crate) const IDLE: Duration = Duration::from_secs(60);
 
 /// The device of class parent.
 const PARENT: &str = "parent";
@@ -68,6 +68,8 @@ pub enum Weakness {
     ReleasesHeedNoEnd,
     /// Who attaches volumes heeds no end of a detach (S8).
     DetachesHeedNoEnd,
+    /// Programs that release go on when their gateway stands still, or is dead (S8).
+    ProgramsOutliveTheirGateway,
     /// Devices say Off for live machines, all of them.
     EverybodyLies,
     /// The settings do not say which gateway stands on which node (S17).
@@ -76,13 +78,14 @@ pub enum Weakness {
 
 impl Weakness {
     /// All that there are.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::LeasesEndEarly,
         Self::StaleWritersAreHeard,
         Self::SessionsNeverEnd,
         Self::EndedSessionsLiveOn,
         Self::ReleasesHeedNoEnd,
         Self::DetachesHeedNoEnd,
+        Self::ProgramsOutliveTheirGateway,
         Self::EverybodyLies,
         Self::NobodyKnowsItsHost,
     ];
@@ -95,6 +98,7 @@ impl Weakness {
                 | Self::EndedSessionsLiveOn
                 | Self::ReleasesHeedNoEnd
                 | Self::DetachesHeedNoEnd
+                | Self::ProgramsOutliveTheirGateway
         )
     }
 }
@@ -107,11 +111,13 @@ pub(crate) struct Shape {
     pub(crate) gateways: usize,
     /// The gateway that stands on one of the nodes (S17), and on which.
     guest: Option<(GatewayId, usize)>,
-    trusted: bool,
+    pub(crate) trusted: bool,
     /// Whoever leads ends what others sent by the names of their sessions, as over Redfish (S8).
     names_sessions: bool,
     /// Releases that nothing bounds.
     pub(crate) unbounded: bool,
+    /// Releases are programs that the gateway starts: what they do heeds no end, and a keeper ends them.
+    pub(crate) programs: bool,
     pub(crate) releases: &'static [&'static str],
     pub(crate) rules: Rules,
     pub(crate) budget: Budget,
@@ -223,7 +229,10 @@ impl Shape {
                 Weakness::None => [0, 5, 30, 60][random.below(4) as usize],
                 _ => 0,
             },
-            // Last, so that histories are what they were but for this.
+            programs: match weakness {
+                Weakness::None => random.percent(30),
+                weakness => weakness == Weakness::ProgramsOutliveTheirGateway,
+            },
             names_sessions: random.percent(50) || weakness == Weakness::EndedSessionsLiveOn,
             volumes: match weakness {
                 Weakness::None => random.percent(40),

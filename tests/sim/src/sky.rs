@@ -116,6 +116,11 @@ impl Weather {
         weather
     }
 
+    /// Nothing arrives anywhere.
+    pub(crate) fn dark() -> Self {
+        Self { cut_there: true, cut_back: true, ..Self::default() }
+    }
+
     fn is_calm(&self) -> bool {
         let troubles = [self.loss, self.twice, self.late];
         !self.cut_there && !self.cut_back && troubles == [0; 3] && self.slow.is_zero()

@@ -30,8 +30,12 @@ pub struct Tally {
     pub to_store: u64,
     /// Times that a network to the devices went bad.
     pub to_devices: u64,
+    /// Times that no gateway reached any device for longer than a session lives.
+    pub dark: u64,
     /// Faults of devices, and what happened to machines.
     pub at_devices: u64,
+    /// Devices that restarted under an off that they took, and said Off of a machine that ran.
+    pub restarts: u64,
     /// Jumps of wall clocks.
     pub jumps: u64,
     /// Records that were stored.
@@ -82,6 +86,8 @@ impl Tally {
                     Blow::NoQuorum => &mut self.no_quorum,
                     Blow::ToStore => &mut self.to_store,
                     Blow::ToDevices => &mut self.to_devices,
+                    Blow::Dark => &mut self.dark,
+                    Blow::Restarted => &mut self.restarts,
                     Blow::AtDevice => &mut self.at_devices,
                 } += 1;
             }
@@ -129,7 +135,7 @@ impl Tally {
         self.fields_mut().into_iter().map(|(name, count)| (name, *count)).collect()
     }
 
-    fn fields_mut(&mut self) -> [(&'static str, &mut u64); 26] {
+    fn fields_mut(&mut self) -> [(&'static str, &mut u64); 28] {
         [
             ("events", &mut self.events),
             ("terms", &mut self.terms),
@@ -141,6 +147,8 @@ impl Tally {
             ("quorums lost", &mut self.no_quorum),
             ("bad networks to the store", &mut self.to_store),
             ("to devices", &mut self.to_devices),
+            ("no device reached", &mut self.dark),
+            ("restarts under an off", &mut self.restarts),
             ("troubles at devices", &mut self.at_devices),
             ("clock jumps", &mut self.jumps),
             ("writes", &mut self.writes),

@@ -51,6 +51,10 @@ pub(crate) enum Blow {
     ToStore,
     /// That to the devices.
     ToDevices,
+    /// No gateway reaches any device, for longer than a session lives.
+    Dark,
+    /// A device restarted under an off that it took, and says Off of a machine that runs.
+    Restarted,
     /// A device, or something at a machine.
     AtDevice,
 }

@@ -107,6 +107,11 @@ fn a_gateway_that_does_not_know_its_own_host_is_seen() {
 }
 
 #[test]
+fn programs_that_outlive_their_gateway_are_seen() {
+    seen(Weakness::ProgramsOutliveTheirGateway, &["release_only_when_dark", "one_writer"]);
+}
+
+#[test]
 fn detaches_that_heed_no_end_are_seen() {
     seen(Weakness::DetachesHeedNoEnd, &["volumes_only_when_dark"]);
 }

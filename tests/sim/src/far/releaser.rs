@@ -14,9 +14,12 @@ use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::gate::{Leaving, Process};
-use crate::scene::{Scene, s};
+use crate::scene::{Scene, ms, s};
 use crate::shape::Weakness;
 use crate::trace::{GatewayId, What};
+
+/// So long after an attempt's time its program is surely gone.
+const OVERTIME: Duration = Duration::from_secs(2);
 
 /// The far side, which all gateways share.
 #[derive(Debug)]
@@ -45,13 +48,24 @@ enum Answer {
 }
 
 /// One gateway's way there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Way {
     far: Arc<FarSide>,
     gateway: GatewayId,
     process: Arc<Process>,
     clock: Arc<SimClock>,
-    unbounded: bool,
+    kind: Kind,
+}
+
+/// What bounds an attempt (S8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The far side: it heeds the request's own end.
+    Request,
+    /// A keeper: it ends the program once the attempt's time is over, and with its gateway.
+    Program,
+    /// Nothing.
+    Unbounded,
 }
 
 impl FarSide {
@@ -79,8 +93,12 @@ impl FarSide {
         process: &Arc<Process>,
         clock: &Arc<SimClock>,
     ) -> Arc<dyn Releaser> {
-        let (unbounded, clock) = (self.scene.shape.unbounded, clock.clone());
-        Arc::new(Way { far: self.clone(), gateway, process: process.clone(), clock, unbounded })
+        let kind = match (self.scene.shape.unbounded, self.scene.shape.programs) {
+            (true, _) => Kind::Unbounded,
+            (false, true) => Kind::Program,
+            (false, false) => Kind::Request,
+        };
+        Arc::new(Way { far: self.clone(), gateway, process: process.clone(), clock: clock.clone(), kind })
     }
 
     fn draw(&self) -> (Answer, Duration) {
@@ -95,6 +113,10 @@ impl FarSide {
             8 => Answer::Silent(true),
             _ => Answer::Silent(false),
         };
+        if self.scene.shape.weakness == Weakness::ProgramsOutliveTheirGateway {
+            // Longer than its attempt, and than a successor waits for that.
+            return (Answer::Complete, state.random.between(s(10), s(140)));
+        }
         let quick = state.random.percent(60);
         (answer, if quick { Duration::ZERO } else { state.random.between(Duration::ZERO, s(25)) })
     }
@@ -135,6 +157,16 @@ impl Way {
         BootTime::from_boot(then.saturating_sub(self.clock.behind()))
     }
 
+    /// The keeper: until the program is ended, as the attempt's time is over, or its gateway stands still or is gone.
+    async fn ended(self, until: Instant) {
+        if self.far.scene.shape.weakness == Weakness::ProgramsOutliveTheirGateway {
+            std::future::pending::<()>().await;
+        }
+        while Instant::now() < until && !self.process.is_stopped() {
+            sleep(ms(100)).await;
+        }
+    }
+
     async fn answered(&self, answer: Answer) -> Option<Answer> {
         match answer {
             Answer::Silent(_) => std::future::pending().await,
@@ -146,7 +178,11 @@ impl Way {
 #[async_trait]
 impl Releaser for Way {
     fn max_in_flight(&self) -> Option<Duration> {
-        (!self.unbounded).then_some(s(65))
+        match self.kind {
+            Kind::Request => Some(s(65)),
+            Kind::Program => Some(self.pace().attempt + OVERTIME),
+            Kind::Unbounded => None,
+        }
     }
 
     fn pace(&self) -> Pace {
@@ -166,7 +202,7 @@ impl Releaser for Way {
             grade: permit.evidence().grade,
             permitted_at: scene.now(),
             gateway: self.gateway,
-            not_after: (!self.unbounded && scene.shape.weakness != Weakness::ReleasesHeedNoEnd)
+            not_after: (self.kind == Kind::Request && scene.shape.weakness != Weakness::ReleasesHeedNoEnd)
                 .then(|| self.not_after(permit)),
         };
         scene.note(What::Attempt {
@@ -178,16 +214,29 @@ impl Releaser for Way {
             fence: permit.fence(),
             grade: request.grade,
         });
-        self.process.leaves(Leaving::Release).await;
+        if self.kind != Kind::Program {
+            self.process.leaves(Leaving::Release).await;
+        }
         let (answer, takes) = self.far.draw();
         let (far, does) = (self.far.clone(), !matches!(answer, Answer::Refuse | Answer::Silent(false)));
+        let kept = (self.kind == Kind::Program).then(|| self.clone().ended(until));
         // On its way, whatever becomes of who sent it.
         far.state().under_way += 1;
         let effect = tokio::spawn(async move {
-            sleep(takes).await;
+            let ended = match kept {
+                None => {
+                    sleep(takes).await;
+                    false
+                }
+                Some(kept) => tokio::time::timeout(takes, kept).await.is_ok(),
+            };
             far.state().under_way -= 1;
-            does && request.take_effect(&far.scene)
+            does && !ended && request.take_effect(&far.scene)
         });
+        if self.kind == Kind::Program {
+            // A program has begun, and its gateway stands still.
+            self.process.leaves(Leaving::Release).await;
+        }
         let heard = timeout_at(until, async {
             let done = effect.await.unwrap_or(false);
             (done, self.answered(answer).await)
