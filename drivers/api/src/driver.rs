@@ -115,6 +115,13 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// What the far side said of itself in the handshake of the newest session, where the session's secret vouches for that (RAKP's
+    /// GUID); also that it said nothing of use. `None`: there is no such word, or no session yet. Where nobody knows whose machine the
+    /// device controls, this stays the same within a fence (S13).
+    fn far_side(&self) -> Option<String> {
+        None
+    }
+
     /// After how long at the soonest the far side ends a session in which nothing is said; `None`: it ends none by itself.
     /// Where nothing more is to be asked, [`quiesce`](Self::quiesce) is called shortly before that.
     fn shortest_idle(&self) -> Option<Duration> {

@@ -1,6 +1,6 @@
 //! The driver: the trait's calls, one after another on the line to the BMC.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -33,6 +33,7 @@ pub struct IpmiDriver {
     traits: Traits,
     shortest_idle: Duration,
     line: Mutex<Line>,
+    far_side: Arc<std::sync::Mutex<Option<String>>>,
     counters: Arc<Counters>,
 }
 
@@ -53,7 +54,7 @@ impl IpmiDriver {
         let shortest_idle = settings.shortest_idle();
         let counters = Arc::new(Counters::default());
         let line = Line::new(Arc::new(settings), context.random.clone(), counters.clone());
-        Self { traits, shortest_idle, line: Mutex::new(line), counters }
+        Self { traits, shortest_idle, far_side: line.far_side(), line: Mutex::new(line), counters }
     }
 
     /// Datagrams so far.
@@ -74,6 +75,10 @@ impl IpmiDriver {
 impl PowerDriver for IpmiDriver {
     fn traits(&self) -> &Traits {
         &self.traits
+    }
+
+    fn far_side(&self) -> Option<String> {
+        self.far_side.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn shortest_idle(&self) -> Option<Duration> {

@@ -188,7 +188,8 @@ impl<'a> Handshake<'a> {
     /// but what is signed with its keys: they prove what RAKP 4 proves.
     pub fn presumed(&self) -> Option<Session> {
         let key = self.session_key.as_ref().filter(|_| self.stage == Stage::Rakp3)?;
-        Some(Session::new(Keys::derive(self.suite, key.bytes()), self.local, self.remote))
+        let keys = Keys::derive(self.suite, key.bytes());
+        Some(Session::new(keys, self.local, self.remote).of_system(self.guid))
     }
 
     /// Takes a datagram in.

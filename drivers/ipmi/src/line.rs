@@ -5,7 +5,7 @@
 //! carried a command is kept until it is surely over on the far side (S8).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ipmi_rs_core::connection::Message;
@@ -48,6 +48,8 @@ pub struct Line {
     pub(crate) stand_in: Option<Box<Live>>,
     /// Sessions that were lost and had carried a command, or whose close was begun and its answer not seen.
     pub(crate) orphans: Vec<Live>,
+    /// What the handshake of the newest session said of whose machine it is: also for who looks while a call is under way.
+    far_side: Arc<Mutex<Option<String>>>,
     epochs: u64,
     /// The newest loss, which every epoch after it tells.
     loss: Option<Loss>,
@@ -74,6 +76,7 @@ impl Line {
             session: None,
             stand_in: None,
             orphans: Vec::new(),
+            far_side: Arc::default(),
             epochs: 0,
             loss: None,
             unseen: false,
@@ -89,9 +92,16 @@ impl Line {
         Epoch { id: epoch, loss: lost_since.map(|since| Loss { epoch, since }).or(self.loss) }
     }
 
-    fn begin(&mut self, epoch: Epoch) {
+    fn begin(&mut self, live: &Live) {
+        let epoch = live.epoch();
         self.unseen |= epoch.begins_after_loss();
         self.loss = epoch.loss;
+        *self.far_side.lock().unwrap_or_else(PoisonError::into_inner) = Some(live.system());
+    }
+
+    /// What the handshake of the newest session said of whose machine it is.
+    pub fn far_side(&self) -> Arc<Mutex<Option<String>>> {
+        self.far_side.clone()
     }
 
     /// Whether a session is there that surely lives.
@@ -117,7 +127,7 @@ impl Line {
             self.lost = None;
             let endpoint = self.settings.authority();
             tracing::debug!(%endpoint, epoch = epoch.id, loss = ?epoch.loss, "session opened");
-            self.begin(epoch);
+            self.begin(&live);
             self.session = Some(live);
         }
         self.session
@@ -149,7 +159,7 @@ impl Line {
                 return Err(self.silence(&Effort::reading()));
             }
         }
-        self.begin(epoch);
+        self.begin(&fresh);
         if let Some(old) = self.session.replace(fresh) {
             let endpoint = self.settings.authority();
             tracing::warn!(%endpoint, lost = old.epoch().id, epoch = epoch.id, "session lost");

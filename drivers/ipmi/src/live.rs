@@ -95,6 +95,11 @@ impl Live {
         self.epoch
     }
 
+    /// The GUID that its handshake said.
+    pub fn system(&self) -> String {
+        self.session.system()
+    }
+
     /// The BMC's id for it.
     pub fn remote_id(&self) -> u32 {
         self.session.remote_id()

@@ -59,6 +59,8 @@ pub struct Session {
     local: u32,
     /// The BMC's id for it.
     remote: u32,
+    /// The managed system's GUID, as RAKP 2 says it and RAKP 4 vouches for.
+    guid: [u8; 16],
     /// The last sequence number that we used.
     sent: u32,
     /// The highest one that surely arrived, because a request that began with it was answered, in time or late.
@@ -78,7 +80,20 @@ fn checksum(bytes: &[u8]) -> u8 {
 impl Session {
     /// A session that was just opened.
     pub fn new(keys: Keys, local: u32, remote: u32) -> Self {
-        Self { keys, local, remote, sent: 0, arrived: 0, asked: Vec::new(), seen: None, rq_seq: 0 }
+        let (guid, asked) = ([0; 16], Vec::new());
+        Self { keys, local, remote, guid, sent: 0, arrived: 0, asked, seen: None, rq_seq: 0 }
+    }
+
+    /// The same, with the GUID that its handshake said.
+    #[must_use]
+    pub fn of_system(self, guid: [u8; 16]) -> Self {
+        Self { guid, ..self }
+    }
+
+    /// The GUID that its handshake said, also where it tells no machine from another (all zeros).
+    pub fn system(&self) -> String {
+        let digits: String = self.guid.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("GUID {digits}")
     }
 
     /// The BMC's id for it: what Close Session names.

@@ -12,7 +12,7 @@ use crate::ground::Look;
 use crate::ids::{DeviceId, EffectId, FenceId, ReceiptId, ReleaseId};
 use crate::outcome::Reason;
 use crate::receipt::ReceiptRequest;
-use crate::record::{HoldState, ReleaseStage};
+use crate::record::{HoldState, ReleaseStage, Said};
 use crate::restore::Restored;
 use crate::topology::Topology;
 
@@ -63,6 +63,18 @@ pub enum Event<'a> {
     },
     /// The session of a device was lost within this fence (S2).
     Lost {
+        /// The device.
+        device: DeviceId,
+    },
+    /// What a device said of whose machine it controls, where nobody knows which that is: within the fence it says no other (S13).
+    Said {
+        /// The device.
+        device: DeviceId,
+        /// What it said.
+        said: Said,
+    },
+    /// A host device says On: nobody's look at the machine, and no proof from before, lets an Off of this fence be believed any more (S2).
+    SeenOn {
         /// The device.
         device: DeviceId,
     },

@@ -19,7 +19,7 @@ mod fence;
 mod release;
 
 pub use evidence::{Attestation, DeviceEvidence, Evidence};
-pub use fence::{AuditHead, Cause, Fence, HoldState, Moment, SetAside};
+pub use fence::{AuditHead, Cause, Fence, HoldState, Moment, Said, SetAside};
 pub use release::{Part, ReleaseStage, ReleaseState};
 
 /// Where a node stands. See "Life of a node" in the documentation.

@@ -146,6 +146,7 @@ pub(crate) fn empty(
         switched_off: Default::default(),
         identified: Default::default(),
         seen_off: Default::default(),
+        said: Default::default(),
         proved_held: Default::default(),
         lost: Default::default(),
         silent: Default::default(),

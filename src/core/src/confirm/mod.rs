@@ -244,6 +244,10 @@ impl Judge {
         let lost = trace.contact(reading.epoch, reading.asked_at);
         let lost = trace.heard(reading.asked_at, reading.answered_at) || lost;
         trace.reading(reading, ledger.bars_proof());
+        if trace.spec.class == DeviceClass::Host && reading.power == Power::On {
+            self.traces.values_mut().for_each(Trace::believe_no_look);
+        }
+        let Some(trace) = self.traces.get(device) else { return lost };
         if trace.spec.class == DeviceClass::Host && trace.run().is_some() {
             self.first_host_off.get_or_insert(reading.answered_at);
         } else if reading.power == Power::On && !self.some_host_says_off() {

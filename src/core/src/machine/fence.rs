@@ -6,7 +6,7 @@ use super::Refused;
 use super::draft::Draft;
 use crate::ids::{DeviceId, EffectId};
 use crate::ledger::EffectKind;
-use crate::record::{Hold, HoldState};
+use crate::record::{Hold, HoldState, Said};
 use crate::restore::HOLD;
 
 pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
@@ -134,6 +134,21 @@ pub(super) fn lost(draft: &mut Draft, device: DeviceId) -> Result<(), Refused> {
     if draft.fence()?.lost.insert(device.clone()) {
         draft.moment(format!("{device}: session lost; its Off counts only after an On"));
     }
+    Ok(())
+}
+
+pub(super) fn said(draft: &mut Draft, device: DeviceId, said: Said) -> Result<(), Refused> {
+    known_device(draft, &device)?;
+    draft.fence()?.said.entry(device).or_insert(said);
+    Ok(())
+}
+
+pub(super) fn seen_on(draft: &mut Draft, device: DeviceId) -> Result<(), Refused> {
+    known_device(draft, &device)?;
+    let fence = draft.fence()?;
+    fence.seen_off.clear();
+    fence.proved_held.clear();
+    draft.moment(format!("{device} reads On: it is not off as it was seen before"));
     Ok(())
 }
 

@@ -144,6 +144,8 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::HoldEnded { results, known } => fence::hold_ended(draft, results, &known)?,
         Event::OffIntent { devices, identified } => fence::off_intent(draft, &devices, identified)?,
         Event::Lost { device } => fence::lost(draft, device)?,
+        Event::Said { device, said } => fence::said(draft, device, said)?,
+        Event::SeenOn { device } => fence::seen_on(draft, device)?,
         Event::Silent { device, silent } => fence::silent(draft, device, silent)?,
         Event::Confirmed(proof) => proof::confirmed(draft, proof)?,
         Event::Unproven { why, seen } => proof::unproven(draft, &why, seen)?,

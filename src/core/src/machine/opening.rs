@@ -47,6 +47,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         identified: BTreeSet::new(),
         lost: BTreeSet::new(),
         seen_off: BTreeSet::new(),
+        said: BTreeMap::new(),
         proved_held: BTreeMap::new(),
         handed_over: BTreeSet::new(),
         silent: BTreeSet::new(),

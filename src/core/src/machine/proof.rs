@@ -1,5 +1,7 @@
 //! The confirmation, and what voids it: a proof that does not hold any more, a breach.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Refused;
 use super::draft::Draft;
 use super::release::settle_released;
@@ -133,6 +135,9 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
         outcome: None,
         ended_at: None,
         budget_override: None,
+        // A look, and a proof, of the generation before: it was found on since.
+        seen_off: BTreeSet::new(),
+        proved_held: BTreeMap::new(),
         moments: Vec::new(),
         ..before
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Attestation, Evidence, ReleaseStage, ReleaseState};
-use crate::device::{DeviceClass, Grade};
+use crate::device::{DeviceClass, Grade, Identity, IdentityMatch};
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use crate::outcome::Outcome;
 use crate::time::WallTime;
@@ -124,6 +124,9 @@ pub struct Fence {
     /// in another session or to another gateway, nothing counts, and nothing is sent to it (S13).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub identified: BTreeSet<DeviceId>,
+    /// What devices said first within this fence, where nobody knows whose machine they control (S13).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub said: BTreeMap<DeviceId, Said>,
     /// Devices whose session was lost within this fence; binds successors (S2).
     pub lost: BTreeSet<DeviceId>,
     /// Of the lost ones those for which a person said afterwards that he looked at the machine, and that it is off (S2).
@@ -169,6 +172,42 @@ pub struct Fence {
     pub interrupted: Option<Vec<ReleaseState>>,
     /// What happened, oldest first; at most [`Fence::MOMENTS`].
     pub moments: Vec<Moment>,
+}
+
+/// Whose machine a device controls, by its own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// What it answered.
+    #[serde(default, skip_serializing_if = "Identity::is_empty")]
+    pub identity: Identity,
+    /// What the handshake of its session said, in words; `None`: there is no such thing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_side: Option<String>,
+}
+
+impl Said {
+    /// Whether that is another far side than one that said `later`.
+    pub fn is_another_than(&self, later: &Said) -> bool {
+        let is_another_machine = self.identity.compare(&later.identity) == IdentityMatch::Mismatch;
+        let far_sides = self.far_side.as_ref().zip(later.far_side.as_ref());
+        is_another_machine || far_sides.is_some_and(|(first, later)| first != later)
+    }
+
+    /// What is known of it with what it says later: the first word stays.
+    pub fn add(&mut self, later: Said) {
+        if self.identity.is_empty() {
+            self.identity = later.identity;
+        }
+        self.far_side = self.far_side.take().or(later.far_side);
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        match &self.far_side {
+            Some(far_side) if self.identity.is_empty() => format!("{far_side}, by its handshake"),
+            _ => self.identity.words(),
+        }
+    }
 }
 
 impl Fence {

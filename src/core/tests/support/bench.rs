@@ -132,10 +132,16 @@ impl Bench {
     /// An answer, now, to what was asked then. Whose machine it controls it says in each of its lives before.
     pub fn hears(&mut self, name: &str, power: Power, asked_at: BootTime) -> &mut Self {
         let epoch = self.epoch(&device(name));
-        if self.identified.insert(device(name), epoch) != Some(epoch) {
+        let is_asked = self.identified.insert(device(name), epoch) == Some(epoch);
+        if !is_asked || epoch.is_none() && !self.judge.is_identified(&device(name)) {
             self.says_whose(name, self.says, asked_at);
         }
-        self.hears_of_whoever(name, power, asked_at)
+        self.hears_of_whoever(name, power, asked_at);
+        if epoch.is_none() && !self.judge.is_identified(&device(name)) {
+            // It may have restarted, as this answer shows.
+            self.says_whose(name, self.says, asked_at);
+        }
+        self
     }
 
     /// It says whose machine it controls.

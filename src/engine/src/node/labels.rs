@@ -15,6 +15,8 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::OffIntent { .. } => "off_intent",
         Event::Lost { .. } => "lost",
         Event::Silent { .. } => "silent",
+        Event::Said { .. } => "said",
+        Event::SeenOn { .. } => "seen_on",
         Event::Confirmed(_) => "confirmed",
         Event::Attest { .. } => "attest",
         Event::ReleaseSurveyed { .. } => "release_surveyed",

@@ -46,9 +46,9 @@ impl NodeTask {
         self.sessions.note(device, did);
         if self.plan.topology.device(device).is_some_and(DeviceSpec::hides_its_restarts) {
             let refused_at = self.plan.drivers.get(device).and_then(|driver| driver.refused_session_at());
-            self.sessions.note_unseen(device, did, refused_at);
+            self.sessions.note_unseen(device, did, refused_at, boot);
         }
-        let mut says_whose = false;
+        let (mut says_whose, mut said_now) = (false, None);
         let live = self.device_live(device);
         let fault = match did {
             Did::Read { result: Ok(reading), .. } => {
@@ -64,6 +64,7 @@ impl NodeTask {
                 live.identity_match = Some(compared);
                 live.identity = Some(said.identity.clone());
                 says_whose = compared.is_as_expected();
+                said_now = Some(said);
                 None
             }
             Did::Read { result: Err(error), .. } => {
@@ -83,6 +84,9 @@ impl NodeTask {
         live.fault = fault.map(|error| (error.to_string(), wall));
         if says_whose {
             self.said_whose.insert(device.clone());
+        }
+        if let Some(said) = said_now {
+            self.said_now(device, said);
         }
         self.publish();
     }
@@ -166,6 +170,7 @@ impl NodeTask {
             }
         }
         self.store_sessions().await?;
+        self.let_others_be(&mut looks).await?;
         Ok((self.place() == here).then_some(looks))
     }
 

@@ -56,7 +56,7 @@ use orphaned::Aside;
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
 use picket_core::ids::{DeviceId, EffectId, FenceId, NodeId, Revision};
-use picket_core::record::{NodeRecord, Phase};
+use picket_core::record::{NodeRecord, Phase, Said};
 use picket_core::store::Stored;
 use picket_core::time::{BootTime, WallTime};
 use recognising::Recognising;
@@ -129,6 +129,10 @@ pub(crate) struct NodeTask {
     late_tries: u32,
     /// Devices that said whose machine they control, since this leadership began.
     said_whose: BTreeSet<DeviceId>,
+    /// What each device said first within this fence: where nobody knows whose machine it should be, it stays so (S13).
+    said_first: BTreeMap<DeviceId, Said>,
+    /// In which life each device was asked last whose machine it controls, and answered.
+    asked_whose_in: BTreeMap<DeviceId, u64>,
     /// When a person said, to this process, that he looked at the machine after a BMC restarted.
     seen_off_at: Option<BootTime>,
     sessions: Sessions,
@@ -208,6 +212,7 @@ impl NodeTask {
         live.devices.retain(|device, _| plan.topology.device(device).is_some());
         let sessions = kept.sessions.taking_over(&stored.record, now);
         let unchecked = parts.check_at_start && live.devices.is_empty();
+        let said_first = stored.record.fence.as_ref().map(|fence| fence.said.clone()).unwrap_or_default();
         let schedule = Schedule::new(parts.rules.check_every, plan.id.as_str());
         Self {
             parts,
@@ -228,6 +233,8 @@ impl NodeTask {
             unchecked_holds: resumed,
             late_tries: 0,
             said_whose: BTreeSet::new(),
+            said_first,
+            asked_whose_in: BTreeMap::new(),
             seen_off_at: None,
             sessions,
             spoken: kept.spoken,

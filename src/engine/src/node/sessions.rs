@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use picket_core::confirm::SILENCE;
+use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, FenceId};
-use picket_core::power::{Began, Reading};
-use picket_core::record::NodeRecord;
+use picket_core::power::{Began, Epoch, Power};
+use picket_core::record::{NodeRecord, Phase};
 use picket_core::time::BootTime;
-use picket_driver::{DriverError, ErrorKind};
+use picket_driver::{DriverError, Effect, ErrorKind};
 
 use super::hands::Did;
 use super::{Fatal, NodeTask};
@@ -25,6 +26,8 @@ pub(super) struct Sessions {
     heard: BTreeMap<DeviceId, u64>,
     lost: BTreeSet<DeviceId>,
     silent: BTreeMap<DeviceId, bool>,
+    /// Devices that said On.
+    on: BTreeSet<DeviceId>,
     unseen: Unseen,
 }
 
@@ -41,29 +44,96 @@ struct Unseen {
 
 impl Unseen {
     /// Whether this answer shows that the device may have restarted.
-    fn shows_restart(
-        &mut self,
-        device: &DeviceId,
-        result: &Result<Reading, DriverError>,
-        refused_at: Option<BootTime>,
-    ) -> bool {
+    fn shows_restart(&mut self, device: &DeviceId, heard: Heard<'_>, refused_at: Option<BootTime>) -> bool {
         let before = self.answered.get(device).copied();
         let refused = before.zip(refused_at).is_some_and(|(before, refused)| refused >= before);
-        match result {
-            Ok(reading) => {
+        match heard {
+            Heard::Answer { asked_at, answered_at } => {
                 let was_quiet = self.quiet.remove(device);
                 // Where nothing was asked for so long nothing is known to be wrong: a fenced node is watched at its own pace.
-                let silent = before.is_some_and(|before| reading.asked_at.since(before) >= SILENCE);
-                self.answered.insert(device.clone(), reading.answered_at);
+                let silent = before.is_some_and(|before| asked_at.since(before) >= SILENCE);
+                self.answered.insert(device.clone(), answered_at);
                 refused || was_quiet && silent
             }
-            // An agent has no word of its own for a BMC that is silent.
-            Err(error) if error.kind != ErrorKind::NotLeader && before.is_some() => {
-                self.quiet.insert(device.clone());
+            Heard::Nothing { error, asked_at } => {
+                // From a command on that it may have taken it is to be heard.
+                if error.effect == Effect::Unknown {
+                    self.answered.entry(device.clone()).or_insert(asked_at);
+                }
+                // An agent has no word of its own for a BMC that is silent.
+                if error.kind != ErrorKind::NotLeader && self.answered.contains_key(device) {
+                    self.quiet.insert(device.clone());
+                }
                 false
             }
-            Err(_) => false,
         }
+    }
+}
+
+/// What a device was heard to say, whatever it was asked.
+#[derive(Clone, Copy, Debug)]
+enum Heard<'d> {
+    Answer { asked_at: BootTime, answered_at: BootTime },
+    Nothing { error: &'d DriverError, asked_at: BootTime },
+}
+
+impl<'d> Heard<'d> {
+    /// What a call shows of that. `now`: its answer came now, where it does not say when. A command that was begun under a hold's or
+    /// an on's order is asked for at a moment that nobody keeps: it shows an answer, and no silence.
+    fn of(did: &'d Did, now: BootTime) -> Option<Self> {
+        match did {
+            Did::Read { result: Ok(reading), .. } => {
+                Some(Self::Answer { asked_at: reading.asked_at, answered_at: reading.answered_at })
+            }
+            Did::Off { result: Ok(taken), .. } => {
+                Some(Self::Answer { asked_at: taken.asked_at, answered_at: taken.answered_at })
+            }
+            Did::Identified { asked_at, result: Ok(said) } if !said.identity.is_empty() => {
+                Some(Self::Answer { asked_at: *asked_at, answered_at: now })
+            }
+            Did::Inspected { asked_at, result: Ok(found) } if !found.is_empty() => {
+                Some(Self::Answer { asked_at: *asked_at, answered_at: now })
+            }
+            Did::Held { asked_at, result: Ok(_), .. } => {
+                Some(Self::Answer { asked_at: *asked_at, answered_at: now })
+            }
+            Did::Read { asked_at, result: Err(error) }
+            | Did::Off { asked_at, result: Err(error), .. }
+            | Did::Held { asked_at, result: Err(error), .. }
+            | Did::Identified { asked_at, result: Err(error) }
+            | Did::Inspected { asked_at, result: Err(error) } => {
+                Some(Self::Nothing { error, asked_at: *asked_at })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether an error may stand for a device that answers nothing in its session: also what comes of making the next one. What it
+/// answered to a question is none.
+fn is_silence(kind: ErrorKind) -> bool {
+    match kind {
+        ErrorKind::TimedOut
+        | ErrorKind::Unreachable
+        | ErrorKind::Throttled
+        | ErrorKind::Authentication
+        | ErrorKind::Protocol => true,
+        ErrorKind::NotLeader
+        | ErrorKind::Settings
+        | ErrorKind::Unsupported
+        | ErrorKind::Refused
+        | ErrorKind::Forbidden
+        | ErrorKind::IdentityMismatch => false,
+    }
+}
+
+/// The life of the device in which it was answered, where the answer says it.
+fn life(did: &Did) -> Option<Epoch> {
+    match did {
+        Did::Read { result: Ok(reading), .. } => reading.epoch,
+        Did::Identified { result: Ok(said), .. } => said.epoch,
+        Did::Off { result: Ok(taken), .. } => taken.epoch,
+        _ => None,
     }
 }
 
@@ -85,10 +155,16 @@ impl Sessions {
         self
     }
 
-    /// Notes what a reading came to of a device whose restarts nothing else shows. `refused_at`: when it refused a session last.
-    pub(super) fn note_unseen(&mut self, device: &DeviceId, did: &Did, refused_at: Option<BootTime>) {
-        let Did::Read { result, .. } = did else { return };
-        if self.unseen.shows_restart(device, result, refused_at) {
+    /// Notes what a call came to of a device whose restarts nothing else shows. `refused_at`: when it refused a session last.
+    pub(super) fn note_unseen(
+        &mut self,
+        device: &DeviceId,
+        did: &Did,
+        refused_at: Option<BootTime>,
+        now: BootTime,
+    ) {
+        let Some(heard) = Heard::of(did, now) else { return };
+        if self.unseen.shows_restart(device, heard, refused_at) {
             self.unseen.restarted.insert(device.clone());
             self.lost.insert(device.clone());
         }
@@ -96,6 +172,11 @@ impl Sessions {
         if self.unseen.answered.contains_key(device) {
             self.silent.insert(device.clone(), self.unseen.quiet.contains(device));
         }
+    }
+
+    /// Whether the device may have restarted, and nobody took note of it yet.
+    pub(super) fn may_have_restarted(&self, device: &DeviceId) -> bool {
+        self.unseen.restarted.contains(device)
     }
 
     /// Whether the device may have restarted since this was asked last.
@@ -110,26 +191,21 @@ impl Sessions {
 
     /// Notes what a call to a device came to.
     pub(super) fn note(&mut self, device: &DeviceId, did: &Did) {
+        if let Did::Read { result: Ok(reading), .. } = did
+            && reading.power == Power::On
+        {
+            self.on.insert(device.clone());
+        }
+        if let Some(epoch) = life(did) {
+            return self.heard_in(device, epoch);
+        }
         match did {
-            Did::Read { result: Ok(reading), .. } => {
-                let Some(epoch) = reading.epoch else { return };
-                let before = self.heard.insert(device.clone(), epoch.id);
-                if before == Some(epoch.id) {
-                    // A silence that a predecessor noted was in another session: that one never answers again.
-                    self.silent.entry(device.clone()).and_modify(|silent| *silent = false);
-                    return;
-                }
-                let fell_silent = self.silent.remove(device) == Some(true);
-                // Other settings make other drivers, which count anew.
-                let before = before.filter(|before| *before < epoch.id);
-                let news = before.is_none_or(|before| epoch.was_lost_after(before));
-                if news && epoch.was_lost_since(self.began) || fell_silent {
-                    self.lost.insert(device.clone());
-                }
-            }
             Did::Read { result: Err(error), .. }
-                if matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Unreachable)
-                    && self.heard.contains_key(device) =>
+            | Did::Identified { result: Err(error), .. }
+            | Did::Inspected { result: Err(error), .. }
+            | Did::Held { result: Err(error), .. }
+            | Did::Off { result: Err(error), .. }
+                if is_silence(error.kind) && self.heard.contains_key(device) =>
             {
                 self.silent.insert(device.clone(), true);
             }
@@ -139,6 +215,23 @@ impl Sessions {
                 self.silent.entry(device.clone()).and_modify(|silent| *silent = false);
             }
             _ => {}
+        }
+    }
+
+    /// The device answered in that life.
+    fn heard_in(&mut self, device: &DeviceId, epoch: Epoch) {
+        let before = self.heard.insert(device.clone(), epoch.id);
+        if before == Some(epoch.id) {
+            // A silence that a predecessor noted was in another session: that one never answers again.
+            self.silent.entry(device.clone()).and_modify(|silent| *silent = false);
+            return;
+        }
+        let fell_silent = self.silent.remove(device) == Some(true);
+        // Other settings make other drivers, which count anew.
+        let before = before.filter(|before| *before < epoch.id);
+        let news = before.is_none_or(|before| epoch.was_lost_after(before));
+        if news && epoch.was_lost_since(self.began) || fell_silent {
+            self.lost.insert(device.clone());
         }
     }
 }
@@ -179,6 +272,27 @@ impl NodeTask {
         for (device, silent) in silent {
             self.persist(|| Event::Silent { device: device.clone(), silent }).await?;
         }
+        self.store_on().await
+    }
+
+    /// A host device said On: what let an Off of this fence be believed all the same is over.
+    async fn store_on(&mut self) -> Result<(), Fatal> {
+        let Some(fence) = &self.record().fence else { return Ok(()) };
+        // A node that was proven off, and is found on, is in breach: that goes first, and ends both by itself.
+        let is_open = match self.record().phase {
+            Phase::Fencing => true,
+            Phase::NeedsOperator(_) => fence.evidence.is_none(),
+            _ => false,
+        };
+        let is_believed = is_open && !(fence.seen_off.is_empty() && fence.proved_held.is_empty());
+        let is_host = |device: &DeviceId| {
+            fence.topology.device(device).is_some_and(|spec| spec.class == DeviceClass::Host)
+        };
+        let on = self.sessions.on.iter().find(|device| is_believed && is_host(device)).cloned();
+        if let Some(device) = on {
+            self.persist(|| Event::SeenOn { device: device.clone() }).await?;
+        }
+        self.sessions.on.clear();
         Ok(())
     }
 }

@@ -84,6 +84,7 @@ impl NodeTask {
         }
         if was_normal || self.record().phase == Phase::Normal {
             self.sessions = Sessions::since(began);
+            self.said_first.clear();
         }
         self.sessions.fence = self.record().fence.as_ref().map(|fence| fence.id);
         if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {

@@ -9,7 +9,7 @@ use picket_core::event::Event;
 use picket_core::ground::{Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
-use picket_core::record::HoldState;
+use picket_core::record::{HoldState, Phase};
 use picket_driver::{Effect, HoldFound, HoldReport};
 
 use super::hands::{Did, Doing};
@@ -39,6 +39,7 @@ impl NodeTask {
             if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
                 return Ok(());
             }
+            self.gives_up_what_restarted().await?;
             self.hold_late().await?;
             if self.place() != here {
                 return Ok(());
@@ -143,6 +144,30 @@ impl NodeTask {
         let level = proves.and_then(|level| fence.topology.level(level));
         let devices = level.into_iter().flat_map(|level| &level.devices);
         devices.filter(|spec| spec.class != DeviceClass::Host).map(|spec| spec.id.clone()).collect()
+    }
+
+    /// Which device of the proof may have restarted since, unseen (S2), in words: its Off says nothing until the node is proven anew.
+    pub(super) fn restarted_since(&self) -> Option<String> {
+        let proof = self.record().fence.as_ref()?.evidence.as_ref()?;
+        let mut devices = proof.devices.iter().map(|proof| &proof.device);
+        let restarted = devices.find(|device| self.sessions.may_have_restarted(device))?;
+        Some(format!("{restarted} may have restarted since"))
+    }
+
+    /// Gives the proof up where one of its devices may have restarted since; why, in words.
+    pub(super) async fn gives_up_what_restarted(&mut self) -> Result<Option<String>, Fatal> {
+        let is_confirmed =
+            self.ground.as_ref().is_some_and(|held| matches!(held.ground, ReleaseGround::Confirmed(_)));
+        let Some(why) = self.restarted_since().filter(|_| is_confirmed) else { return Ok(None) };
+        tracing::warn!(why, "what proved the node off is not believed any more");
+        if self.record().phase == Phase::Fenced {
+            self.lose_proof(why.clone()).await?;
+        } else {
+            self.ground = None;
+            self.live_mut().proven = false;
+            self.publish();
+        }
+        Ok(Some(why))
     }
 
     /// A supply whose Off is the proof reads On, or the parent does, or is proven anew: that says nothing of the node, and the

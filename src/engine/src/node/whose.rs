@@ -9,7 +9,7 @@ use picket_core::event::Event;
 use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 use picket_core::outcome::Reason;
-use picket_core::record::Bringing;
+use picket_core::record::{Bringing, Fence, Phase, Said};
 use picket_driver::{DriverError, ErrorKind, Identified};
 
 use super::hands::{Did, Doing, Hands};
@@ -83,13 +83,10 @@ impl NodeTask {
         while let Some((device, did)) = doing.next().await {
             self.show(&device, &did);
             let Did::Identified { result: said, .. } = did else { continue };
-            let expected = self.expected_identity(&device);
-            match &said {
-                Ok(said) if expected.compare(&said.identity) == IdentityMatch::Mismatch => {
-                    let detail = mismatch(&device, &said.identity, &expected.identity);
-                    whose.others.push((device, detail));
-                }
-                _ => whose.ours.push((device, said)),
+            let identity = said.as_ref().map(|said| said.identity.clone()).unwrap_or_default();
+            match self.another_s(&device, &identity) {
+                Some(detail) => whose.others.push((device, detail)),
+                None => whose.ours.push((device, said)),
             }
         }
         whose
@@ -142,8 +139,50 @@ impl NodeTask {
         self.said_whose.iter().chain(in_fence).cloned().collect()
     }
 
-    fn has_said_whose(&self, device: &DeviceId) -> bool {
-        self.have_said_whose().contains(device)
+    pub(super) fn has_said_whose(&self, device: &DeviceId) -> bool {
+        let says = |said: &Said| !said.identity.is_empty();
+        self.said_first.get(device).is_some_and(says) || self.have_said_whose().contains(device)
+    }
+
+    /// A device was asked whose machine it controls, and answered.
+    pub(super) fn said_now(&mut self, device: &DeviceId, said: &Identified) {
+        if let Some(epoch) = said.epoch {
+            self.asked_whose_in.insert(device.clone(), epoch.id);
+        }
+        if self.record().phase != Phase::Normal {
+            let said = self.said(device, &said.identity);
+            self.said_first.entry(device.clone()).or_default().add(said);
+        }
+    }
+
+    fn said(&self, device: &DeviceId, identity: &Identity) -> Said {
+        let far_side = self.plan.drivers.get(device).and_then(|driver| driver.far_side());
+        Said { identity: identity.clone(), far_side }
+    }
+
+    /// What the device said first within this fence, where nobody knows whether that is right, and it is not stored yet.
+    pub(super) fn said_and_not_stored(&self, device: &DeviceId, said: &Identity) -> Option<Said> {
+        let is_unknown = self.expected_identity(device).compare(said) == IdentityMatch::Unknown;
+        let stored = |fence: &Fence| fence.said.contains_key(device);
+        let first = self.said_first.get(device).filter(|said| **said != Said::default())?;
+        (is_unknown && !self.record().fence.as_ref().is_some_and(stored)).then(|| first.clone())
+    }
+
+    /// That the device controls another machine than the node's, in words; or, where nobody knows which that is, that another far side
+    /// answers than before within this fence.
+    pub(super) fn another_s(&self, device: &DeviceId, said: &Identity) -> Option<String> {
+        let expected = self.expected_identity(device);
+        match expected.compare(said) {
+            IdentityMatch::Mismatch => Some(mismatch(device, said, &expected.identity)),
+            IdentityMatch::Unknown => {
+                let (first, now) = (self.said_first.get(device)?, self.said(device, said));
+                let (says, before) = (now.words(), first.words());
+                first.is_another_than(&now).then(|| {
+                    format!("{device} says it is {says}, and said {before} before in this fence: nothing more is sent to it")
+                })
+            }
+            IdentityMatch::Match | IdentityMatch::Learned => None,
+        }
     }
 
     /// Those of the dark devices that say now whose machine they control, and not another's (S13): somebody else's would be switched
@@ -203,6 +242,52 @@ impl NodeTask {
         Ok(Some(ours))
     }
 
+    /// Takes away what devices say that control another machine by now: in each new life one is asked before what it says counts (S13).
+    /// Of a node that nobody stood down a person is told, where he is not waited for already.
+    pub(super) async fn let_others_be(&mut self, looks: &mut [Look]) -> Result<(), Fatal> {
+        let life =
+            |look: &Look| look.reading.as_ref().and_then(|reading| reading.epoch).map(|epoch| epoch.id);
+        let new: BTreeMap<DeviceId, u64> = looks
+            .iter()
+            .filter(|look| is_host_of(&self.hands, &look.device))
+            .filter_map(|look| Some((look.device.clone(), life(look)?)))
+            .filter(|(device, life)| self.asked_whose_in.get(device) != Some(life))
+            .collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let asked: Vec<DeviceId> = new.keys().cloned().collect();
+        let Whose { ours, others } = self.ask_whose(&asked).await;
+        for (device, said) in ours {
+            let tells = said.as_ref().is_ok_and(|said| !said.identity.is_empty());
+            let told_in = said.ok().and_then(|said| said.epoch).map(|epoch| epoch.id);
+            // One that never knew the question is not asked again in this life.
+            let counts = match tells {
+                true => told_in == new.get(&device).copied(),
+                false => !self.has_said_whose(&device),
+            };
+            if counts {
+                self.asked_whose_in.extend(new.get(&device).map(|life| (device, *life)));
+            } else {
+                looks.iter_mut().filter(|look| look.device == device).for_each(|look| look.reading = None);
+            }
+        }
+        for (device, _) in &others {
+            self.asked_whose_in.remove(device);
+            looks.iter_mut().filter(|look| look.device == *device).for_each(|look| look.reading = None);
+        }
+        let is_stood_down = self.record().bringing == Bringing::StandDown;
+        let tells_a_person = match self.record().phase {
+            Phase::Released => true,
+            Phase::Unfencing => !is_stood_down,
+            _ => false,
+        };
+        match others.into_iter().next().filter(|_| tells_a_person) {
+            Some((_, detail)) => self.give_up(Reason::IdentityMismatch, detail).await,
+            None => Ok(()),
+        }
+    }
+
     /// Those of the devices that do not say they control another machine (S13), and in which life: a board may have been exchanged
     /// since. `None`: one does, and a person is told.
     pub(super) async fn still_ours(
@@ -235,7 +320,7 @@ impl NodeTask {
 }
 
 /// That a device controls another machine, in words.
-pub(super) fn mismatch(device: &DeviceId, said: &Identity, expected: &Identity) -> String {
+fn mismatch(device: &DeviceId, said: &Identity, expected: &Identity) -> String {
     let (says, wanted) = (said.words(), expected.words());
     format!("{device} says it controls {says}, expected {wanted}: nothing was sent to it")
 }

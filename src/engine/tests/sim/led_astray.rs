@@ -3,6 +3,7 @@
 
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
+use picket_core::store::FenceQuery;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Heard, HoldSettings, Verb};
 
@@ -27,6 +28,14 @@ enum Other {
 const OTHERS: [Other; 2] = [Other::Tells, Other::Silent];
 
 async fn lab(seed: u64, other: Other) -> Lab {
+    let lab = unchecked(seed, other).await;
+    // Whose machine it was is learned.
+    lab.engine.check(&crate::lab::node()).await.expect("checked");
+    lab
+}
+
+/// The same, and nobody asked yet whose machine it controls.
+async fn unchecked(seed: u64, other: Other) -> Lab {
     let lab = Lab::with(seed, &[&["bmc"]], |world| {
         world.add_machine(NODE).add_host(NODE, "bmc");
         world.add_machine(OTHER).add_host(OTHER, OTHERS_BMC);
@@ -35,8 +44,6 @@ async fn lab(seed: u64, other: Other) -> Lab {
     if other == Other::Silent {
         lab.fault(OTHERS_BMC, Fault::DropsQuestions);
     }
-    // Whose machine it is was learned.
-    lab.engine.check(&crate::lab::node()).await.expect("checked");
     lab
 }
 
@@ -114,5 +121,88 @@ async fn once_it_leads_home_again_a_retry_proves_it() {
         lab.reach("released", s(900)).await;
         assert!(!lab.is_on());
         is_untouched(&lab, true, "a retry");
+    }
+}
+
+/// The on came to nothing, and another machine's device says On in its place.
+#[tokio::test(start_paused = true)]
+async fn an_unfence_does_not_end_by_the_on_of_another_machine() {
+    for other in OTHERS {
+        for after in 0..REQUESTS {
+            let mut lab = lab(2703, other).await;
+            assert_eq!(lab.fence().await, FENCED);
+            lab.fault("bmc", Fault::OnDropped { times: u32::MAX });
+            leads_astray(&lab, after);
+            let _ = lab.unfence().await;
+            tokio::time::sleep(s(900)).await;
+            assert_ne!(lab.phase(), "normal", "{other:?} after {after}: it is off, and called back");
+        }
+    }
+}
+
+/// A node is stood down that is off, whatever another machine's device says in the place of its own.
+#[tokio::test(start_paused = true)]
+async fn a_stand_down_does_not_end_by_the_on_of_another_machine() {
+    for other in OTHERS {
+        for after in 0..REQUESTS {
+            let mut lab = lab(2704, other).await;
+            lab.fault("bmc", Fault::OffIgnored);
+            assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+            lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+            leads_astray(&lab, after);
+            lab.engine.stand_down(&crate::lab::node(), crate::lab::person()).await.expect("taken");
+            tokio::time::sleep(s(900)).await;
+            let told = lab.engine.fences(FenceQuery { node: None, before: None, limit: 4 }).await;
+            let told = format!("{:?}", told.expect("a store"));
+            assert!(!told.contains("stood down; it reads On"), "{other:?} after {after}: {told}");
+        }
+    }
+}
+
+/// A fenced node comes on, and another machine's device, which says Off, is watched in the place of its own.
+#[tokio::test(start_paused = true)]
+async fn who_watches_another_machine_in_its_place_says_so() {
+    let mut lab = lab(2705, Other::Tells).await;
+    assert_eq!(lab.fence().await, FENCED);
+    lab.happen(Act::Foreign { machine: OTHER.to_owned(), verb: Verb::Off });
+    leads_astray(&lab, 0);
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("needs_operator", s(120)).await;
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::IdentityMismatch));
+    is_untouched(&lab, false, "the watch");
+}
+
+/// Nobody knows whose machine the BMC controls. Whatever it says first, within the fence it is no other.
+#[tokio::test(start_paused = true)]
+async fn where_nobody_knows_whose_it_is_a_fence_is_of_one_machine() {
+    for other in OTHERS {
+        // Its session is opened, and it is asked.
+        for after in 2..REQUESTS {
+            let what = format!("{other:?} after {after}");
+            let mut lab = unchecked(2706, other).await;
+            leads_astray(&lab, after);
+            let outcome = lab.fence().await;
+            assert_eq!(lab.received("bmc").identifies, 1, "{what}");
+            is_untouched(&lab, true, &what);
+            assert!(outcome != FENCED || !lab.is_on(), "{what}: proven off, and it runs");
+        }
+    }
+}
+
+/// The same, where the gateway dies after the first off: its successor knows what was said.
+#[tokio::test(start_paused = true)]
+async fn a_successor_knows_what_the_bmc_said_first() {
+    for other in OTHERS {
+        let mut lab = unchecked(2707, other).await;
+        lab.fault("bmc", Fault::OffIgnored);
+        lab.open().await;
+        while lab.received("bmc").offs == 0 {
+            tokio::time::sleep(s(1) / 100).await;
+        }
+        leads_astray(&lab, 0);
+        lab.crash().await;
+        tokio::time::sleep(s(900)).await;
+        is_untouched(&lab, true, &format!("{other:?}"));
+        assert!(lab.is_on() && lab.attempts() == 0);
     }
 }

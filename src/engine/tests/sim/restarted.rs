@@ -4,7 +4,7 @@ use picket_core::device::Grade;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::EngineError;
+use picket_engine::{EngineError, ReceiptCall, Verified};
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
 use crate::observer::Answer;
@@ -197,4 +197,66 @@ async fn a_bmc_without_epochs_that_comes_back_says_nothing_against_a_persons_wor
     assert_eq!(lab.phase(), "fenced");
     let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("attested");
     assert_eq!(evidence.grade, Grade::Attested);
+}
+
+/// A node that is released stands on what its BMC says, too: whoever wants a receipt, or to know that it is fenced, is not told so by
+/// the Off of one that may have restarted since.
+#[tokio::test(start_paused = true)]
+async fn a_bmc_without_epochs_that_restarts_once_all_is_released_bears_no_receipt() {
+    let mut lab = sessionless(2774).await;
+    lab.fence().await;
+    let call = || ReceiptCall { by: "db".to_owned(), fence: None, renews: None, audience: String::new() };
+    let before = lab.engine.receipt(&node(), call()).await.expect("it is dark");
+    lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(25), estranged: true });
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    tokio::time::sleep(s(45)).await;
+    let verified = lab.engine.verify_receipt(&node(), before.id, true).await.expect("answered");
+    assert!(
+        matches!(&verified, Verified::Holds { unsure: Some(why), .. } if why.contains("bmc")),
+        "{verified:?}"
+    );
+    let refused = lab.engine.receipt(&node(), call()).await.expect_err("its Off says nothing");
+    assert!(matches!(&refused, EngineError::NotProven(_)), "{refused}");
+    // Whoever fences it again hears of no proof before there is one.
+    lab.open_again().await;
+    assert_eq!(settles(&lab).await, "needs_operator");
+    assert!(lab.is_on());
+}
+
+/// The BMC answered who it is and what a hold would change, and nothing after that: to a successor that is a silence as well.
+#[tokio::test(start_paused = true)]
+async fn nor_is_one_believed_that_was_never_heard_to_read_anything_before_its_gateway_died() {
+    for without_epochs in [false, true] {
+        let mut lab = if without_epochs { sessionless(2775).await } else { lab(2776).await };
+        let asked = lab.received("bmc").identifies;
+        lab.open().await;
+        while lab.received("bmc").identifies == asked || lab.received("bmc").holds == 0 {
+            tokio::time::sleep(s(1) / 1_000).await;
+        }
+        lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(40), estranged: true });
+        tokio::time::sleep(s(20)).await;
+        lab.crash().await;
+        assert_eq!(settles(&lab).await, "needs_operator", "without epochs: {without_epochs}");
+        assert!(lab.is_on() && lab.attempts() == 0);
+    }
+}
+
+/// A look at the machine, and a proof with a hold, are of one generation: a node that was found on since is proven as any other.
+#[tokio::test(start_paused = true)]
+async fn a_breach_leaves_nothing_of_what_let_a_restarted_bmc_be_believed() {
+    let mut lab = lab(2777).await;
+    lab.answers(&[Answer::Refuse]);
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    lab.fault("bmc", Fault::Silent);
+    tokio::time::sleep(s(45)).await;
+    lab.mend("bmc");
+    lab.answers(&[Answer::Complete]);
+    lab.reach("released", s(300)).await;
+    lab.fault("bmc", Fault::RestartsUnderOff { down: s(20) });
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("fencing", s(60)).await;
+    assert_eq!(settles(&lab).await, "needs_operator");
+    assert!(lab.is_on());
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
 }

@@ -48,6 +48,7 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         switched_off: Default::default(),
         identified: Default::default(),
         seen_off: Default::default(),
+        said: Default::default(),
         proved_held: Default::default(),
         lost: Default::default(),
         handed_over: Default::default(),

@@ -1,7 +1,7 @@
 //! S2: what a session counts for that was lost within the fence.
 
 use crate::confirm::Verdict;
-use crate::device::{DeviceClass, DeviceSpec, Grade};
+use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use crate::event::Event;
 use crate::power::Power::{Off, On};
 use crate::power::{Began, Epoch};
@@ -252,7 +252,8 @@ fn after_a_silence_it_counts_again_once_it_read_on_and_fell() {
     let mut bench = without_epochs();
     bench.reads("bmc", On).off("bmc").wait(s(20)).reads("bmc", On);
     assert_eq!(bench.lost, [device("bmc")]);
-    bench.off("bmc").stays_off("bmc", s(18)).already("bmc").wait(s(1)).reads("bmc", Off);
+    // It is looked at once it has said anew whose machine it controls.
+    bench.reads("bmc", On).off("bmc").stays_off("bmc", s(18)).already("bmc").wait(s(1)).reads("bmc", Off);
     assert!(bench.is_confirmed());
 }
 
@@ -302,4 +303,27 @@ fn a_supply_a_parent_and_a_device_with_epochs_may_be_silent() {
         bench.reads("bmc", On).off("bmc").wait(s(20)).reads("bmc", Off);
         assert_eq!(bench.lost, [], "{spec:?}");
     }
+}
+
+/// Which machine answers after a life that is over nobody knows: it is asked anew (S13).
+#[test]
+fn a_device_without_epochs_that_may_have_restarted_is_asked_anew_whose_machine_it_controls() {
+    let mut bench = without_epochs();
+    bench.reads("bmc", On).off("bmc").wait(s(20));
+    let at = bench.now;
+    bench.hears_of_whoever("bmc", On, at);
+    assert!(!bench.judge.is_identified(&device("bmc")));
+    assert!(!bench.wants_off("bmc"));
+    bench.says_whose("bmc", IdentityMatch::Match, at).reads("bmc", On);
+    assert!(bench.wants_off("bmc"));
+}
+
+/// What it said before it cannot take back after a silence.
+#[test]
+fn the_on_of_another_host_device_stands_although_that_one_may_have_restarted_since() {
+    let other = DeviceSpec { has_epochs: false, ..host("other") };
+    let mut bench = Bench::of(&[&[host("bmc")], &[other]]);
+    bench.reads("bmc", On).off("bmc").reads_off("bmc", 1).reads("other", On).wait(s(12)).reads("other", Off);
+    bench.reads_off("bmc", 2);
+    assert!(!bench.is_confirmed());
 }

@@ -16,6 +16,12 @@ impl Trace {
         self.held_on = false;
     }
 
+    /// A host device says On: what a person saw, and what was proven with a hold, is not so any more.
+    pub(in crate::confirm) fn believe_no_look(&mut self) {
+        (self.seen_off, self.held_on) = (false, false);
+        self.proved_held.clear();
+    }
+
     /// Whether the loss that the device tells of came before the person's look: a driver tells its newest one again and again.
     pub(super) fn is_covered(&self, epoch: Epoch) -> bool {
         let at = self.seen_off_at.filter(|_| self.seen_off);

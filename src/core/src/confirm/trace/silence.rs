@@ -27,10 +27,14 @@ impl Trace {
         self.heard_at.get_or_insert(asked_at);
     }
 
-    /// Its life from before is over, and nobody saw how: from zero. Its Off counts again once it read On and fell.
+    /// Its life from before is over, and nobody saw how: from zero. Its Off counts again once it said anew whose machine it controls,
+    /// and read On and fell.
     pub(in crate::confirm) fn restarted(&mut self) -> bool {
         self.lose();
         self.begin_anew();
+        self.asked_whose = None;
+        // In a life of its own, which no Off shares: what it said before it cannot take back.
+        self.objection = self.objection.map(|(asked_at, _)| (asked_at, Some(u64::MAX)));
         true
     }
 }

@@ -231,18 +231,22 @@ impl NodeTask {
             None => self.look().await?,
         };
         let now = self.now();
+        let restarted = self.gives_up_what_restarted().await?;
+        if restarted.is_some() && self.record().phase == Phase::Fencing {
+            return Ok(None);
+        }
         let proven = match &self.ground {
             Some(held) => {
                 let fresh_until = || held.ground.fresh_until(&looks, now);
                 held.ground.examine(&looks, now).map(|()| fresh_until()).map_err(|fault| fault.to_string())
             }
-            None => Err("this leadership has not proven it yet".to_owned()),
+            None => Err(restarted.clone().unwrap_or("this leadership has not proven it yet".to_owned())),
         };
         if self.found_on(&looks).await? {
             return Ok(None);
         }
         if let Err(why) = &proven {
-            let seen = self.ground.is_some();
+            let seen = self.ground.is_some() || restarted.is_some();
             let gone = self.withdraw_now().await;
             self.persist_unproven(gone, || Event::Unproven { why: why.clone(), seen }).await?;
         }

@@ -181,6 +181,9 @@ impl NodeTask {
         if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
             return Ok(ParentSeen::Void("was found on just now"));
         }
+        if let Some(why) = self.gives_up_what_restarted().await? {
+            return Ok(ParentSeen::Unproven(why));
+        }
         let Some(ground) = self.ground.clone() else {
             return Ok(ParentSeen::Unproven("its proof was given up".to_owned()));
         };

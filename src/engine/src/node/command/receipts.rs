@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::event::Event;
-use picket_core::ground::{LOOK_LIFE, ReleaseGround};
+use picket_core::ground::{LOOK_LIFE, Look, LookFault, ReleaseGround};
 use picket_core::ids::{EffectId, ReceiptId};
 use picket_core::ledger::EffectKind;
 use picket_core::order::Opened;
@@ -40,6 +40,9 @@ impl NodeTask {
         let looks = self.look().await?;
         if self.found_on(&looks).await? {
             return Ok(Err(EngineError::NotProven("it reads On; this is a breach".to_owned())));
+        }
+        if let Some(why) = self.gives_up_what_restarted().await? {
+            return Ok(Err(EngineError::NotProven(format!("{why}; {PROVE}"))));
         }
         let Some(ground) = self.ground.clone() else {
             return Ok(Err(EngineError::NotProven(PROVE.to_owned())));
@@ -148,8 +151,9 @@ impl NodeTask {
                 };
                 let words: Vec<String> =
                     looks.iter().filter(silent).map(|look| look.device.to_string()).collect();
-                unsure =
+                let silent =
                     (!words.is_empty()).then(|| format!("{} did not say Off just now", words.join(", ")));
+                unsure = self.restarted_since().or_else(|| self.began_anew(&looks)).or(silent);
             }
         }
         if let Err(error) = self.ask_store().await {
@@ -175,6 +179,12 @@ impl NodeTask {
                 },
             },
         }))
+    }
+
+    /// Which device of the proof is in another life than then, in words.
+    fn began_anew(&self, looks: &[Look]) -> Option<String> {
+        let examined = self.ground.as_ref()?.ground.examine(looks, self.now());
+        examined.err().filter(|fault| matches!(fault, LookFault::NewEpoch(_))).map(|fault| fault.to_string())
     }
 
     /// One round trip: this leadership still leads, and the record is the newest (S19).

@@ -155,6 +155,7 @@ impl NodeTask {
         if taken.is_ok() {
             // A drill under way saw another board fall.
             self.drilled = None;
+            self.said_first.remove(&device);
             self.device_live(&device).identity_match = Some(self.expected_identity(&device).compare(&said));
             self.publish();
         }

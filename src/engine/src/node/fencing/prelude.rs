@@ -12,7 +12,6 @@ use picket_driver::{HoldReport, Identified};
 
 use super::{Run, Stage};
 use crate::node::drain::Drained;
-use crate::node::whose::mismatch;
 use crate::node::{Fatal, NodeTask, sleep_until};
 
 impl NodeTask {
@@ -69,8 +68,20 @@ impl NodeTask {
         device: DeviceId,
         Identified { identity: said, epoch }: Identified,
     ) -> Result<(), Fatal> {
-        let expected = self.expected_identity(&device);
-        let compared = match expected.compare(&said) {
+        if let Some(detail) = self.another_s(&device, &said) {
+            return self.give_up(Reason::IdentityMismatch, detail).await;
+        }
+        if let Some(said) = self.said_and_not_stored(&device, &said) {
+            self.persist(|| Event::Said { device: device.clone(), said: said.clone() }).await?;
+        }
+        if said.is_empty() && self.has_said_whose(&device) {
+            // It said so before in this fence, also where nobody knows whether that is right.
+            let lost = run.judge.contact(&device, epoch, self.now());
+            self.note_loss(run, device.clone(), lost).await?;
+            run.failed(&device, self.now());
+            return Ok(());
+        }
+        let compared = match self.expected_identity(&device).compare(&said) {
             // What another node's device says of itself too identifies neither.
             IdentityMatch::Match | IdentityMatch::Learned
                 if self.parts.twins.twin_of(&self.plan.id, &device, &said).is_some() =>
@@ -80,10 +91,6 @@ impl NodeTask {
             }
             compared => compared,
         };
-        if compared == IdentityMatch::Mismatch {
-            let detail = mismatch(&device, &said, &expected.identity);
-            return self.give_up(Reason::IdentityMismatch, detail).await;
-        }
         let lost = run.judge.identified(&device, compared, epoch, self.now());
         self.note_loss(run, device.clone(), lost).await?;
         if !run.judge.is_identified(&device) {

@@ -252,7 +252,7 @@ impl NodeTask {
     }
 
     /// Evidence begins from zero; where it does so again and again a person is asked.
-    async fn lose_proof(&mut self, why: String) -> Result<(), Fatal> {
+    pub(super) async fn lose_proof(&mut self, why: String) -> Result<(), Fatal> {
         self.unproven += 1;
         if self.unproven > PROOFS {
             let detail =

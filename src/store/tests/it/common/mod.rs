@@ -92,6 +92,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),
         identified: BTreeSet::new(),
         seen_off: BTreeSet::new(),
+        said: BTreeMap::new(),
         proved_held: BTreeMap::new(),
         lost: BTreeSet::from([device("bmc")]),
         silent: BTreeSet::from([device("pdu-a")]),
