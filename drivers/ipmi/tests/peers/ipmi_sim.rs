@@ -74,11 +74,17 @@ async fn it_says_the_guid_of_its_system() {
     let bench = Bench::new(bmc.address(), json!({})).await;
     let identity = bench.driver.identify(&bench.call()).await.expect("answered").identity;
     assert_eq!(identity.uuid.as_deref(), Some(GUID));
+    assert_eq!(bench.driver.far_side(), Some(format!("GUID {GUID}")), "and its handshake");
     let silent = Bmc::start("00000000000000000000000000000000");
     let bench = Bench::new(silent.address(), json!({})).await;
     assert!(
         bench.driver.identify(&bench.call()).await.expect("answered").identity.is_empty(),
         "all zeros say nothing"
+    );
+    assert_eq!(
+        bench.driver.far_side(),
+        Some(format!("GUID {}", "0".repeat(32))),
+        "nothing of use is a word, too"
     );
 }
 

@@ -25,6 +25,7 @@ use fleet::{Fleet, Slot};
 use following::Following;
 pub use following::Part;
 use futures::FutureExt;
+pub(crate) use parents::NOT_SEEN;
 pub use parents::called;
 use picket_core::election::Leadership;
 use picket_core::ids::{NodeId, Revision};

@@ -27,6 +27,9 @@ pub fn called<'a>(node: &'a NodeId, labels: &'a BTreeMap<String, String>) -> &'a
     labels.get(LABEL).map_or_else(|| node.as_str(), String::as_str)
 }
 
+/// What a node is that is not kept off, and that no device of its says On of.
+pub(crate) const NOT_SEEN: &str = "was not seen on";
+
 impl Engine {
     pub(crate) fn of(shared: Arc<Shared>) -> Self {
         Self { shared, role: Arc::from("") }
@@ -86,7 +89,7 @@ impl Engine {
         match &view.stored.record.phase {
             Phase::Unfencing => Err("is being brought back"),
             Phase::Normal | Phase::PowerOnFailed if reads(Power::On) => Ok(()),
-            Phase::Normal | Phase::PowerOnFailed => Err("was not seen on"),
+            Phase::Normal | Phase::PowerOnFailed => Err(NOT_SEEN),
             _ => Err("is kept off, and not for it"),
         }
     }

@@ -170,7 +170,7 @@ impl Command {
                 let person = Person { name: "picket".to_owned(), reason: format!("{child} is brought back") };
                 Asked::new("unfence", &person, None).with("holder", hold_of(child))
             }
-            Command::Parent(ParentAsk::Look { .. } | ParentAsk::Settle, ..)
+            Command::Parent(ParentAsk::Look { .. } | ParentAsk::Read | ParentAsk::Settle, ..)
             | Command::Check(_)
             | Command::Plan(..)
             | Command::PlanDrill(..)

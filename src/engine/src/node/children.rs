@@ -77,6 +77,7 @@ impl NodeTask {
             }
             Command::Parent(ParentAsk::Look { .. } | ParentAsk::Hold { .. }, ..) => Asks::Proving,
             Command::Parent(ParentAsk::LetGo { .. } | ParentAsk::Settle, ..) => Asks::Nothing,
+            Command::Parent(ParentAsk::Read, ..) => Asks::Anything,
             command => {
                 let proves = self.record().phase == Phase::Released && !command.is_check();
                 let asks = proves || command.asks_devices() || command.looks();

@@ -17,6 +17,7 @@ use picket_driver::{
 
 use super::{ParentAnswer, ParentAsk, ParentSeen, Parents};
 use crate::Engine;
+use crate::engine::NOT_SEEN;
 use crate::error::EngineError;
 
 /// How long what one leadership asked of another node may take effect at the longest. A leader that was deposed stores nothing
@@ -216,7 +217,13 @@ impl ParentDriver {
         if let Some(why) = self.engine()?.orphaned(&parent) {
             return Err(refused(ErrorKind::Settings, format!("{parent} is ORPHANED: {why}")));
         }
-        let (power, said) = match self.engine()?.seems_on(&parent) {
+        let mut seems = self.engine()?.seems_on(&parent);
+        if seems == Err(NOT_SEEN) {
+            // Perhaps since nobody looked, as no check is due.
+            self.ask(call, &parent, ParentAsk::Read, false).await?;
+            seems = self.engine()?.seems_on(&parent);
+        }
+        let (power, said) = match seems {
             Ok(()) => (Power::On, format!("runs on {parent}, which it does not hold")),
             Err(word) => (Power::Unknown, format!("runs on {parent}, which {word}")),
         };

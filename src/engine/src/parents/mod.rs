@@ -46,6 +46,8 @@ pub(crate) enum ParentAsk {
     LetGo { child: NodeId },
     /// Where it stands.
     Look { child: NodeId },
+    /// Its devices are read: nobody did of late, and the child waits for one of them to say On.
+    Read,
     /// What the child asked before is done by now, or never will be.
     Settle,
 }

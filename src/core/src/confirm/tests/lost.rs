@@ -327,3 +327,19 @@ fn the_on_of_another_host_device_stands_although_that_one_may_have_restarted_sin
     bench.reads_off("bmc", 2);
     assert!(!bench.is_confirmed());
 }
+
+/// What a person saw, and what was proven with a hold, is not so any more once a host device says On.
+#[test]
+fn no_look_lets_an_off_be_believed_after_the_on_of_another_host_device() {
+    for says_on in [false, true] {
+        let mut bench = Bench::of(&[&[host("bmc")], &[host("other")]]);
+        bench.reads("bmc", On).off("bmc").restarts("bmc").reads("bmc", Off);
+        let trace = bench.judge.traces.get_mut(&device("bmc")).expect("a device of the fence");
+        trace.seen_off = true;
+        if says_on {
+            bench.reads("other", On).reads("other", Off);
+        }
+        bench.already("bmc").stays_off("bmc", s(30)).already("bmc").stays_off("bmc", s(30));
+        assert_eq!(is_restarted(&bench), says_on);
+    }
+}

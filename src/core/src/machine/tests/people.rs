@@ -120,6 +120,12 @@ fn a_person_s_look_at_the_machine_is_stored_for_what_was_lost_and_ends_with_the_
     assert!(player.open_fence().lost.contains(&device("bmc")), "it was not seen on");
     player.apply(Event::Lost { device: device("bmc") });
     assert!(player.open_fence().seen_off.is_empty());
+
+    player.give_up(Reason::BmcRestarted);
+    player.apply(word(&off));
+    assert_eq!(player.open_fence().seen_off.len(), 1);
+    player.apply(Event::SeenOn { device: device("other") });
+    assert!(player.open_fence().seen_off.is_empty(), "a host device says On");
 }
 
 #[test]

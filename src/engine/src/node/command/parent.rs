@@ -90,8 +90,24 @@ impl NodeTask {
             ParentAsk::Hold { child, least } => self.hold_for(&child, least).await,
             ParentAsk::LetGo { child } => self.let_go_of(&child).await,
             ParentAsk::Look { child } => Ok(Ok(ParentAnswer::Seen(self.seen_by(&child).await?))),
+            ParentAsk::Read => {
+                self.read_for_children().await?;
+                Ok(Ok(ParentAnswer::Settled))
+            }
             ParentAsk::Settle => Ok(Ok(ParentAnswer::Settled)),
         }
+    }
+
+    /// Reads what says whether it is on, where nobody is watching it.
+    async fn read_for_children(&mut self) -> Result<(), Fatal> {
+        if !matches!(self.record().phase, Phase::Normal | Phase::PowerOnFailed) {
+            return Ok(());
+        }
+        let mut devices = self.hosts();
+        if devices.is_empty() {
+            devices = self.plan.topology.devices().map(|spec| spec.id.clone()).collect();
+        }
+        self.look_at(&devices).await.map(drop)
     }
 
     async fn hold_for(
