@@ -7,7 +7,7 @@ use std::time::Duration;
 
 pub use self::asked::{BoundKey, FenceRequest, Holder, MaxLife, Overrides, Person, PlannedRelease, Survey};
 use crate::confirm::ConfirmedOff;
-use crate::device::{Identity, MaxInFlight};
+use crate::device::{Grade, Identity, MaxInFlight};
 use crate::ground::Look;
 use crate::ids::{DeviceId, EffectId, FenceId, ReceiptId, ReleaseId};
 use crate::outcome::Reason;
@@ -266,6 +266,15 @@ pub enum Event<'a> {
         person: Person,
         /// The host devices, asked just now: refused while one says On.
         looks: &'a [Look],
+    },
+    /// The node's levels as the settings have them now: whatever a person tries again goes by these.
+    NewTopology(Topology),
+    /// For a person a lower grade is enough than the fence asks for, which waits for a better one: it goes on.
+    AskedForLess {
+        /// The grade.
+        grade: Grade,
+        /// Who.
+        person: Person,
     },
     /// A person gives a release up.
     Abandon {

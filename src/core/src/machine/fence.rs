@@ -6,8 +6,9 @@ use super::Refused;
 use super::draft::Draft;
 use crate::ids::{DeviceId, EffectId};
 use crate::ledger::EffectKind;
-use crate::record::{Hold, HoldState, Said};
+use crate::record::{Cause, Hold, HoldState, Said};
 use crate::restore::HOLD;
+use crate::topology::Topology;
 
 pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     draft.expect_phase("the next level", &["fencing"], "levels are tried while fencing")?;
@@ -21,6 +22,28 @@ pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     };
     let spent = std::mem::replace(&mut fence.level, level) + 1;
     draft.moment(format!("level {spent} did not hold ({why}); trying level {}", level + 1));
+    Ok(())
+}
+
+/// The settings may say by now whose machine a device controls, or have a device that proves more. Where they lack one of which
+/// something is to be undone, or that is not believed, the levels stay as they were; a drill's are its own.
+pub(super) fn new_topology(draft: &mut Draft, topology: Topology) -> Result<(), Refused> {
+    draft.expect_phase(
+        "other levels",
+        &["needs_operator"],
+        "a fence goes on by the levels with which it began",
+    )?;
+    if !draft.fence_is_current() {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence"));
+    }
+    let fence = draft.fence()?;
+    let class = |levels: &Topology, id: &DeviceId| levels.device(id).map(|spec| spec.class);
+    let mut kept = fence.holds.keys().chain(&fence.switched_off).chain(&fence.lost);
+    let is_whole = kept.all(|id| class(&topology, id) == class(&fence.topology, id));
+    if is_whole && fence.cause != Cause::Drill && fence.topology != topology {
+        fence.topology = topology;
+        draft.moment("its levels are those that the settings have now");
+    }
     Ok(())
 }
 

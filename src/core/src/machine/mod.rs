@@ -181,6 +181,8 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::DropRestored(person) => restored::drop_hold(draft, &person)?,
         Event::RetrySeenOff { person, looks } => people::retry_seen_off(draft, &person, looks)?,
         Event::Retry(person) => people::retry(draft, &person)?,
+        Event::NewTopology(topology) => fence::new_topology(draft, topology)?,
+        Event::AskedForLess { grade, person } => people::ask_for_less(draft, grade, &person)?,
         Event::Abandon { release, person, orphan } => people::abandon(draft, &release, &person, orphan)?,
         Event::StandDown(person) => people::stand_down(draft, &person)?,
         Event::ReceiptIntent(request) => receipts::issue(draft, *request)?,

@@ -118,6 +118,22 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     Ok(())
 }
 
+pub(super) fn ask_for_less(draft: &mut Draft, grade: Grade, person: &Person) -> Result<(), Refused> {
+    let phase = draft.record.phase.label();
+    let waits = draft.record.phase == Phase::NeedsOperator(Reason::GradeTooLow);
+    let fence = draft.fence()?;
+    if !waits || grade >= fence.min_grade {
+        return Err(Refused::Phase {
+            wanted: "a lower grade",
+            phase,
+            hint: "only a fence that waits for a better grade than it can prove goes on for a lower one",
+        });
+    }
+    fence.min_grade = grade;
+    draft.moment(format!("{} is content with the grade {grade:?}", person.name));
+    retry(draft, person)
+}
+
 /// What nothing bounds ends by a person's word alone: whoever retries says that no device does it any more. A release is
 /// given up by its name instead.
 fn end_unbounded(draft: &mut Draft, person: &Person) {

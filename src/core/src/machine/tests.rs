@@ -15,4 +15,5 @@ mod recording;
 mod releasing;
 mod restoring;
 mod standing;
+mod trying_again;
 mod unfencing;

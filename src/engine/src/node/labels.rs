@@ -39,6 +39,8 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::OnFailed { .. } => "on_failed",
         Event::Closed { .. } => "closed",
         Event::Retry(_) | Event::RetrySeenOff { .. } => "retry",
+        Event::NewTopology(_) => "new_topology",
+        Event::AskedForLess { .. } => "asked_for_less",
         Event::PassedOn { .. } => "passed_on",
         Event::Withdrawn { .. } => "withdrawn",
         Event::Abandon { .. } => "abandon",

@@ -1,7 +1,7 @@
 //! Whether a fence begins, is joined, stands already, or is not begun at all.
 
 use picket_core::election::Ended;
-use picket_core::event::{Event, FenceRequest, Overrides};
+use picket_core::event::{Event, FenceRequest, Overrides, Person};
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
@@ -187,10 +187,26 @@ impl NodeTask {
     }
 
     async fn join(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
-        match self.apply(Event::Join { holder: call.holder, key: call.key }).await {
+        let lower = self.asked_for_less(&call);
+        let join = Event::Join { holder: call.holder, key: call.key };
+        let event = match lower {
+            Some(lower) => Event::After { found: vec![lower], event: Box::new(join) },
+            None => join,
+        };
+        match self.apply(event).await {
             Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
             Err(failure) => refusal(failure),
         }
+    }
+
+    /// A fence that waits for a better grade than it can prove goes on for a person who says that less is enough (S16). A program
+    /// lowers nothing that others asked for.
+    fn asked_for_less(&self, call: &FenceCall) -> Option<Event<'static>> {
+        let waits = self.record().phase == Phase::NeedsOperator(Reason::GradeTooLow);
+        let asked = self.record().fence.as_ref()?.min_grade;
+        let grade = call.min_grade.filter(|grade| waits && call.holder.by_person && *grade < asked)?;
+        let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
+        Some(Event::AskedForLess { grade, person })
     }
 
     /// "Already fenced" is said only with a proof in hand and an Off read just now; else it is proven anew.

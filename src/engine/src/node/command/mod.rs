@@ -14,6 +14,7 @@ use picket_core::ids::{EffectId, Generation, ReceiptId, ReleaseId, Term};
 use picket_core::record::NodeRecord;
 use picket_core::store::{KeyEntry, StoreError};
 use picket_core::time::WallTime;
+use picket_core::topology::Topology;
 use picket_liveness::Look;
 use tokio::sync::oneshot;
 
@@ -189,7 +190,8 @@ impl NodeTask {
                 self.answer(asked, reply, answer)
             }
             Command::Retry(ask, reply) => {
-                let answer = self.people(ask, Event::Retry).await;
+                let settings = self.settings_of_now();
+                let answer = self.people(ask, |person| by_settings(settings, Event::Retry(person))).await;
                 self.answer(asked, reply, answer)
             }
             Command::Abandon(release, ask, reply) => {
@@ -315,6 +317,14 @@ impl NodeTask {
             Some(expected) if expected != found => Err(Stale::Generation { expected, found }),
             _ => Ok(()),
         }
+    }
+}
+
+/// A retry, by the levels of the settings.
+fn by_settings(settings: Option<Topology>, retry: Event<'_>) -> Event<'_> {
+    match settings {
+        Some(topology) => Event::After { found: vec![Event::NewTopology(topology)], event: Box::new(retry) },
+        None => retry,
     }
 }
 

@@ -8,8 +8,9 @@ use picket_core::ground::{AttestedOff, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::machine::Refused;
 use picket_core::record::Phase;
+use picket_core::topology::Topology;
 
-use super::refusal;
+use super::{by_settings, refusal};
 use crate::error::EngineError;
 use crate::node::hands::Did;
 use crate::node::{Fatal, Ground, NodeTask};
@@ -104,11 +105,19 @@ impl NodeTask {
         let at = self.now();
         let is_possible = matches!(self.record().phase, Phase::NeedsOperator(_));
         let looks: Vec<Look> = if is_possible { self.look_at(&hosts).await? } else { Vec::new() };
-        let taken = self.grant(ask, |person| Event::RetrySeenOff { person, looks: &looks }).await?;
+        let settings = self.settings_of_now();
+        let retry = |person| by_settings(settings, Event::RetrySeenOff { person, looks: &looks });
+        let taken = self.grant(ask, retry).await?;
         if taken.is_ok() {
             self.seen_off_at = Some(at);
         }
         Ok(taken)
+    }
+
+    /// The levels by which a retry goes; `None`: the fence stays with its own.
+    pub(super) fn settings_of_now(&self) -> Option<Topology> {
+        let waits = matches!(self.record().phase, Phase::NeedsOperator(_)) && self.fence_is_current();
+        waits.then(|| self.topology_to_fence())
     }
 
     /// What the device says now is stored as what it is expected to say.
