@@ -9,12 +9,14 @@ use super::rounds::Rounds;
 use crate::node::{Fatal, NodeTask};
 
 impl NodeTask {
-    /// After a stand-down: ends when a host device reads On, or on the person's word where none answers.
+    /// After a stand-down: ends when a host device reads On, or on the person's word where none answers. What a BMC says that restarted
+    /// within the fence is no answer: it may say Off of a live machine (S2).
     /// `None`: it reads Off, or the node was moved.
     pub(super) async fn seen_alive(&mut self, deadline: BootTime) -> Result<Option<String>, Fatal> {
         let others = self.ask_whose(&self.hosts()).await.others;
         let mut hosts = self.hosts();
         hosts.retain(|host| others.iter().all(|(other, _)| other != host));
+        let lost = self.record().fence.as_ref().map(|fence| fence.lost.clone()).unwrap_or_default();
         let silent_until = self.now() + self.parts.rules.silent_share;
         let mut answered = false;
         let mut rounds = Rounds::new(PACE * 2);
@@ -25,7 +27,7 @@ impl NodeTask {
             looks.iter().for_each(|look| {
                 rounds.heard(self, &look.device, look.reading.is_some(), heard_at);
             });
-            answered |= looks.iter().any(|look| look.reading.is_some());
+            answered |= looks.iter().any(|look| look.reading.is_some() && !lost.contains(&look.device));
             if looks
                 .iter()
                 .any(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On))
@@ -34,7 +36,9 @@ impl NodeTask {
             }
             let now = self.now();
             if !answered && now >= silent_until {
-                return Ok(Some("stood down on a person's word; no host device answers".to_owned()));
+                return Ok(Some(
+                    "stood down on a person's word; no host device answers that is believed".to_owned(),
+                ));
             }
             if now >= deadline {
                 let detail =
