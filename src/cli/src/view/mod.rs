@@ -5,6 +5,7 @@
 
 pub mod ability;
 pub mod evidence;
+pub mod exits;
 pub mod fence;
 pub mod fence_text;
 pub mod node;

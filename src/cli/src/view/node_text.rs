@@ -6,7 +6,7 @@ use picket_proto::v1::{Device, Node, Pause, Phase, Power, Readiness, Reason, Wai
 
 use super::ability::{problem_words, usable_of};
 use super::node::scope;
-use super::{ability, evidence, restored, simulated, words};
+use super::{ability, evidence, exits, restored, simulated, words};
 use crate::duration;
 use crate::style::{Paint, Tone, clean};
 use crate::table::{Cell, Table};
@@ -100,6 +100,7 @@ pub fn detail(node: &Node, paint: Paint) -> String {
         ""
     };
     rows.push(("next", Tone::Busy, restored::next(node).unwrap_or_default()));
+    rows.extend(exits::of_node(node).into_iter().map(|(label, way)| (label, Tone::Busy, way)));
     rows.push(("power", Tone::Plain, format!("{power}, read {}{proven}", age(node))));
     rows.push(("generation", Tone::Plain, node.generation.to_string()));
     let bringing = words::bringing(node.bringing).map(|word| word.replace('_', " "));

@@ -1,8 +1,8 @@
 //! How following a node ended, for people: the outcome, the evidence behind it, and what to do next.
 
-use picket_proto::v1::{FenceUpdate, OutcomeKind, Phase, Reason};
+use picket_proto::v1::{FenceUpdate, Outcome, OutcomeKind, Phase, Reason};
 
-use super::{evidence, outcome, words};
+use super::{evidence, exits, outcome, words};
 use crate::duration;
 use crate::follow::{End, Followed, Motion};
 use crate::style::{Paint, Tone, clean};
@@ -68,28 +68,8 @@ fn hints(followed: &Followed) -> Vec<String> {
     let node = &followed.node;
     match &followed.end {
         End::Outcome(end) => match OutcomeKind::try_from(end.kind) {
-            Ok(OutcomeKind::NeedsOperator) => {
-                if end.reason == i32::from(Reason::BmcRestarted) {
-                    return vec![
-                        format!(
-                            "next: look at the machine itself; if it is off, picket retry {node} --seen-off --reason ..."
-                        ),
-                        format!("or, if it runs and is to, picket stand-down {node} --reason ..."),
-                    ];
-                }
-                let mut hints = vec![format!("next: picket status {node}, then picket retry {node}")];
-                if end.reason == i32::from(Reason::ReleaseDeadline) {
-                    hints.push(format!(
-                        "or, if its volumes are free, picket abandon {node} RELEASE --reason ..."
-                    ));
-                } else {
-                    hints.push(format!("or, if it was alive, picket stand-down {node} --reason ..."));
-                }
-                hints
-            }
-            Ok(OutcomeKind::PowerOnFailed) => {
-                vec![format!("next: picket status {node}, then picket retry {node}")]
-            }
+            Ok(OutcomeKind::NeedsOperator | OutcomeKind::PowerOnFailed) => waiting(followed, end),
+            Ok(OutcomeKind::Blocked) => ways(node, end),
             Ok(OutcomeKind::StillHeld) => vec![format!("who holds it: picket status {node}")],
             Ok(OutcomeKind::Fenced | OutcomeKind::AlreadyFenced) if !end.released => {
                 vec![format!("its releases go on: picket status {node}")]
@@ -133,6 +113,25 @@ fn hints(followed: &Followed) -> Vec<String> {
         }
         End::TimedOut | End::Interrupted => vec![format!("how it fares: picket status {node}")],
     }
+}
+
+fn ways(node: &str, end: &Outcome) -> Vec<String> {
+    exits::of_outcome(node, end).into_iter().map(|(label, way)| format!("{label}: {way}")).collect()
+}
+
+/// What to do about a node that waits for a person. Where it does not, this caller alone asked for more, or for less time.
+fn waiting(followed: &Followed, end: &Outcome) -> Vec<String> {
+    let node = &followed.node;
+    let phase = followed.latest.as_ref().map(FenceUpdate::phase);
+    let waits = matches!(phase, None | Some(Phase::NeedsOperator | Phase::PowerOnFailed));
+    if !waits && end.reason() != Reason::Orphaned {
+        return vec![format!(
+            "only what this call asked for was not met; how it fares: picket status {node}"
+        )];
+    }
+    let mut lines = ways(node, end);
+    lines.push(format!("with its releases and devices by name: picket status {node}"));
+    lines
 }
 
 /// How several nodes ended, on one line.

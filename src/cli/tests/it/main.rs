@@ -2,6 +2,7 @@
 
 mod broken;
 mod common;
+mod exits;
 mod failed;
 mod fence;
 mod limits;

@@ -102,6 +102,7 @@ pub(crate) fn of(path: &str) -> Asked {
 mod tests {
     use std::collections::BTreeSet;
 
+    use picket_proto::exits::{self, Exit};
     use prost::Message;
 
     use super::*;
@@ -119,6 +120,33 @@ mod tests {
         let table: BTreeSet<(&str, bool)> = CALLS.iter().map(|call| (call.name, call.stays)).collect();
         assert_eq!(table, calls);
         assert_eq!(CALLS.len(), calls.len());
+    }
+
+    /// The call behind an exit, and what it needs; [`OVERRIDE`] is asked for beside the call's own role.
+    fn needs(exit: Exit) -> Role {
+        let call = match exit {
+            Exit::Retry | Exit::RetrySeenOff => "Retry",
+            Exit::Attest => "Attest",
+            Exit::Abandon => "AbandonRelease",
+            Exit::StandDown => "StandDown",
+            Exit::Retire => "Retire",
+            Exit::AcceptIdentity => "AcceptIdentity",
+            Exit::Fence | Exit::Queue => "Fence",
+            // A program lowers nothing that others asked for (`is_a_person`).
+            Exit::FenceForLess => return Operator,
+            Exit::Resume | Exit::ResumeEverything => "Resume",
+            Exit::OverrideBudget | Exit::OverrideQuorum | Exit::DropRestored => return OVERRIDE,
+        };
+        CALLS.iter().find(|one| one.name == call).expect("it is a call").needs
+    }
+
+    #[test]
+    fn each_exit_needs_the_role_that_its_words_name() {
+        for (_, reason, ways) in exits::all() {
+            for exit in ways.iter().flat_map(|way| way.exits) {
+                assert_eq!(exit.role(), needs(*exit).word(), "{reason:?}: {exit:?}");
+            }
+        }
     }
 
     #[test]

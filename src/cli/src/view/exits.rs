@@ -1,0 +1,113 @@
+//! What to do next about what stops a fence, and the commands for it.
+
+use picket_proto::exits::{Exit, Way, ways};
+use picket_proto::v1::{
+    DeviceProblemKind, EffectKind, Node, OpenEffect, Outcome, OutcomeKind, Phase, Reason, Release,
+    ReleaseStage,
+};
+
+use super::restored;
+
+/// The ways out for a node as it stands, with the names of what is in the way; each with the word that begins its line. None where
+/// nobody is needed.
+pub fn of_node(node: &Node) -> Vec<(&'static str, String)> {
+    let kind = match node.phase() {
+        _ if node.orphaned => OutcomeKind::NeedsOperator,
+        Phase::NeedsOperator => OutcomeKind::NeedsOperator,
+        Phase::PowerOnFailed => OutcomeKind::PowerOnFailed,
+        _ => return Vec::new(),
+    };
+    let all = ways(kind, node.reason()).iter();
+    let lines = all.filter_map(|way| Some(line(way, &of_way(way, node)?)));
+    labelled(lines)
+}
+
+/// The ways out of an outcome. What they are about (a release, a device) stands in the node's status.
+pub fn of_outcome(node: &str, outcome: &Outcome) -> Vec<(&'static str, String)> {
+    let whose = outcome.limit.as_ref().map_or("", |limit| &limit.whose);
+    let all = ways(outcome.kind(), outcome.reason()).iter();
+    let lines = all.map(|way| {
+        let commands = way.exits.iter().map(|exit| (*exit, spoken(*exit, node, &scope(whose))));
+        line(way, &commands.collect::<Vec<_>>())
+    });
+    labelled(lines)
+}
+
+fn labelled(lines: impl Iterator<Item = String>) -> Vec<(&'static str, String)> {
+    std::iter::once("next").chain(std::iter::repeat("or")).zip(lines).collect()
+}
+
+fn line(way: &Way, commands: &[(Exit, String)]) -> String {
+    let mut text = way.when.to_owned();
+    if !commands.is_empty() {
+        let typed: Vec<&str> = commands.iter().map(|(_, command)| command.as_str()).collect();
+        text += &format!(": {}", typed.join(", then "));
+    }
+    let mut roles = commands.iter().map(|(exit, _)| exit.role());
+    match roles.find(|role| !["controller", "operator"].contains(role)) {
+        Some(role) => format!("{text} (role {role})"),
+        None => text,
+    }
+}
+
+/// The commands of a way, with what is in the way by its name. `None`: the way is none for this node.
+fn of_way(way: &Way, node: &Node) -> Option<Vec<(Exit, String)>> {
+    let mut commands = Vec::new();
+    for &exit in way.exits {
+        let typed = spoken(exit, &node.name, "");
+        match exit {
+            Exit::Abandon => {
+                let names = in_the_way(way, node);
+                let only = way.exits.len() == 1 || node.reason() == Reason::UnboundedEffect;
+                if names.is_empty() && only {
+                    return None;
+                }
+                commands.extend(names.iter().map(|name| (exit, typed.replace("RELEASE", name))));
+            }
+            Exit::AcceptIdentity => {
+                let other = node.devices.iter().find(|device| {
+                    let is_mismatch = |kind| kind == DeviceProblemKind::IdentityMismatch;
+                    device.problems.iter().any(|problem| is_mismatch(problem.kind()))
+                });
+                commands.push((exit, typed.replace("DEVICE", other.map_or("DEVICE", |device| &device.id))));
+            }
+            Exit::DropRestored if node.holds.iter().all(|hold| hold.holder != restored::HOLDER) => {}
+            exit => commands.push((exit, typed)),
+        }
+    }
+    Some(commands)
+}
+
+/// The releases that are given up before the rest of the way.
+fn in_the_way<'a>(way: &Way, node: &'a Node) -> Vec<&'a str> {
+    if node.reason() == Reason::UnboundedEffect {
+        let is_attempt = |open: &&OpenEffect| open.life.is_none() && open.kind() == EffectKind::Release;
+        return node.open_effects.iter().filter(is_attempt).map(|open| open.target.as_str()).collect();
+    }
+    let is_over = |one: &Release| matches!(one.stage(), ReleaseStage::Complete | ReleaseStage::Abandoned);
+    let is_begun = |one: &Release| one.attempts > 0 || one.unfinished;
+    let begun_alone = way.exits.contains(&Exit::StandDown) || node.orphaned;
+    let open = node.releases.iter().filter(|one| !is_over(one) && (!begun_alone || is_begun(one)));
+    let names: Vec<&Release> = open.collect();
+    // A release is given up with its parts.
+    let with_whole = |part: &Release| names.iter().any(|whole| whole.name == part.part_of);
+    names.iter().filter(|one| !with_whole(one)).map(|one| one.name.as_str()).collect()
+}
+
+/// The command as it is typed; what is not known here stays in capitals.
+fn spoken(exit: Exit, node: &str, scope: &str) -> String {
+    let command = exit.command().replace("NODE", node).replace("GRADE", "claimed").replace("SCOPE", scope);
+    match command.strip_suffix("REASON") {
+        Some(command) => format!("{command}..."),
+        None => format!("{command} --reason ..."),
+    }
+}
+
+/// What a resume ends that a pause of `whose` began.
+fn scope(whose: &str) -> String {
+    match whose.split_once(' ') {
+        Some(("group", name)) => format!("--group {name}"),
+        Some(("node", name)) => name.to_owned(),
+        _ => "--everything".to_owned(),
+    }
+}

@@ -1,0 +1,154 @@
+//! What to do about what stops a fence (S16): the README and the command line name the same ways, and every command is one.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use picket_cli::args::Cli;
+use picket_proto::exits::{self, Exit, Way};
+use picket_proto::v1::*;
+
+use crate::common::ask;
+use crate::common::gateway::{Gateway, Script, Step};
+use crate::common::make::{ended, outcome, release, troubled};
+
+const README: &str = include_str!("../../../../README.md");
+
+/// How the README's table begins the row.
+fn head(kind: OutcomeKind, reason: Reason) -> String {
+    let reason = reason.as_str_name().trim_start_matches("REASON_").to_lowercase().replace('_', " ");
+    match kind {
+        _ if reason == "orphaned" => "| `…, ORPHANED` |".to_owned(),
+        OutcomeKind::PowerOnFailed => "| `power on failed` |".to_owned(),
+        OutcomeKind::Blocked => format!("| `blocked ({reason})` |"),
+        _ => format!("| `needs operator ({reason})` |"),
+    }
+}
+
+/// The commands of a row's last column.
+fn named(row: &str) -> BTreeSet<&str> {
+    let last = row.trim_end_matches('|').rsplit(" | ").next().expect("a column");
+    last.split('`').skip(1).step_by(2).filter(|code| code.starts_with("picket ")).collect()
+}
+
+#[test]
+fn the_readme_names_the_ways_of_each_reason_and_no_others() {
+    let (_, chapter) = README.split_once("## When it stops and asks").expect("its chapter");
+    let chapter = chapter.split("\n## ").next().expect("up to the next one");
+    let rows: Vec<&str> = chapter.lines().filter(|line| line.starts_with("| `")).collect();
+    let mut found = BTreeSet::new();
+    for (kind, reason, ways) in exits::all() {
+        let head = head(kind, reason);
+        let row = rows.iter().find(|row| row.starts_with(&head));
+        let row = row.unwrap_or_else(|| panic!("the README has no row {head}"));
+        let commands: BTreeSet<&str> =
+            ways.iter().flat_map(|way| way.exits).map(|exit| exit.command()).collect();
+        assert_eq!(named(row), commands, "{head}");
+        found.insert(*row);
+    }
+    let rows: BTreeSet<&str> = rows.into_iter().collect();
+    assert_eq!(rows, found, "a row that is no reason's");
+}
+
+fn parses(command: &str) {
+    let words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
+    assert!(Cli::read(&words).is_ok(), "{command}: {}", Cli::read(&words).expect_err("it is refused"));
+}
+
+/// The commands in a line of `picket`, with a reason.
+fn commands(line: &str) -> Vec<String> {
+    let line = line.split(" (role ").next().expect("a line");
+    line.split("picket ")
+        .skip(1)
+        .map(|one| format!("picket {}", one.replace("...", "why").replace(", then ", "")))
+        .collect()
+}
+
+/// A node that waits for a person, with a release that was begun.
+fn waiting(kind: OutcomeKind, reason: Reason) -> Node {
+    let phase = match kind {
+        OutcomeKind::PowerOnFailed => Phase::PowerOnFailed,
+        _ => Phase::NeedsOperator,
+    };
+    let attempt =
+        OpenEffect { kind: EffectKind::Release.into(), target: "storage".to_owned(), ..Default::default() };
+    Node {
+        phase: phase.into(),
+        reason: reason.into(),
+        orphaned: reason == Reason::Orphaned,
+        releases: vec![release(ReleaseStage::Requested)],
+        open_effects: vec![attempt],
+        holds: vec![Hold { holder: "restored".to_owned(), ..Default::default() }],
+        ..troubled("r1n07")
+    }
+}
+
+fn with_names(way: &Way) -> Vec<String> {
+    let name = |exit: &Exit| {
+        let command = exit.command().replace("NODE", "r1n07").replace("RELEASE", "storage");
+        command.replace("GRADE", "claimed").replace("SCOPE", "--everything")
+    };
+    way.exits.iter().map(name).collect()
+}
+
+#[tokio::test]
+async fn status_gives_each_way_with_commands_that_can_be_typed() {
+    for (kind, reason, ways) in exits::all().filter(|(kind, ..)| *kind != OutcomeKind::Blocked) {
+        let node = waiting(kind, reason);
+        let gateway = Gateway::start(Script { nodes: vec![node], ..Default::default() }).await;
+        let said = ask(&gateway, "status r1n07").await;
+        let mut lines = said
+            .out
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with("next ") || line.starts_with("or "));
+        for way in ways {
+            let line = lines.next().unwrap_or_else(|| panic!("no line for {way:?} in {}", said.out));
+            assert!(line.contains(way.when), "{line}");
+            let (typed, wanted) = (commands(line), with_names(way));
+            assert_eq!(typed.len(), wanted.len(), "{line}");
+            for (typed, wanted) in typed.iter().zip(wanted) {
+                assert!(typed.starts_with(&wanted), "{typed} is not {wanted}");
+                parses(typed);
+            }
+        }
+        assert_eq!(lines.next(), None, "{}", said.out);
+    }
+}
+
+#[tokio::test]
+async fn a_fence_that_is_stopped_ends_with_each_way() {
+    for (kind, reason, ways) in exits::all() {
+        let phase = if kind == OutcomeKind::Blocked { Phase::Normal } else { Phase::NeedsOperator };
+        let end = ended("r1n07", 9, phase, outcome(kind, reason, "a test"));
+        let script = Script {
+            nodes: vec![troubled("r1n07")],
+            streams: [("r1n07".to_owned(), [vec![Step::Say(end)]].into())].into(),
+            ..Default::default()
+        };
+        let said = ask(&Gateway::start(script).await, "fence r1n07 --yes").await;
+        for way in ways {
+            let line = said.out.lines().find(|line| line.contains(&format!(": {}", way.when)));
+            let line = line.unwrap_or_else(|| panic!("no line for {way:?} in {}", said.out));
+            commands(line).iter().for_each(|command| parses(command));
+        }
+    }
+}
+
+/// Its fence goes on, or ended for others: a retry would be refused.
+#[tokio::test]
+async fn a_caller_whose_own_wish_was_not_met_is_sent_to_no_retry() {
+    for (phase, reason) in [(Phase::Fencing, Reason::Deadline), (Phase::Released, Reason::GradeTooLow)] {
+        let end = ended("r1n07", 9, phase, outcome(OutcomeKind::NeedsOperator, reason, "your own"));
+        let script = Script {
+            nodes: vec![troubled("r1n07")],
+            streams: [("r1n07".to_owned(), [vec![Step::Say(end)]].into())].into(),
+            ..Default::default()
+        };
+        let said = ask(&Gateway::start(script).await, "fence r1n07 --yes").await;
+        assert!(
+            said.out.contains("picket status r1n07") && !said.out.contains("picket retry"),
+            "{}",
+            said.out
+        );
+    }
+}
