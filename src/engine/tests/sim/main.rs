@@ -9,6 +9,7 @@ mod crash;
 mod devices;
 mod distribution;
 mod drills;
+mod exits;
 mod families;
 mod fleet;
 mod followers;

@@ -12,7 +12,7 @@ use crate::observer::Answer;
 const ASKED: Outcome = Outcome::NeedsOperator(Reason::BmcRestarted);
 
 /// The BMC took an off that comes to nothing soon, restarted, and says off of a machine that runs.
-async fn a_lying_bmc(seed: u64) -> Lab {
+pub async fn a_lying_bmc(seed: u64) -> Lab {
     let mut lab = lab(seed).await;
     lab.fault("bmc", Fault::OffTakes { least: s(3_000), most: s(3_000) });
     lab.schedule(s(1), Act::RestartBmc { device: "bmc".to_owned(), down: s(5), estranged: true });

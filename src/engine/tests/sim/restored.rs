@@ -17,7 +17,7 @@ fn holders(lab: &Lab) -> Vec<String> {
 }
 
 /// Somebody else switches the machine.
-fn by_hand(verb: Verb) -> Act {
+pub fn by_hand(verb: Verb) -> Act {
     Act::Foreign { machine: NODE.to_owned(), verb }
 }
 
@@ -28,7 +28,7 @@ fn sent(lab: &Lab) -> (u64, u64, usize) {
 }
 
 /// Fenced and released; then the store is restored from a backup that was taken at that moment.
-async fn was_fenced(seed: u64) -> Lab {
+pub async fn was_fenced(seed: u64) -> Lab {
     let mut lab = lab(seed).await;
     assert_eq!(lab.fence().await, FENCED);
     let file = lab.backup().await;

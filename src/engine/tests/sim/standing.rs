@@ -4,7 +4,7 @@
 mod around;
 mod barred;
 mod beside;
-mod cluster;
+pub mod cluster;
 mod no_store;
 mod passed_on;
 mod replaced;
@@ -30,7 +30,7 @@ use crate::setup::Setup;
 const LINGERS: Duration = Duration::from_secs(30);
 
 /// A node with a taint; what it lets go takes so long.
-async fn lab(seed: u64, takes: Duration) -> (Lab, Arc<Cluster>) {
+pub async fn lab(seed: u64, takes: Duration) -> (Lab, Arc<Cluster>) {
     behind(seed, takes, "bmc", |world| {
         world.add_machine(NODE).add_host(NODE, "bmc");
     })
@@ -73,7 +73,7 @@ fn lawful(cluster: &Cluster) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-async fn until(cluster: &Cluster, what: impl Fn(&State) -> bool) {
+pub async fn until(cluster: &Cluster, what: impl Fn(&State) -> bool) {
     let work = async {
         while !cluster.seen(&what) {
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -20,83 +20,83 @@ const LIFE: Duration = Duration::from_secs(10);
 
 /// A cluster, in which a taint lets volumes go.
 #[derive(Debug)]
-pub(super) struct Cluster {
-    pub(super) world: SharedWorld,
+pub struct Cluster {
+    pub world: SharedWorld,
     clock: Arc<dyn Clock>,
-    pub(super) state: Mutex<State>,
+    pub state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) stands: bool,
+pub struct State {
+    pub stands: bool,
     /// What it is to let go takes so long.
-    pub(super) takes: Duration,
+    pub takes: Duration,
     /// What was let go so far, and what is left.
-    pub(super) since: Option<BootTime>,
-    pub(super) placed: Vec<BootTime>,
-    pub(super) removed: Vec<BootTime>,
+    pub since: Option<BootTime>,
+    pub placed: Vec<BootTime>,
+    pub removed: Vec<BootTime>,
     /// Nobody answers.
-    pub(super) is_away: bool,
+    pub is_away: bool,
     /// The next attempt is not answered, and lands so much later.
-    pub(super) late: Option<Duration>,
-    pub(super) lands: Vec<BootTime>,
+    pub late: Option<Duration>,
+    pub lands: Vec<BootTime>,
     /// To read what an attempt goes by takes so long.
-    pub(super) reads_for: Duration,
+    pub reads_for: Duration,
     /// What it goes by is not what it should be.
-    pub(super) refuses: Option<&'static str>,
+    pub refuses: Option<&'static str>,
     /// So many attempts find something to do before, which is there again the next time; and when they came.
-    pub(super) comes_back: usize,
-    pub(super) in_vain: Vec<BootTime>,
+    pub comes_back: usize,
+    pub in_vain: Vec<BootTime>,
     /// So many looks find that something came beside it.
-    pub(super) comes_beside: usize,
+    pub comes_beside: usize,
     /// Something is there that an attempt takes away, and others too as long as they act on what stands or stood.
-    pub(super) beside: bool,
+    pub beside: bool,
     /// When attempts took that away.
-    pub(super) taken: Vec<BootTime>,
+    pub taken: Vec<BootTime>,
     /// It may know the node by its name alone.
-    pub(super) by_name: bool,
+    pub by_name: bool,
     /// Another machine has taken the node's name there.
-    pub(super) replaced: bool,
+    pub replaced: bool,
     /// Whoever compares is told of a boot, once: what says so is taken away with what is ours.
-    pub(super) boot_is_told: bool,
+    pub boot_is_told: bool,
     /// It is switched on, and not ready there.
-    pub(super) not_ready: bool,
+    pub not_ready: bool,
     /// How often it was compared who has it.
-    pub(super) compared: usize,
+    pub compared: usize,
     /// Whom the last fence of a node that is gone had met, as it was told to whoever tidies.
-    pub(super) gone: Option<Option<String>>,
+    pub gone: Option<Option<String>>,
     /// It booted there, although the node is off.
-    pub(super) booted: bool,
+    pub booted: bool,
     /// When it was told that the node is being fenced; and so it says of the node still.
-    pub(super) announced: Vec<BootTime>,
-    pub(super) keeps_pods_away: bool,
+    pub announced: Vec<BootTime>,
+    pub keeps_pods_away: bool,
     /// Whether an off had been sent, by whoever tidied up last.
-    pub(super) tidied_off: Option<bool>,
+    pub tidied_off: Option<bool>,
     /// It never answers that.
-    pub(super) deaf: bool,
+    pub deaf: bool,
     /// It refuses to hear that.
-    pub(super) hard_of_hearing: bool,
+    pub hard_of_hearing: bool,
     /// Somebody else set up the same.
-    pub(super) foreign: bool,
+    pub foreign: bool,
     /// The same, after so many questions before an on.
-    pub(super) foreign_after: Option<usize>,
+    pub foreign_after: Option<usize>,
     /// Nobody answers before an on.
-    pub(super) mute: bool,
-    pub(super) asked_for_on: usize,
+    pub mute: bool,
+    pub asked_for_on: usize,
     /// Whoever has the machines does not answer.
-    pub(super) managers_are_away: bool,
+    pub managers_are_away: bool,
     /// Nobody else remediates its machine.
-    pub(super) spared: bool,
-    pub(super) spare_asked: usize,
+    pub spared: bool,
+    pub spare_asked: usize,
     /// Who manages machines takes it away.
-    pub(super) going: Option<&'static str>,
+    pub going: Option<&'static str>,
     /// A question how far it is takes so long.
-    pub(super) answers_after: Duration,
+    pub answers_after: Duration,
     /// In the middle of the next question this outlet is on for a moment: between two seconds and the answer.
-    pub(super) turns: Option<&'static str>,
-    pub(super) wrong: Vec<String>,
+    pub turns: Option<&'static str>,
+    pub wrong: Vec<String>,
     /// What it says of the machine that has the node's name there.
-    pub(super) machine: Option<Identity>,
+    pub machine: Option<Identity>,
 }
 
 impl State {
@@ -115,21 +115,21 @@ impl State {
 }
 
 impl Cluster {
-    pub(super) fn new(world: &SharedWorld, clock: Arc<dyn Clock>) -> Arc<Self> {
+    pub fn new(world: &SharedWorld, clock: Arc<dyn Clock>) -> Arc<Self> {
         let state = Mutex::new(State { takes: s(1), ..State::default() });
         Arc::new(Self { world: world.clone(), clock, state })
     }
 
-    pub(super) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.world.lock().expect("whole").truth(NODE, self.clock.boot())
     }
 
-    pub(super) fn is_away(&self, is_away: bool) {
+    pub fn is_away(&self, is_away: bool) {
         self.state.lock().expect("whole").is_away = is_away;
     }
 
     /// What was under way has landed by now.
-    pub(super) fn land(&self, state: &mut State) {
+    pub fn land(&self, state: &mut State) {
         let now = self.clock.boot();
         let (landed, rest): (Vec<_>, Vec<_>) = state.lands.drain(..).partition(|at| *at <= now);
         state.lands = rest;
@@ -139,7 +139,7 @@ impl Cluster {
         }
     }
 
-    pub(super) fn seen<T>(&self, of: impl FnOnce(&State) -> T) -> T {
+    pub fn seen<T>(&self, of: impl FnOnce(&State) -> T) -> T {
         let mut state = self.state.lock().expect("whole");
         self.land(&mut state);
         of(&state)
