@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::operation::{SOON, one_node};
 
-const PEOPLE: &str = r#"
+pub const PEOPLE: &str = r#"
 [roles.people]
 role = "admin"
 callers = ["uid:*"]

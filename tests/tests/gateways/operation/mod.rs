@@ -3,6 +3,7 @@
 mod attest;
 mod backup;
 mod deploy;
+mod exits;
 mod metrics;
 mod notify;
 mod orphans;

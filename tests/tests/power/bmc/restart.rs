@@ -59,7 +59,7 @@ async fn a_lying_bmc_that_restarts_before_the_off_is_believed_by_the_word_of_who
 -> Result<()> {
     let (host, scene) = never_confirmed("sending off").await?;
     let retried = scene.gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
-    let next = "if it is off, picket retry n1 --seen-off --reason ...";
+    let next = "if it is off: picket retry n1 --seen-off --reason ...";
     assert!(retried.code == 4 && format!("{retried:?}").contains(next), "{retried:?}");
     host.machine.force(false).await?;
     let seen = ["retry", "n1", "--seen-off", "--yes", "--reason", "the plug is pulled", "--timeout", "170s"];
