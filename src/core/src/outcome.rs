@@ -30,7 +30,7 @@ pub enum Reason {
     Budget,
     /// Fencing is paused.
     Paused,
-    /// The node was unfenced without an own On (stand-down) and no host device answers.
+    /// The node was unfenced without an own On (stand-down), and no host device reads On.
     StandDownUnseen,
     /// The node left the settings, or its devices are elsewhere in them, while it was not back.
     Orphaned,
