@@ -79,9 +79,14 @@ impl Effort {
         !matches!(self.kind, Kind::Reading | Kind::Ending)
     }
 
+    /// Whether it changes nothing at the far side, no session either.
+    pub fn is_reading(&self) -> bool {
+        self.kind == Kind::Reading
+    }
+
     /// Asked before each copy (S6).
     pub fn may_send(&self, call: &Call) -> Result<(), DriverError> {
-        if self.kind == Kind::Reading { Ok(()) } else { call.may_send() }
+        if self.is_reading() { Ok(()) } else { call.may_send() }
     }
 
     /// A copy left this machine.

@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use crate::closing::{self, Closed};
 use crate::line::{Line, end_of};
 use crate::pool::Pool;
-use crate::service::Service;
+use crate::service::{Found, Service};
 use crate::settings::{Authentication, Believed, Settings};
 use crate::{ending, hold, power, trust};
 
@@ -223,7 +223,7 @@ impl PowerDriver for RedfishDriver {
     async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         let mut turn = self.line(call).await?;
         // Everything anew: what is sent later goes to the system that says so now.
-        let (_, system) = Service::discover(&mut turn.line, call).await?;
+        let Found { system, .. } = Service::discover(&mut turn.line, call).await?;
         let epoch = match turn.line.settings.last_reset_time {
             true => Some(turn.line.look_at_life(call).await?),
             false => None,

@@ -12,7 +12,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 
 use crate::ask::Ask;
 use crate::closing;
-use crate::line::Line;
+use crate::line::{Line, end_of};
 use crate::service::{Service, link, members};
 use crate::session::{Session, place_of, same_place};
 use picket_driver::effort::Effort;
@@ -99,7 +99,8 @@ async fn is_not_listed(line: &mut Line, place: &str, call: &Call) -> Result<(), 
     if members.iter().any(|one| same_place(one, place)) && !is_at(own, place) {
         return Err(unclear(line, "the service lists the session, and does not find it"));
     }
-    Ok(())
+    // Another machine's service has another list.
+    line.expect_ours(call, end_of(call)).await.map_err(unknown)
 }
 
 /// Whether nothing is under way at the service: it has no tasks, or each of them is over. A service that answers 202 has to have
@@ -110,7 +111,7 @@ async fn is_not_listed(line: &mut Line, place: &str, call: &Call) -> Result<(), 
 pub async fn nothing_runs(line: &mut Line, call: &Call) -> Result<(), DriverError> {
     let root = Service::root(line, call).await.map_err(unknown)?;
     if !root.contains_key("Tasks") {
-        return Ok(());
+        return line.expect_ours(call, end_of(call)).await.map_err(unknown);
     }
     let odd = "the service does not say where its tasks are";
     let Some(service) = link(&root, "Tasks") else { return Err(unclear(line, odd)) };
@@ -134,7 +135,7 @@ pub async fn nothing_runs(line: &mut Line, call: &Call) -> Result<(), DriverErro
             return Err(unclear(line, format_args!("the task {task} may be under way: {}", answer.words())));
         }
     }
-    Ok(())
+    line.expect_ours(call, end_of(call)).await.map_err(unknown)
 }
 
 /// The states from which a task goes nowhere any more (DSP2046, TaskService, `TaskAutoDeleteTimeoutMinutes`).

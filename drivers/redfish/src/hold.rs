@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use crate::answer::tame;
 use crate::ask::Ask;
 use crate::line::Line;
-use crate::power::{Slot, slot};
 use crate::quirks::{self, Verdict};
 use crate::service::{Service, unread};
 use crate::task;
+use crate::whose::{Slot, slot};
 
 const POLICY: &str = "PowerRestorePolicy";
 const ALWAYS_OFF: &str = "AlwaysOff";
@@ -24,7 +24,7 @@ async fn policy(
 ) -> Result<(String, Option<String>, Option<String>), DriverError> {
     let system = match &line.service {
         Some(service) => service.system.clone(),
-        None => Service::discover(line, call).await?.0.system,
+        None => Service::discover(line, call).await?.service.system,
     };
     let answer = line.ask(&Ask::get(&system), call, &mut Effort::reading()).await?;
     let Some(object) = answer.fresh() else {

@@ -41,7 +41,7 @@
 //! itself (hyper's HTTP/1 on tokio-rustls).
 //!
 //! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `ask` and `answer`, `session` (tokens),
-//! `service` (what was found), `life` (restarts of the manager), `line` (one conversation; `login` and
+//! `service` (what was found), `whose` (machine it is), `life` (restarts of the manager), `line` (one conversation; `login`, `ready` and
 //! `looking` are its parts), `power`, `task`, `unclear`, `hold`, `closing`, `ending`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
 
@@ -60,12 +60,14 @@ mod looking;
 mod pool;
 mod power;
 mod quirks;
+mod ready;
 mod service;
 mod session;
 mod settings;
 mod task;
 mod trust;
 mod unclear;
+mod whose;
 
 pub use driver::RedfishDriver;
 pub use kind::RedfishKind;

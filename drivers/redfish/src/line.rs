@@ -46,6 +46,8 @@ pub struct Line {
     pub(crate) refused_at: Option<BootTime>,
     /// Whose machine it was when that was asked last.
     pub(crate) uuid: Option<String>,
+    /// On which connection the system said last that it is ours, where it was asked without a session.
+    pub(crate) ours_on: Option<u64>,
     pub(crate) session: Option<Session>,
     /// Sessions that carried a command, or whose deletion was begun and its answer not seen.
     pub(crate) orphans: Vec<Session>,
@@ -107,6 +109,7 @@ impl Line {
             said_timeout: None,
             refused_at: None,
             uuid: None,
+            ours_on: None,
             session: None,
             orphans: Vec::new(),
             unclear: Unclear::default(),
@@ -157,22 +160,6 @@ impl Line {
     /// The name of the session that is there, for whoever leads later.
     pub fn session_name(&self) -> Option<String> {
         Some(name_of(&self.settings, self.session.as_ref()?.path.as_deref()?))
-    }
-
-    /// What is stored with the name of its session goes in that one or not at all, and an on that is stored with none in none that
-    /// has a name: a successor ends no other (S8).
-    fn expect_session(&self, effort: &Effort) -> Result<(), DriverError> {
-        let there = self.session_name();
-        let fits = match effort.session() {
-            Some(stored) => there.as_deref() == Some(stored),
-            // What may be sent again may be sent before there is a session, which is then opened for it.
-            None => there.is_none() || !effort.is_bound(),
-        };
-        if fits {
-            return Ok(());
-        }
-        let why = "its session is not the one that is stored with it; power is read first";
-        Err(self.error(effort, ErrorKind::Unreachable, why))
     }
 
     /// At the end of a call: only so many connections are kept that did nothing but look.
@@ -364,44 +351,6 @@ impl Line {
             sleep_until(Instant::now() + wait).await;
             pause *= 2;
         }
-    }
-
-    /// Makes ready what the request needs.
-    async fn prepare(
-        &mut self,
-        ask: &Ask,
-        call: &Call,
-        until: Instant,
-        effort: &Effort,
-    ) -> Result<(), DriverError> {
-        if let Some(lockout) = self.lockout.as_ref().filter(|lockout| Instant::now() < lockout.until) {
-            return Err(lockout.error.clone());
-        }
-        if effort.is_bound() && (!self.sighted || self.is_by_session() && self.session.is_none()) {
-            let why = "power was not read in this session: it is read first";
-            return Err(self.error(effort, ErrorKind::Unreachable, why));
-        }
-        self.expect_session(effort)?;
-        if !ask.open && self.is_by_session() && self.session.is_none() {
-            self.log_in(call, until).await?;
-        }
-        if effort.wants_sight() && self.settings.last_reset_time {
-            let fresh = self.connect(call, until).await?.id();
-            // A connection does not outlive the manager at its other end. Where each is closed after an answer, the look is the
-            // last thing before.
-            if self.looked != Some(fresh) || self.epoch.is_none() {
-                self.look_at_life(call).await?;
-            }
-            if self.untold.is_some() {
-                let why = "its manager restarted; power is read first";
-                return Err(self.error(effort, ErrorKind::Unreachable, why));
-            }
-        }
-        if let Some(epoch) = self.epoch {
-            call.may_go_in(epoch).map_err(|error| effort.judge(error))?;
-        }
-        self.connect(call, until).await?;
-        Ok(())
     }
 }
 

@@ -2,21 +2,21 @@
 
 use std::fmt;
 
-use picket_core::device::Identity;
 use picket_core::power::{Power, Reading};
 use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::answer::{Answer, tame};
 use crate::ask::Ask;
 use crate::line::{FIRST_PAUSE, Line, end_of};
 use crate::quirks::{self, Verdict};
-use crate::service::{Service, unread};
+use crate::service::{Found, Service, unread};
 use crate::settings::Believed;
 use crate::task;
+use crate::whose::{Slot, slot};
 
 /// One fresh reading. Everything but a whole answer with exactly `On` or `Off` is `Unknown` (S1).
 pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> {
@@ -28,10 +28,10 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
         line.sighted = false;
         let mut is_there = false;
         let (mut power, mut said) = match answer.status {
-            200 => match answer.object().map(|object| slot(line, &object)).transpose()? {
+            200 => match answer.fresh().map(|object| slot(line, &object)).transpose()? {
                 Some(Slot::Unknown(why)) => (Power::Unknown, why),
                 whose => {
-                    is_there = whose.is_some() && !answer.stored;
+                    is_there = whose.is_some();
                     interpret(&answer)
                 }
             },
@@ -136,8 +136,8 @@ async fn found(line: &mut Line, call: &Call) -> Result<Service, DriverError> {
     match &line.service {
         Some(service) => Ok(service.clone()),
         None => {
-            let (service, system) = Service::discover(line, call).await?;
-            match slot(line, &system)? {
+            let Found { service, slot, .. } = Service::discover(line, call).await?;
+            match slot? {
                 Slot::Ours => Ok(service),
                 Slot::Unknown(why) => {
                     line.service = None;
@@ -145,39 +145,6 @@ async fn found(line: &mut Line, call: &Call) -> Result<Service, DriverError> {
                 }
             }
         }
-    }
-}
-
-/// What stands in a system's slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
-    /// The machine of which it was asked last whose it is, or whatever is there where nobody knew.
-    Ours,
-    /// None, or nobody knows which, in words: it says nothing of ours.
-    Unknown(String),
-}
-
-/// Whether the system is the one of which it was asked last whose machine it is (S13): another may stand in its slot by now.
-///
-/// # Errors
-/// Another does.
-pub(crate) fn slot(line: &Line, system: &Map<String, Value>) -> Result<Slot, DriverError> {
-    let state = system.get("Status").and_then(|status| status.get("State")).and_then(Value::as_str);
-    if state == Some("Absent") {
-        return Ok(Slot::Unknown("its slot is empty (Status.State Absent)".to_owned()));
-    }
-    let now = system.get("UUID").and_then(Value::as_str).and_then(Identity::usable_uuid);
-    match (&line.uuid, &now) {
-        (Some(before), Some(now)) if before != now => {
-            let why = format!(
-                "the system says that it is {now}, and was {before}: another machine is in its place"
-            );
-            Err(line.error(&Effort::reading(), ErrorKind::IdentityMismatch, why))
-        }
-        (Some(before), None) => Ok(Slot::Unknown(format!(
-            "it was {before}, and says no UUID now: nobody knows which machine it is"
-        ))),
-        _ => Ok(Slot::Ours),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::answer::{Answer, path_of, tame};
 use crate::ask::Ask;
 use crate::line::{Line, NO_SESSIONS};
 use crate::settings::Authentication;
+use crate::whose::{Slot, slot};
 
 /// Where everything begins (DSP0266, "Protocol version" and "Service root request").
 const ROOT: &str = "/redfish/v1/";
@@ -30,6 +31,16 @@ pub struct Service {
     pub on: Option<&'static str>,
     /// Who manages the system.
     pub managers: Vec<String>,
+}
+
+/// What a look at everything came to.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) service: Service,
+    /// The system, as it describes itself.
+    pub(crate) system: Object,
+    /// Whose it is, by that.
+    pub(crate) slot: Result<Slot, DriverError>,
 }
 
 /// What a request may itself have to ask for first.
@@ -121,7 +132,7 @@ impl Service {
     ///
     /// # Errors
     /// Something is missing without which nothing is safe; it says what.
-    pub async fn discover(line: &mut Line, call: &Call) -> Result<(Self, Object), DriverError> {
+    pub(crate) async fn discover(line: &mut Line, call: &Call) -> Result<Found, DriverError> {
         let root = Self::root(line, call).await?;
         let Some(systems) = link(&root, "Systems") else {
             let why = "the service has no computer systems (Systems)";
@@ -134,6 +145,8 @@ impl Service {
         // A session is there by now, if there are any.
         Self::compare_timeout(line, call, &root).await?;
         let (_, object) = Self::read(line, call, Ask::get(&system), "the system").await?;
+        // What is asked after this may be answered elsewhere.
+        let slot = slot(line, &object);
         let action = object.get("Actions").and_then(|actions| actions.get("#ComputerSystem.Reset"));
         let action = action.and_then(Value::as_object).cloned().unwrap_or_default();
         let Some(reset) = action.get("target").and_then(Value::as_str).and_then(path_of) else {
@@ -160,7 +173,7 @@ impl Service {
             managed_by.into_iter().flatten().filter_map(|one| path_of(one.get("@odata.id")?.as_str()?));
         let service = Self { system, reset, on, managers: managers.collect() };
         line.service = Some(service.clone());
-        Ok((service, object))
+        Ok(Found { service, system: object, slot })
     }
 
     /// The system of that id.

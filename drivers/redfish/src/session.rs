@@ -21,6 +21,8 @@ pub struct Session {
     pub last_used: Instant,
     /// It carried a request that changes something.
     pub carried: bool,
+    /// In it the system said last that it is ours.
+    pub is_ours: bool,
 }
 
 impl Session {

@@ -106,10 +106,14 @@ async fn follow(line: &mut Line, monitor: &str, call: &Call) -> Result<State, Dr
 /// One look at it. Who is not known to it may be unknown to the service: that is asked where everybody who is known may look.
 async fn look(line: &mut Line, monitor: &str, call: &Call) -> Result<Answer, DriverError> {
     let ask = Ask::monitor(monitor);
-    let answer = line.ask(&ask, call, &mut Effort::reading()).await?;
-    let Some(sessions) = line.sessions.clone().filter(|_| answer.status == 401) else { return Ok(answer) };
-    line.ask(&Ask::get(sessions), call, &mut Effort::reading()).await?;
-    line.ask(&ask, call, &mut Effort::reading()).await
+    let mut answer = line.ask(&ask, call, &mut Effort::reading()).await?;
+    if let Some(sessions) = line.sessions.clone().filter(|_| answer.status == 401) {
+        line.ask(&Ask::get(sessions), call, &mut Effort::reading()).await?;
+        answer = line.ask(&ask, call, &mut Effort::reading()).await?;
+    }
+    // Another machine's service knows nothing of it, and says so.
+    line.expect_ours(call, end_of(call)).await?;
+    Ok(answer)
 }
 
 fn state(answer: &Answer) -> State {

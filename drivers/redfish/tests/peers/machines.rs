@@ -4,14 +4,19 @@ use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, Reply, SYSTEM};
+use crate::fake::{Fake, Reply, SYSTEM, Then, World};
 use crate::subject::Hand;
 
+const OWN: &str = "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41";
 const ANOTHER: &str = "11111111-64a1-4c2e-9d43-0f5a0a2b6c41";
 
 /// One that knows whose machine it is, and read its power.
 async fn identified(fake: &Fake) -> Hand {
-    let hand = Hand::of(fake, json!({})).await;
+    identified_with(fake, json!({})).await
+}
+
+async fn identified_with(fake: &Fake, more: Value) -> Hand {
+    let hand = Hand::of(fake, more).await;
     hand.driver.identify(&hand.call()).await.expect("an answer");
     fake.world().set_power(false);
     assert_eq!(hand.power().await, Power::Off);
@@ -94,4 +99,88 @@ async fn no_on_goes_to_what_was_found_after_it_was_gone() {
     no_on_goes(&fake, &hand, "power was not read since").await;
     assert_eq!(hand.power().await, Power::Off);
     hand.on().await.expect("it was");
+}
+
+#[tokio::test]
+async fn without_a_session_nothing_goes_to_whoever_is_at_the_address_now() {
+    for (uuid, kind) in [(ANOTHER, ErrorKind::IdentityMismatch), ("", ErrorKind::Unreachable)] {
+        for more in [json!({ "authentication": "basic" }), json!({ "authentication": "session_or_basic" })] {
+            let fake = Fake::start().await;
+            fake.world().has_sessions = false;
+            fake.world().closes = true;
+            let hand = identified_with(&fake, more).await;
+            fake.world().uuid = uuid;
+            for what in ["off", "on"] {
+                let sent = if what == "off" { hand.off().await } else { hand.on().await };
+                let error = sent.expect_err(what);
+                assert_eq!((error.kind, error.effect), (kind, Effect::DidNotHappen), "{what}: {error}");
+            }
+            assert_eq!(fake.world().commands, 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_session_no_hold_goes_elsewhere_than_where_its_policy_was_read() {
+    let fake = Fake::start().await;
+    fake.world().closes = true;
+    let hand = identified_with(&fake, json!({ "authentication": "basic" })).await;
+    let found = [("PowerRestorePolicy".to_owned(), "AlwaysOn".to_owned())].into_iter().collect();
+    let hold = hand.orders.hold(&found).await.expect("an order");
+    let unhold = hand.orders.unhold(&found).await.expect("an order");
+    for holds in [true, false] {
+        fake.world().uuid = OWN;
+        let leads_elsewhere = |world: &mut World| world.uuid = ANOTHER;
+        fake.world().then.push_back(("GET /redfish/v1/Systems/437", Then::is(leads_elsewhere)));
+        let error = match holds {
+            true => hand.driver.engage_hold(&hold, &hand.call()).await,
+            false => hand.driver.disengage_hold(&unhold, &hand.call()).await,
+        };
+        let error = error.expect_err("another machine's policy");
+        assert_eq!(error.effect, Effect::DidNotHappen, "{error}");
+        assert_eq!(fake.world().commands, 0);
+    }
+}
+
+/// As where the one before was silent, and ended meanwhile.
+#[tokio::test]
+async fn no_off_goes_in_a_session_that_was_opened_for_it_with_another_machine() {
+    for (uuid, kind) in [(ANOTHER, ErrorKind::IdentityMismatch), ("", ErrorKind::Unreachable)] {
+        let fake = Fake::start().await;
+        let hand = identified(&fake).await;
+        hand.quiesce().await.expect("ended");
+        fake.world().uuid = uuid;
+        let error = hand.off().await.expect_err("another machine's session");
+        assert_eq!((error.kind, error.effect), (kind, Effect::DidNotHappen), "{error}");
+        assert_eq!(fake.world().commands, 0);
+    }
+}
+
+#[tokio::test]
+async fn on_a_connection_that_stands_it_is_not_asked_twice_whose_it_is() {
+    let fake = Fake::start().await;
+    let hand = identified_with(&fake, json!({ "authentication": "basic" })).await;
+    let before = fake.world().log.len();
+    hand.off().await.expect("it is ours");
+    assert_eq!(fake.world().log.len() - before, 1);
+    fake.world().closes = true;
+    hand.power().await;
+    let before = fake.world().log.len();
+    hand.off().await.expect("it is ours");
+    let log = fake.world().log[before..].to_vec();
+    assert!(log.len() == 2 && log[0].starts_with("GET") && log[1].starts_with("POST"), "{log:?}");
+}
+
+/// The service of another machine knows nothing of a task, which goes on where it was begun.
+#[tokio::test]
+async fn a_task_is_not_over_for_another_machine_s_service() {
+    let fake = Fake::start().await;
+    fake.world().task = Some(std::time::Duration::from_secs(3_600));
+    fake.world().closes = true;
+    let hand = identified_with(&fake, json!({ "authentication": "basic", "max_life": "1h" })).await;
+    hand.off().await.expect("taken");
+    fake.world().uuid = ANOTHER;
+    fake.world().script.extend((0..9).map(|_| ("TaskMonitors", Reply::json(404, json!({})))));
+    let error = hand.quiesce().await.expect_err("it may be running");
+    assert_eq!((error.kind, error.effect), (ErrorKind::IdentityMismatch, Effect::Unknown), "{error}");
 }

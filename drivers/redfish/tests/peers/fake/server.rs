@@ -121,17 +121,21 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, world: Arc<Mutex<W
                 tokio::select! {
                     biased;
                     () = over => return,
-                    goes_on = serve(&mut stream, &world) => if goes_on != Some(true) { return },
+                    goes_on = serve(&mut stream, &world, epoch) => if goes_on != Some(true) { return },
                 }
             }
         });
     }
 }
 
-async fn serve(stream: &mut TlsStream<TcpStream>, world: &Arc<Mutex<World>>) -> Option<bool> {
+async fn serve(stream: &mut TlsStream<TcpStream>, world: &Arc<Mutex<World>>, epoch: u64) -> Option<bool> {
     let request = listen(stream).await?;
     let (reply, closes) = {
         let mut world = world.lock().expect("whole");
+        if world.epoch != epoch {
+            // Its connection ended before it was read.
+            return None;
+        }
         if world.silent {
             (None, true)
         } else {
