@@ -23,7 +23,7 @@ pub struct Traits {
     pub class: DeviceClass,
     /// The best grade that its Off can have.
     pub grade: Grade,
-    /// Whether its readings carry an epoch.
+    /// Whether its readings carry an epoch, where nothing else says so ([`PowerDriver::has_epochs`]).
     pub has_epochs: bool,
     /// S8: how long a command may still take effect after its sender stopped; the far side keeps the bound.
     pub max_in_flight: MaxInFlight,
@@ -108,6 +108,13 @@ pub struct HoldReport {
 pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// What it is.
     fn traits(&self) -> &Traits;
+
+    /// Whether its readings carry an epoch, as is known now, told without any I/O: where the device itself decides it, checks find it out.
+    /// A fence declares what is known at its intent, and keeps that. A device without may carry one all the same: then its loss is a
+    /// loss, and nothing else comes of it.
+    fn has_epochs(&self) -> bool {
+        self.traits().has_epochs
+    }
 
     /// When the device last refused a session whose life was not over: it restarted, or somebody ended the session (S2). Asked of devices
     /// without epochs; one with epochs tells it by those.

@@ -61,7 +61,7 @@ impl RedfishDriver {
             class: DeviceClass::Host,
             // Whoever is on the way may have said it.
             grade: if settings.believed == Believed::Anyone { Grade::Claimed } else { Grade::Observed },
-            has_epochs: settings.last_reset_time,
+            has_epochs: settings.last_reset_time == Some(true),
             // An on may leave when its session is nearly over, where its process stood still after the permit, and renews that.
             max_in_flight: MaxInFlight { off: bound, on: bound.map(|life| life * 2) },
             call: CALL,
@@ -83,6 +83,10 @@ impl RedfishDriver {
             DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
         })?;
         Ok(Turn { line: turn, seen: &self.seen })
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,6 +146,10 @@ struct Seen {
     longest_idle: Option<Duration>,
     /// When the service refused a session last whose life was not over.
     refused_at: Option<BootTime>,
+    /// The manager's restarts show.
+    has_epochs: bool,
+    /// Why they do not, where people ought to know.
+    life_remark: Option<String>,
 }
 
 impl Drop for Turn<'_> {
@@ -151,6 +159,8 @@ impl Drop for Turn<'_> {
             session: self.line.session_name(),
             longest_idle: self.line.said_timeout.map(|_| self.line.longest_idle()),
             refused_at: self.line.refused_at,
+            has_epochs: self.line.shows_restarts(),
+            life_remark: self.line.life_remark(),
         };
     }
 }
@@ -161,8 +171,12 @@ impl PowerDriver for RedfishDriver {
         &self.traits
     }
 
+    fn has_epochs(&self) -> bool {
+        self.traits.has_epochs || self.seen().has_epochs
+    }
+
     fn refused_session_at(&self) -> Option<BootTime> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).refused_at
+        self.seen().refused_at
     }
 
     fn shortest_idle(&self) -> Option<Duration> {
@@ -173,7 +187,8 @@ impl PowerDriver for RedfishDriver {
         // The one device that has this grade by its settings.
         let anyone = "accept_any_certificate = true: whoever answers in its place is believed, and its Off is claimed, not \
                       observed; certificate_sha256 or ca_file says whom to believe";
-        if self.traits.grade == Grade::Claimed { vec![anyone.to_owned()] } else { Vec::new() }
+        let anyone = (self.traits.grade == Grade::Claimed).then(|| anyone.to_owned());
+        anyone.into_iter().chain(self.seen().life_remark.clone()).collect()
     }
 
     fn shares(&self) -> Option<Shared> {
@@ -188,11 +203,11 @@ impl PowerDriver for RedfishDriver {
     }
 
     fn session(&self) -> Option<String> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).session.clone()
+        self.seen().session.clone()
     }
 
     fn longest_life(&self) -> MaxInFlight {
-        let said = self.seen.lock().unwrap_or_else(PoisonError::into_inner).longest_idle;
+        let said = self.seen().longest_idle;
         let MaxInFlight { off, on } = self.traits.max_in_flight;
         // With basic authentication the operator's word bounds a command, and no session.
         let Some(said) = said.filter(|_| self.by_session) else { return MaxInFlight { off, on } };
@@ -224,10 +239,7 @@ impl PowerDriver for RedfishDriver {
         let mut turn = self.line(call).await?;
         // Everything anew: what is sent later goes to the system that says so now.
         let Found { system, .. } = Service::discover(&mut turn.line, call).await?;
-        let epoch = match turn.line.settings.last_reset_time {
-            true => Some(turn.line.look_at_life(call).await?),
-            false => None,
-        };
+        let epoch = turn.line.check_life(call).await?;
         let text = |key: &str| {
             system.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
         };

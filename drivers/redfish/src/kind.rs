@@ -24,7 +24,7 @@ use crate::settings::Settings;
 /// | `ca_file` | the CAs that vouch for the service's certificate | the system's |
 /// | `certificate_sha256` | the service's certificate, and no other | none |
 /// | `accept_any_certificate` | whoever answers is believed; what it says is claimed, not observed | `false` |
-/// | `last_reset_time` | whether the manager's LastResetTime shows its restarts; without, Off must hold for the long window | `false` |
+/// | `last_reset_time` | whether the manager's LastResetTime shows its restarts; without, Off must hold for the long window | where the manager says it, and two checks agreed |
 /// | `hold` | whether the service is told to keep the machine off while fenced | `true` |
 #[derive(Clone, Debug, Default)]
 pub struct RedfishKind {

@@ -41,10 +41,12 @@
 //! itself (hyper's HTTP/1 on tokio-rustls).
 //!
 //! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `ask` and `answer`, `session` (tokens),
-//! `service` (what was found), `whose` (machine it is), `life` (restarts of the manager), `line` (one conversation; `login`, `ready` and
+//! `service` (what was found), `whose` (machine it is), `life` (restarts of the manager),
+//! `agreement` (whether they show), `line` (one conversation; `login`, `ready` and
 //! `looking` are its parts), `power`, `task`, `unclear`, `hold`, `closing`, `ending`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
 
+mod agreement;
 mod answer;
 mod ask;
 mod closing;

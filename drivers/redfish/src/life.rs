@@ -17,43 +17,71 @@ const CLOCK_SET: i64 = 1_451_606_400;
 /// are set right. One that restarted lacks the whole of its life before, which is mostly longer.
 const SLACK: Duration = Duration::from_secs(60);
 
+/// By how much both times together may be rounded.
+const ROUNDING: Duration = Duration::from_secs(2);
+
+/// No manager restarts faster.
+const SHORTEST_RESTART: Duration = Duration::from_secs(10);
+
 /// What one manager says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Life {
     reset: String,
+    /// The same in seconds since 1970.
+    at: i64,
     /// Seconds from the reset to its present, by its own clock.
     uptime: Option<i64>,
 }
 
 impl Life {
-    /// Reads it from a Manager resource.
+    /// Reads it from a Manager resource; `None`: it does not say it.
     ///
     /// # Errors
-    /// Words: it says nothing that shows a restart.
-    pub fn read(manager: &Map<String, Value>) -> Result<Self, String> {
-        let advice = "set last_reset_time = false: Off must then hold for the long window";
-        let Some(Value::String(reset)) = manager.get("LastResetTime") else {
-            return Err(format!("the manager does not say its LastResetTime; {advice}"));
+    /// Words: what it says shows no restart.
+    pub fn read(manager: &Map<String, Value>) -> Result<Option<Self>, String> {
+        let reset = match manager.get("LastResetTime") {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String(reset)) => reset,
+            Some(odd) => {
+                return Err(format!("the manager's LastResetTime {} is no time", tame(&odd.to_string())));
+            }
         };
         let Some(at) = seconds(reset) else {
-            return Err(format!("the manager's LastResetTime {:?} is no time; {advice}", tame(reset)));
+            return Err(format!("the manager's LastResetTime {:?} is no time", tame(reset)));
         };
         if at < CLOCK_SET {
             return Err(format!(
                 "the manager's LastResetTime is {:?}: its clock is not set, and the next restart may say the same; \
-                 set its clock (NTP), or {advice}",
+                 set its clock (NTP)",
                 tame(reset)
             ));
         }
         let now = manager.get("DateTime").and_then(Value::as_str).and_then(seconds);
-        Ok(Self { reset: reset.clone(), uptime: now.map(|now| now - at) })
+        Ok(Some(Self { reset: reset.clone(), at, uptime: now.map(|now| now - at) }))
+    }
+
+    /// When it began, in the manager's words.
+    pub fn reset(&self) -> String {
+        tame(&self.reset)
     }
 
     /// Whether `later`, so long after, is of the same life.
     pub fn goes_on_in(&self, later: &Life, elapsed: Duration) -> bool {
-        let grown = i64::try_from(elapsed.saturating_sub(SLACK).as_secs()).unwrap_or(i64::MAX);
-        let lacks = |(before, after): (i64, i64)| after < before.saturating_add(grown);
-        self.reset == later.reset && !self.uptime.zip(later.uptime).is_some_and(lacks)
+        self.reset == later.reset && self.is_up_still_in(later, elapsed, SLACK) != Some(false)
+    }
+
+    /// Whether `later`, so long after, says another reset, although there was none between: by the manager's own time it went on.
+    /// Where it does not say its time, two resets may not be closer than a restart takes.
+    pub fn drifts_to(&self, later: &Life, elapsed: Duration) -> bool {
+        let is_close = || self.at.abs_diff(later.at) < SHORTEST_RESTART.as_secs();
+        self.reset != later.reset && self.is_up_still_in(later, elapsed, ROUNDING).unwrap_or_else(is_close)
+    }
+
+    /// Whether its uptime grew by as much as our time, less `slack`; `None`: it does not say its time.
+    fn is_up_still_in(&self, later: &Life, elapsed: Duration, slack: Duration) -> Option<bool> {
+        let grown = i64::try_from(elapsed.saturating_sub(slack).as_secs()).unwrap_or(i64::MAX);
+        let (before, after) = self.uptime.zip(later.uptime)?;
+        Some(after >= before.saturating_add(grown))
     }
 }
 
@@ -93,7 +121,7 @@ mod tests {
 
     fn life(reset: Value, now: Value) -> Result<Life, String> {
         let manager = json!({ "LastResetTime": reset, "DateTime": now });
-        Life::read(manager.as_object().expect("an object"))
+        Life::read(manager.as_object().expect("an object")).map(|said| said.expect("it says it"))
     }
 
     #[test]
@@ -151,9 +179,38 @@ mod tests {
 
     #[test]
     fn what_shows_no_restart_is_refused() {
-        for reset in [json!(null), json!("never"), json!("1970-01-01T00:00:07Z"), json!(17)] {
+        for (reset, says) in [
+            (json!("never"), "no time"),
+            (json!("1970-01-01T00:00:07Z"), "clock is not set"),
+            (json!(17), "no time"),
+        ] {
             let why = life(reset.clone(), json!(null)).expect_err("no life");
-            assert!(why.contains("last_reset_time = false"), "{reset}: {why}");
+            assert!(why.contains(says), "{reset}: {why}");
         }
+        for silent in [json!({}), json!({ "LastResetTime": null })] {
+            assert_eq!(Life::read(silent.as_object().expect("an object")), Ok(None));
+        }
+    }
+
+    #[test]
+    fn another_reset_that_was_none_is_a_drift() {
+        let drifts = |(from, its_time): (&str, Value), (to, later): (&str, Value), elapsed| {
+            let (first, second) = (life(json!(from), its_time), life(json!(to), later));
+            first.expect("a life").drifts_to(&second.expect("a life"), Duration::from_secs(elapsed))
+        };
+        let first = || ("2026-11-22T01:00:00Z", json!("2026-11-22T01:30:00Z"));
+        assert!(drifts(first(), ("2026-11-22T01:00:01Z", Value::Null), 60), "rounded another way");
+        assert!(drifts(first(), ("2026-11-22T01:00:01Z", json!("2026-11-22T01:31:00Z")), 60));
+        let young = ("2026-11-22T01:00:00Z", json!("2026-11-22T01:00:05Z"));
+        assert!(
+            !drifts(young, ("2026-11-22T01:00:08Z", json!("2026-11-22T01:01:05Z")), 60),
+            "it restarted soon"
+        );
+        assert!(drifts(first(), ("2026-11-22T00:59:51Z", Value::Null), 60));
+        assert!(!drifts(first(), ("2026-11-22T01:00:00Z", json!("2026-11-22T01:31:00Z")), 60), "the same");
+        // Its clock was set right, and it counts back from there.
+        assert!(drifts(first(), ("2026-11-22T02:00:00Z", json!("2026-11-22T02:31:00Z")), 60));
+        assert!(!drifts(first(), ("2026-11-22T01:30:20Z", json!("2026-11-22T01:31:00Z")), 60), "a restart");
+        assert!(!drifts(first(), ("2026-11-22T01:30:20Z", Value::Null), 60), "it may be one");
     }
 }

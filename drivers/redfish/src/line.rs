@@ -14,6 +14,7 @@ use rustls::pki_types::ServerName;
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsConnector;
 
+use crate::agreement::Agreement;
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::connection::{Broken, Connection};
@@ -69,6 +70,8 @@ pub struct Line {
     pub(crate) loss: Option<Loss>,
     /// What the manager said of its life, and when.
     pub(crate) life: Option<(Life, BootTime)>,
+    /// Whether that shows its restarts.
+    pub(crate) agreement: Agreement,
     /// The connection on which the manager's life was looked at last.
     pub(crate) looked: Option<u64>,
     /// The manager restarted, and no reading told that yet; since when it was not answered.
@@ -122,6 +125,7 @@ impl Line {
             epochs: 0,
             epoch: None,
             life: None,
+            agreement: Agreement::default(),
             looked: None,
             loss: None,
             untold: None,
@@ -256,7 +260,7 @@ impl Line {
                     session.last_used = Instant::now();
                 }
                 // A silence before it may have been a restart: that is known at the next look at the manager's life.
-                self.unanswered_since = silent_before.filter(|_| self.settings.last_reset_time);
+                self.unanswered_since = silent_before.filter(|_| self.tells_its_life());
             }
             Err(Broken::NotSent(_)) => {
                 effort.unsent();

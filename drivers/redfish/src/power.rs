@@ -42,11 +42,8 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
             said.push_str(", certificate not checked");
         }
         let before = line.epoch;
-        let epoch = match line.settings.last_reset_time {
-            // Asked after the power: a restart before that answer would show in it.
-            true => Some(line.look_at_life(call).await?),
-            false => None,
-        };
+        // Asked after the power: a restart before that answer would show in it.
+        let epoch = line.epoch_now(call).await?;
         if epoch.is_some_and(|epoch| epoch.begins_after_loss() && before != Some(epoch)) {
             // What was read may be a word of the life before: an On of then takes nothing back of a loss.
             if !anew {
@@ -149,7 +146,7 @@ async fn found(line: &mut Line, call: &Call) -> Result<Service, DriverError> {
 }
 
 fn accepted(line: &Line, answer: &Answer) -> Accepted {
-    let epoch = line.epoch.filter(|_| line.settings.last_reset_time);
+    let epoch = line.epoch;
     Accepted { asked_at: answer.asked_at, answered_at: answer.answered_at, epoch, already: false }
 }
 
@@ -163,7 +160,7 @@ async fn already(
 ) -> Result<Option<Accepted>, DriverError> {
     let before = accepted(line, answer);
     let reading = read(line, call).await.map_err(|error| effort.judge(error))?;
-    if reading.epoch != before.epoch {
+    if before.epoch.is_some() && reading.epoch != before.epoch {
         // Who asked did not see that reading: nothing is sent before the loss was told, and stored.
         line.untold = Some(reading.asked_at);
         return Err(line.error(effort, ErrorKind::Unreachable, "its manager restarted; power is read first"));

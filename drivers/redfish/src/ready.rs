@@ -29,7 +29,7 @@ impl Line {
         if !effort.is_reading() {
             self.expect_ours(call, until).await?;
         }
-        if effort.wants_sight() && self.settings.last_reset_time {
+        if effort.wants_sight() && self.tells_its_life() {
             let fresh = self.connect(call, until).await?.id();
             // A connection does not outlive the manager at its other end. Where each is closed after an answer, the look is the
             // last thing before.

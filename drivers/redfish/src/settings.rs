@@ -52,8 +52,8 @@ pub struct Settings {
     pub max_life: Option<Duration>,
     /// Whose certificate is taken.
     pub believed: Believed,
-    /// Whether the manager's `LastResetTime` shows its restarts.
-    pub last_reset_time: bool,
+    /// Whether the manager's `LastResetTime` shows its restarts; `None`: where it says it, and two looks at checks agreed.
+    pub last_reset_time: Option<bool>,
     /// Whether the service is told to keep the machine off.
     pub hold: bool,
 }
@@ -90,7 +90,8 @@ impl Settings {
         let session_timeout = reader.session_timeout(authentication);
         let max_life = reader.max_life(authentication);
         let believed = reader.believed();
-        let last_reset_time = reader.flag("last_reset_time", false);
+        let given = table.contains_key("last_reset_time");
+        let last_reset_time = given.then(|| reader.flag("last_reset_time", false));
         let hold = reader.flag("hold", true);
         match (host, username, password) {
             (Some(host), Some(username), Some(password)) if reader.faults.is_empty() => Ok(Self {

@@ -199,7 +199,8 @@ pub struct DeviceSpec {
     pub class: DeviceClass,
     /// The best grade that its Off can have.
     pub grade: Grade,
-    /// Whether it tells one of its lives from the next. Without: always the long window.
+    /// Whether it tells one of its lives from the next. Without: always the long window, and an epoch that it tells all the same shows
+    /// a loss and nothing else.
     pub has_epochs: bool,
     /// The longest power cycle that somebody else may have under way: the long window of S2.
     pub longest_cycle: Duration,

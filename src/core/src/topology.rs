@@ -139,6 +139,15 @@ impl Topology {
         self
     }
 
+    /// The same, with what is known now of which devices tell one of their lives from the next; `None`: as it stands.
+    #[must_use]
+    pub fn with_epochs(mut self, has: impl Fn(&DeviceId) -> Option<bool>) -> Self {
+        for spec in self.levels.iter_mut().flat_map(|level| &mut level.devices) {
+            spec.has_epochs = has(&spec.id).unwrap_or(spec.has_epochs);
+        }
+        self
+    }
+
     /// The same, with other dwells: what `dwell` says of each device of each level.
     #[must_use]
     pub fn with_dwells(mut self, dwell: impl Fn(&Level, &DeviceSpec) -> Duration) -> Self {
@@ -246,6 +255,14 @@ mod tests {
         assert_eq!(topology.elsewhere(&drilled), None);
         let moved = drilled.at([(device("a"), "pdu/8".to_owned())].into());
         assert!(topology.elsewhere(&moved).is_some());
+    }
+
+    #[test]
+    fn what_is_known_of_epochs_now_replaces_what_stood_there() {
+        let topology = crate::support::topology(&[&[host("bmc"), host("agent")], &[supply("a")]]);
+        let now = topology.with_epochs(|id| (id.as_str() != "a").then(|| id.as_str() == "agent"));
+        let known: Vec<_> = now.devices().map(|spec| (spec.id.as_str(), spec.has_epochs)).collect();
+        assert_eq!(known, [("bmc", false), ("agent", true), ("a", supply("a").has_epochs)]);
     }
 
     #[test]

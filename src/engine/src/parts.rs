@@ -81,13 +81,14 @@ pub struct NodePlan {
 }
 
 impl NodePlan {
-    /// The levels, with the wiring that drills have verified.
-    pub fn with_wiring(&self, record: &NodeRecord) -> Topology {
+    /// The levels as they stand now: with the wiring that drills have verified, and the epochs that drivers know of.
+    pub fn levels_now(&self, record: &NodeRecord) -> Topology {
         let verified = |id: &DeviceId| {
             let now = self.wiring(id);
             now.is_some() && record.wired.get(id) == now.as_ref()
         };
-        self.topology.clone().with_verified(verified)
+        let has_epochs = |id: &DeviceId| self.drivers.get(id).map(|driver| driver.has_epochs());
+        self.topology.clone().with_verified(verified).with_epochs(has_epochs)
     }
 
     /// Whether the node may be drilled, as its record says that it stands: the settings allow it, and the rules do.
@@ -99,7 +100,7 @@ impl NodePlan {
             return Err(EngineError::NotAllowed(self.no_drills()));
         }
         self.comes_back("a drill")?;
-        let levels = self.with_wiring(record);
+        let levels = self.levels_now(record);
         Ok(machine::may_be_drilled(&record.phase, &levels, !self.releases.is_empty())?)
     }
 

@@ -225,7 +225,7 @@ impl Sums {
         if record.phase != Phase::Normal {
             self.add_releases(view, now, &mut troubles);
         }
-        for spec in view.plan.with_wiring(record).devices() {
+        for spec in view.plan.levels_now(record).devices() {
             let live = view.live.devices.get(&spec.id);
             let readiness = live.map_or(Readiness::Unchecked, |live| readiness(spec, live, &record.phase));
             *self.devices.entry(readiness.label()).or_default() += 1;

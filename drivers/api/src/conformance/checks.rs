@@ -79,7 +79,10 @@ async fn off_and_on(rig: &Rig<'_>) -> Checked {
     ensure!(rig.must_read().await?.power == Power::On, "it is on, and the driver does not say so");
     let off = rig.off().await?;
     ensure!(off.asked_at <= off.answered_at, "the off was answered before it was asked: {off:?}");
-    ensure!(off.epoch.is_some() == rig.driver.traits().has_epochs, "{off:?} and the traits disagree");
+    ensure!(
+        off.epoch.is_some() || !rig.driver.has_epochs(),
+        "it tells its restarts, and {off:?} has no epoch"
+    );
     let reading = rig.read_until(Power::Off, SETTLES).await?;
     ensure!(reading.asked_at >= off.answered_at, "{reading:?} was asked for before {off:?} was answered");
     ensure!(reading.epoch == off.epoch, "off and reading have different epochs: {off:?}, {reading:?}");
@@ -210,11 +213,8 @@ async fn silence(rig: &Rig<'_>) -> Checked {
 }
 
 async fn restart(rig: &Rig<'_>) -> Checked {
-    if !rig.driver.traits().has_epochs {
-        return Ok(Shown::NotHere);
-    }
     let before = rig.must_read().await?.epoch;
-    if !rig.subject.hurt(Trouble::Restart).await {
+    if before.is_none() || !rig.subject.hurt(Trouble::Restart).await {
         return Ok(Shown::NotHere);
     }
     // The first reading may end in silence: that is how the loss is noticed.
@@ -236,11 +236,8 @@ async fn restart(rig: &Rig<'_>) -> Checked {
 }
 
 async fn sight(rig: &Rig<'_>) -> Checked {
-    if !rig.driver.traits().has_epochs {
-        return Ok(Shown::NotHere);
-    }
     let before = rig.must_read().await?.epoch;
-    if !rig.subject.hurt(Trouble::Restart).await {
+    if before.is_none() || !rig.subject.hurt(Trouble::Restart).await {
         return Ok(Shown::NotHere);
     }
     let order = rig.orders.off().await?;

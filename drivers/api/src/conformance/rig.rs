@@ -80,8 +80,8 @@ impl<'a> Rig<'a> {
         let before = self.clock.boot();
         let reading = self.read().await.map_err(|error| format!("no reading: {error}"))?;
         self.stamped("reading", before, reading.asked_at, reading.answered_at)?;
-        if reading.epoch.is_some() != self.driver.traits().has_epochs {
-            return Err(format!("the traits say otherwise of epochs than the reading {reading:?}"));
+        if reading.epoch.is_none() && self.driver.has_epochs() {
+            return Err(format!("it tells its restarts, and the reading has no epoch: {reading:?}"));
         }
         Ok(reading)
     }

@@ -22,7 +22,7 @@ fn the_least_settings_get_the_defaults() {
     assert_eq!(settings.authentication, Authentication::Session);
     assert_eq!(settings.believed, Believed::System);
     assert_eq!(settings.bound(), Some(Duration::from_secs(1_890)), "half an hour and five percent");
-    assert!(settings.hold && !settings.last_reset_time && settings.system.is_none());
+    assert!(settings.hold && settings.last_reset_time.is_none() && settings.system.is_none());
     assert!(!format!("{settings:?}").contains("secret12"));
 }
 

@@ -189,14 +189,34 @@ const NEITHER: [&str; 7] = [
 
 #[tokio::test]
 async fn with_sessions() {
-    conforms(FakeSubject::new(json!({})).await, &NO_EPOCHS).await;
+    conforms(FakeSubject::new(json!({ "last_reset_time": false })).await, &NO_EPOCHS).await;
 }
 
 #[tokio::test]
 async fn without_sessions() {
-    let subject = FakeSubject::new(json!({ "authentication": "basic" })).await;
+    let subject = FakeSubject::new(json!({ "authentication": "basic", "last_reset_time": false })).await;
     subject.fake.world().has_sessions = false;
     conforms(subject, &NEITHER).await;
+}
+
+/// By default settings.
+#[tokio::test]
+async fn with_a_manager_that_tells_its_restarts_unasked() {
+    conforms(FakeSubject::new(json!({})).await, &NO_EPOCHS[3..]).await;
+}
+
+#[tokio::test]
+async fn with_a_manager_that_does_not_say_when_it_was_reset() {
+    let subject = FakeSubject::new(json!({})).await;
+    subject.fake.world().tells_reset = false;
+    conforms(subject, &NO_EPOCHS).await;
+}
+
+#[tokio::test]
+async fn without_sessions_and_with_a_manager_that_tells_its_restarts_unasked() {
+    let subject = FakeSubject::new(json!({ "authentication": "basic" })).await;
+    subject.fake.world().has_sessions = false;
+    conforms(subject, &NEITHER[3..]).await;
 }
 
 #[tokio::test]

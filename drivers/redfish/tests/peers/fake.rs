@@ -100,6 +100,8 @@ pub struct World {
     pub uuid: &'static str,
     /// `LastResetTime`.
     pub last_reset: Value,
+    /// Whether it is said at all.
+    pub tells_reset: bool,
     /// `PowerRestorePolicy`; `None`: it has none.
     pub policy: Option<String>,
     /// What a reset takes.
@@ -155,6 +157,7 @@ impl World {
             has_sessions: true,
             uuid: "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41",
             last_reset: json!("2026-11-22T01:00:00Z"),
+            tells_reset: true,
             policy: Some("LastState".to_owned()),
             allowed: vec!["On", "ForceOff", "GracefulShutdown", "ForceRestart", "PushPowerButton"],
             action_info: false,
@@ -333,6 +336,7 @@ impl World {
                 let value = json!({ "Name": "ResetType", "AllowableValues": self.allowed });
                 Reply::json(200, json!({ "Parameters": [value] }))
             }
+            ("GET", MANAGER) if !self.tells_reset => Reply::json(200, json!({})),
             ("GET", MANAGER) => Reply::json(200, json!({ "LastResetTime": self.last_reset })),
             ("PATCH", SYSTEM) => match request.body["PowerRestorePolicy"].as_str() {
                 Some(policy) if self.policy.is_some() && request.if_match.as_deref() == Some("W/\"7\"") => {

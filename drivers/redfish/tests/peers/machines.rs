@@ -159,6 +159,7 @@ async fn no_off_goes_in_a_session_that_was_opened_for_it_with_another_machine() 
 #[tokio::test]
 async fn on_a_connection_that_stands_it_is_not_asked_twice_whose_it_is() {
     let fake = Fake::start().await;
+    fake.world().tells_reset = false;
     let hand = identified_with(&fake, json!({ "authentication": "basic" })).await;
     let before = fake.world().log.len();
     hand.off().await.expect("it is ours");

@@ -4,6 +4,7 @@ mod conformance;
 mod fake;
 mod faults;
 mod law;
+mod lives;
 mod machines;
 mod ordinary;
 mod places;

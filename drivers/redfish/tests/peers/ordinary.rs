@@ -13,6 +13,7 @@ use crate::subject::Hand;
 #[tokio::test]
 async fn an_off_and_its_first_off_reading_are_two_requests() {
     let fake = Fake::start().await;
+    fake.world().tells_reset = false;
     let hand = Hand::of(&fake, json!({})).await;
     assert_eq!(hand.power().await, Power::On);
     let before = fake.world().log.len();

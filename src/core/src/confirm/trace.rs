@@ -244,7 +244,8 @@ impl Trace {
 
     /// Takes a reading whose epoch was noted already. `barred`: an on is open, and no Off counts.
     pub(super) fn reading(&mut self, reading: &Reading, barred: bool) {
-        let has_epoch = reading.epoch.is_some() == self.spec.has_epochs;
+        // A device that is declared without may tell of a loss all the same; for the rest it is one without.
+        let has_epoch = reading.epoch.is_some() || !self.spec.has_epochs;
         let is_identified = self.is_identified();
         match reading.power {
             // Also one that is overtaken, or does not name its epoch: only Off must be earned.

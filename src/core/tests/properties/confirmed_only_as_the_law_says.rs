@@ -17,6 +17,9 @@ use crate::cases;
 use crate::oracle::{Entry, Log, began};
 use crate::support::*;
 
+/// A device that is declared without epochs, and has one with most of what it says.
+const TELLS_UNASKED: &str = "teller";
+
 /// What happens next: a kind, a device, and a number.
 type Move = (u8, u8, u8);
 
@@ -31,12 +34,15 @@ struct Court {
     identified: BTreeMap<DeviceId, Option<Epoch>>,
     /// None is asked before it is looked at.
     is_careless: bool,
+    /// What need not say its epoch says none.
+    is_mute: bool,
     confirmations: usize,
 }
 
 fn topologies() -> Vec<Vec<Vec<DeviceSpec>>> {
     let trusting = DeviceSpec { trust_after_restart: Some(s(20)), longest_cycle: s(4), ..host("bmc") };
     let plain = DeviceSpec { has_epochs: false, longest_cycle: s(4), ..host("bmc") };
+    let telling = DeviceSpec { id: device(TELLS_UNASKED), ..plain.clone() };
     let quick = |name| DeviceSpec { longest_cycle: s(4), ..host(name) };
     let learned = |spec| DeviceSpec { identity: Identity::default(), ..spec };
     let outlet = |name, verified| DeviceSpec { longest_cycle: s(4), verified, ..supply(name) };
@@ -46,6 +52,7 @@ fn topologies() -> Vec<Vec<Vec<DeviceSpec>>> {
         vec![vec![learned(quick("bmc")), quick("agent")]],
         vec![vec![trusting]],
         vec![vec![plain]],
+        vec![vec![telling]],
         vec![vec![quick("bmc"), quick("agent")]],
         vec![vec![quick("bmc")], vec![quick("agent")]],
         vec![vec![quick("bmc")], vec![outlet("a", true), outlet("b", true)]],
@@ -87,6 +94,7 @@ impl Court {
             epochs: BTreeMap::new(),
             identified: BTreeMap::new(),
             is_careless: false,
+            is_mute: false,
             confirmations: 0,
         }
     }
@@ -96,7 +104,8 @@ impl Court {
     }
 
     fn epoch(&mut self, spec: &DeviceSpec) -> Option<Epoch> {
-        spec.has_epochs.then(|| *self.epochs.entry(spec.id.clone()).or_insert(Epoch::FIRST))
+        let tells = spec.has_epochs || spec.id.as_str() == TELLS_UNASKED && !self.is_mute;
+        tells.then(|| *self.epochs.entry(spec.id.clone()).or_insert(Epoch::FIRST))
     }
 
     fn note(&mut self, id: &DeviceId, entry: Entry) {
@@ -162,6 +171,7 @@ impl Court {
                 self.takes_off(&spec, false);
             }
             8 => self.takes_off(&spec, number > 3),
+            9 if number > 5 => self.is_mute = !self.is_mute,
             9 => self.judge.off_failed(&spec.id),
             10 => {
                 self.judge.held(&spec.id, &[]);
@@ -211,7 +221,7 @@ impl Court {
 
 fn history() -> impl Strategy<Value = (u8, bool, bool, Vec<Move>)> {
     let moves = prop::collection::vec((0..22u8, 0..8u8, 0..8u8), 1..60);
-    (0..7u8, prop::bool::weighted(0.2), prop::bool::weighted(0.2), moves)
+    (0..10u8, prop::bool::weighted(0.2), prop::bool::weighted(0.2), moves)
 }
 
 fn hear((topology, resumed, lost, moves): &(u8, bool, bool, Vec<Move>)) -> usize {

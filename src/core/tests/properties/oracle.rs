@@ -201,22 +201,31 @@ impl Log {
     fn dark_since(&self, spec: &DeviceSpec, log: &[Entry], at: usize, now: BootTime) -> Result<Dark, String> {
         let Entry::Off { answered: taken, epoch, already } = log[at] else { return Err(String::new()) };
         let (before, after) = (&log[..at], &log[at + 1..]);
-        // One life: an answer in it before the off, nothing else after.
-        let life = epoch.map(|epoch| epoch.id);
+        // One life: an answer in it before the off, nothing else after. A device that is declared without need not say it.
+        let in_of = |entry: &Entry| match entry {
+            Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } | Entry::Whose { epoch, .. } => *epoch,
+            Entry::Silence { .. } | Entry::Held => None,
+        };
+        let said = || after.iter().find_map(in_of).filter(|_| !spec.has_epochs);
+        let life = epoch.or_else(said).map(|epoch| epoch.id);
+        let is_this = |epoch: Option<Epoch>| match epoch {
+            Some(epoch) => Some(epoch.id) == life || !spec.has_epochs && life.is_none(),
+            None => !spec.has_epochs,
+        };
         let in_life = |entry: &&Entry| match entry {
             Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } | Entry::Whose { epoch, .. } => {
-                epoch.map(|epoch| epoch.id) == life
+                is_this(*epoch)
             }
             Entry::Silence { .. } | Entry::Held => true,
         };
-        if life.is_some() != spec.has_epochs || !after.iter().all(|entry| in_life(&entry)) {
+        if epoch.is_none() && spec.has_epochs || !after.iter().all(|entry| in_life(&entry)) {
             return Err("another life of the device".to_owned());
         }
         if after.iter().any(|entry| matches!(entry, Entry::Held)) {
             return Err("the hold came after the off".to_owned());
         }
         // S13: it was asked in that very life whose machine it controls, before the off. Once it is known, silence is no answer.
-        let in_this = |said: &(IdentityMatch, Option<Epoch>)| said.1.map(|epoch| epoch.id) == life;
+        let in_this = |said: &(IdentityMatch, Option<Epoch>)| is_this(said.1);
         let is_known = self.is_known(spec);
         let is_said_here =
             || self.said_whose(&spec.id).any(|said| said.0 == IdentityMatch::Match && in_this(&said));
@@ -229,7 +238,7 @@ impl Log {
         let known = || before.iter().rev().take_while(in_life);
         let is_said =
             |entry: &Entry| matches!(entry, Entry::Answer { .. } | Entry::Off { .. } | Entry::Whose { .. });
-        if spec.has_epochs && !known().any(is_said) {
+        if epoch.is_some() && !known().any(is_said) {
             return Err("the first thing that was said in that life".to_owned());
         }
         let looks = known().take_while(|entry| !matches!(entry, Entry::Held));

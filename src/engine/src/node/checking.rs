@@ -289,7 +289,7 @@ impl NodeTask {
         live.checked = Some(Checked { at, took, holds, remarks });
         let fault = live.fault_kind;
         self.schedule.note(device, fault, now);
-        let topology = self.plan.with_wiring(self.record());
+        let topology = self.plan.levels_now(self.record());
         let (Some(spec), Some(live)) = (topology.device(device), self.live.devices.get(device)) else {
             return;
         };

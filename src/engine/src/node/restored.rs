@@ -29,7 +29,7 @@ impl NodeTask {
     }
 
     /// The node's levels: those of its fence, else those of the settings.
-    fn stands_by(&self) -> &Topology {
+    pub(super) fn stands_by(&self) -> &Topology {
         self.record().fence.as_ref().map_or(&self.plan.topology, |fence| &fence.topology)
     }
 

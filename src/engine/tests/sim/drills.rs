@@ -110,7 +110,7 @@ async fn the_wiring_of_another_machine_under_the_same_name_is_not_verified() {
     lab.reload().await.expect("at rest");
     tokio::time::sleep(s(20)).await;
     let view = lab.view();
-    let verified = view.plan.with_wiring(&view.stored.record);
+    let verified = view.plan.levels_now(&view.stored.record);
     assert!(verified.devices().all(|spec| spec.id.as_str() != "a" || !spec.verified));
 }
 

@@ -10,7 +10,7 @@ use crate::lab::{Lab, NODE, lab, node, person, s};
 
 fn ready(lab: &Lab, device: &str) -> Readiness {
     let view = lab.view();
-    let topology = view.plan.with_wiring(&view.stored.record);
+    let topology = view.plan.levels_now(&view.stored.record);
     let spec = topology.devices().find(|spec| spec.id.as_str() == device).expect("known");
     let live = view.live.devices.get(&spec.id).cloned().unwrap_or_default();
     readiness(spec, &live, &view.stored.record.phase)
@@ -129,7 +129,7 @@ async fn a_drill_verifies_the_wiring_of_supplies_until_they_are_elsewhere() {
     lab.crash().await;
     lab.fault("bmc", Fault::OffIgnored);
     let view = lab.view();
-    let verified = view.plan.with_wiring(&view.stored.record);
+    let verified = view.plan.levels_now(&view.stored.record);
     assert_eq!(verified.devices().filter(|spec| spec.verified).count(), 2);
 }
 

@@ -117,7 +117,7 @@ impl Desk {
         if end.kind == i32::from(OutcomeKind::DryRun) {
             end.detail = format!("{node} would be fenced and brought back");
         }
-        let levels = view.plan.with_wiring(record).supplies_first();
+        let levels = view.plan.levels_now(record).supplies_first();
         let mut findings: Vec<String> = levels
             .levels()
             .iter()

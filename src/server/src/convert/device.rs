@@ -20,7 +20,7 @@ pub(crate) struct Now {
 /// Every device of a node, level by level.
 pub(crate) fn devices(view: &NodeView, now: Now) -> Vec<v1::Device> {
     let unseen = DeviceLive::default();
-    let topology = view.plan.with_wiring(&view.stored.record);
+    let topology = view.plan.levels_now(&view.stored.record);
     let levels = topology.levels().iter().enumerate();
     levels
         .flat_map(|(index, level)| level.devices.iter().map(move |spec| (index + 1, spec)))

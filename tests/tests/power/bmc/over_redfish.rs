@@ -12,6 +12,7 @@ use picket_tests::peers::eventually;
 use crate::bmc::scene::{Plan, Scene, Told};
 use machine::Machine;
 
+mod by_default;
 mod levels;
 pub mod machine;
 mod silent;

@@ -99,12 +99,17 @@ fn a_reading_that_lacks_its_epoch_is_not_off_but_may_be_on() {
     assert!(bench.is_open(), "an explicit On objects, however it came");
 }
 
+/// As where checks did not find out yet that it tells its restarts: it is judged as one that does not.
 #[test]
-fn a_device_without_epochs_that_shows_one_is_not_believed() {
-    let plain = DeviceSpec { has_epochs: false, ..host("bmc") };
-    let mut bench = Bench::of(&[&[plain]]);
-    bench.answers_in("bmc", Some(Bench::first_epoch())).falls("bmc").reads_off("bmc", 30);
-    assert!(bench.is_open());
+fn a_device_that_is_declared_without_epochs_and_shows_one_takes_the_long_window() {
+    for epoch in [None, Some(Bench::first_epoch())] {
+        let plain = DeviceSpec { has_epochs: false, ..host("bmc") };
+        let mut bench = Bench::of(&[&[plain]]);
+        bench.answers_in("bmc", epoch).falls("bmc").reads_off("bmc", 10);
+        assert!(bench.is_open(), "{epoch:?}");
+        bench.stays_off("bmc", s(8)).already("bmc").wait(s(1)).reads("bmc", Off);
+        assert!(bench.is_confirmed(), "{epoch:?}");
+    }
 }
 
 /// S5: a fence that won over an unfence whose on is still open.

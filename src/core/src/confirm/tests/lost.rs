@@ -231,6 +231,33 @@ fn a_device_without_epochs_that_was_silent_for_ten_seconds_may_have_restarted() 
     }
 }
 
+/// As a Redfish service that says LastResetTime, before two checks agreed on it.
+fn telling_unasked() -> Bench {
+    let mut bench = without_epochs();
+    bench.answers_in("bmc", Some(Bench::first_epoch()));
+    bench
+}
+
+#[test]
+fn a_loss_that_a_device_declared_without_epochs_tells_is_one() {
+    let mut bench = telling_unasked();
+    bench.reads("bmc", On).off("bmc").restarts("bmc").reads("bmc", Off);
+    assert_eq!(bench.lost, [device("bmc")]);
+    bench.already("bmc").stays_off("bmc", s(60));
+    assert!(is_restarted(&bench));
+    let mut bench = telling_unasked();
+    bench.reads("bmc", On).off("bmc").restarts("bmc").reads("bmc", On).off("bmc").stays_off("bmc", s(18));
+    bench.already("bmc").wait(s(1)).reads("bmc", Off);
+    assert!(bench.is_confirmed(), "it read On after that, and fell");
+}
+
+#[test]
+fn an_epoch_that_it_need_not_tell_makes_no_silence_shorter() {
+    let mut bench = telling_unasked();
+    bench.reads("bmc", On).off("bmc").silent("bmc").wait(s(10)).reads("bmc", Off);
+    assert_eq!(bench.lost, [device("bmc")]);
+}
+
 #[test]
 fn a_shorter_silence_of_it_is_none() {
     let mut bench = without_epochs();

@@ -139,7 +139,7 @@ impl NodeTask {
 
     /// The levels by which the node is fenced, with what drills have verified of their wiring.
     pub(in crate::node) fn topology_to_fence(&self) -> Topology {
-        let topology = self.paced(self.plan.with_wiring(self.record()));
+        let topology = self.paced(self.plan.levels_now(self.record()));
         if self.drilling && !self.is_wiring_known(&topology) { topology.supplies_first() } else { topology }
     }
 

@@ -55,13 +55,27 @@ impl Machine {
 
     /// The device that the settings name.
     pub fn redfish(&self) -> Bmc {
-        self.without_epochs().with("last_reset_time = true")
+        self.by_default().with("last_reset_time = true")
     }
 
-    /// The same by default settings: nothing that it says shows its restarts.
+    /// The same where nothing that it says shows its restarts.
     pub fn without_epochs(&self) -> Bmc {
+        self.by_default().with("last_reset_time = false")
+    }
+
+    /// The same by default settings.
+    pub fn by_default(&self) -> Bmc {
+        self.device().with("session_timeout = \"60s\"")
+    }
+
+    /// The same by name and password.
+    pub fn by_default_without_sessions(&self) -> Bmc {
+        self.device().with("authentication = \"basic\"\nmax_life = \"5s\"")
+    }
+
+    fn device(&self) -> Bmc {
         let address = self.bmc.redfish_address().expect("it speaks Redfish");
-        Bmc::redfish_at(address).trusting(self.ca.path()).with("session_timeout = \"60s\"")
+        Bmc::redfish_at(address).trusting(self.ca.path())
     }
 
     /// The same BMC by its other protocol, which has no faults.

@@ -1,4 +1,4 @@
-//! A BMC whose restarts nothing shows, as by the default settings, that restarts within the fence (S2).
+//! A BMC whose restarts nothing shows that restarts within the fence (S2).
 
 use std::time::Duration;
 
