@@ -26,13 +26,9 @@ impl Line {
         if !ask.open && self.is_by_session() && self.session.is_none() {
             self.log_in(call, until).await?;
         }
-        if !effort.is_reading() {
-            self.expect_ours(call, until).await?;
-        }
         if effort.wants_sight() && self.tells_its_life() {
             let fresh = self.connect(call, until).await?.id();
-            // A connection does not outlive the manager at its other end. Where each is closed after an answer, the look is the
-            // last thing before.
+            // A connection does not outlive the manager at its other end. Where each is closed after an answer, each off has a look.
             if self.looked != Some(fresh) || self.epoch.is_none() {
                 self.look_at_life(call).await?;
             }
@@ -40,6 +36,10 @@ impl Line {
                 let why = "its manager restarted; power is read first";
                 return Err(self.error(effort, ErrorKind::Unreachable, why));
             }
+        }
+        // Last: what was asked before may have opened another session.
+        if !effort.is_reading() {
+            self.expect_ours(call, until).await?;
         }
         if let Some(epoch) = self.epoch {
             call.may_go_in(epoch).map_err(|error| effort.judge(error))?;

@@ -157,6 +157,18 @@ async fn no_off_goes_in_a_session_that_was_opened_for_it_with_another_machine() 
 }
 
 #[tokio::test]
+async fn no_off_goes_in_a_session_that_was_opened_while_the_manager_was_asked() {
+    let fake = Fake::start().await;
+    fake.world().closes = true;
+    let hand = identified_with(&fake, json!({ "last_reset_time": true })).await;
+    fake.world().script.push_back(("Managers", Reply::raw(401, "")));
+    fake.world().then.push_back(("Managers", Then::is(|world| world.uuid = ANOTHER)));
+    let error = hand.off().await.expect_err("another machine's session");
+    assert_eq!((error.kind, error.effect), (ErrorKind::IdentityMismatch, Effect::DidNotHappen), "{error}");
+    assert_eq!(fake.world().commands, 0);
+}
+
+#[tokio::test]
 async fn on_a_connection_that_stands_it_is_not_asked_twice_whose_it_is() {
     let fake = Fake::start().await;
     fake.world().tells_reset = false;
