@@ -26,7 +26,31 @@ struct State {
     shut: AtomicBool,
     /// The next that a client says is lost with its connection.
     loses: AtomicBool,
+    /// Where clients get, once so many more things were said to the server.
+    leads: Mutex<Option<(SocketAddr, u32)>>,
     lost_at: Mutex<Option<Instant>>,
+}
+
+impl State {
+    /// Who gets what is said next by a client of `server`.
+    fn leads(&self, server: SocketAddr) -> SocketAddr {
+        match &mut *self.leads.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some((other, 0)) => *other,
+            Some((_, left)) => {
+                *left -= 1;
+                server
+            }
+            None => server,
+        }
+    }
+
+    /// Who is there for a new client of `server`.
+    fn is_there(&self, server: SocketAddr) -> SocketAddr {
+        match &*self.leads.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some((other, 0)) => *other,
+            _ => server,
+        }
+    }
 }
 
 impl TcpFault {
@@ -52,8 +76,9 @@ impl TcpFault {
                 if shared.shut.load(Ordering::SeqCst) {
                     continue;
                 }
-                if let Ok(server) = TcpStream::connect(server).await {
-                    streams.spawn(carry(client, server, shared.clone()));
+                let there = shared.is_there(server);
+                if let Ok(stream) = TcpStream::connect(there).await {
+                    streams.spawn(carry(client, stream, there, server, shared.clone()));
                 }
                 while streams.try_join_next().is_some() {}
             }
@@ -81,6 +106,12 @@ impl TcpFault {
         self.state.loses.store(true, Ordering::SeqCst);
     }
 
+    /// The address leads to another server, once so many more pieces were said to this one: a lease that was given anew, a duplicate
+    /// address. Connections that stand end with the next piece, which nobody gets.
+    pub fn lead_to(&self, other: SocketAddr, after: u32) {
+        *self.state.leads.lock().unwrap_or_else(PoisonError::into_inner) = Some((other, after));
+    }
+
     /// When that was.
     pub fn lost_at(&self) -> Option<Instant> {
         *self.state.lost_at.lock().unwrap_or_else(PoisonError::into_inner)
@@ -94,7 +125,14 @@ impl TcpFault {
     }
 }
 
-async fn carry(mut client: TcpStream, mut server: TcpStream, state: Arc<State>) {
+/// From the client to `there`, for as long as the address of `before` leads there.
+async fn carry(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    there: SocketAddr,
+    before: SocketAddr,
+    state: Arc<State>,
+) {
     let (mut asked, mut said) = ([0; 16_384], [0; 16_384]);
     let is = |what: &AtomicBool| what.load(Ordering::SeqCst);
     loop {
@@ -105,7 +143,7 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, state: Arc<State>) 
                     *state.lost_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
                     return;
                 }
-                Ok(read) if read > 0 && !is(&state.shut) => server.write_all(&asked[..read]).await,
+                Ok(read) if read > 0 && !is(&state.shut) && state.leads(before) == there => server.write_all(&asked[..read]).await,
                 _ => return,
             },
             read = server.read(&mut said) => match read {

@@ -13,6 +13,7 @@ use crate::bmc::scene::{Plan, Scene, Told};
 use machine::Machine;
 
 mod by_default;
+mod led_astray;
 mod levels;
 pub mod machine;
 mod silent;
