@@ -21,6 +21,8 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
     if !ended && !groundless {
         draft.expect_phase("opening a fence", &["normal", "unfencing", "power_on_failed"], RETRY_HINT)?;
     }
+    // What stands for a restore was never unfenced: it owes no on (S21).
+    let owes_on = draft.record.bringing == Bringing::PowerOn && !draft.fence_is_current();
     let before = draft.end_fence();
     let generation = draft.next_generation();
     let (node, at) = (draft.record.node.clone(), draft.at);
@@ -70,7 +72,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         interrupted: None,
         moments: Vec::new(),
     };
-    let as_before = inherit(&mut fence, before, draft.record.bringing);
+    let as_before = inherit(&mut fence, before, owes_on);
     // It is kept off already: an abort would leave it off without a fence, and without its hold.
     fence.off_sent |= groundless && draft.record.holds.contains_key(HOLD);
     draft.record.fence = Some(fence);
@@ -125,11 +127,11 @@ pub(super) fn drill(draft: &mut Draft, request: FenceRequest) -> Result<(), Refu
 }
 
 /// What the fence before left undone belongs to the new one: what was found before the first hold is what is put back.
-/// True if the topology had to stay as it was, because the new one lacks a device of that.
-fn inherit(fence: &mut Fence, before: Option<Fence>, bringing: Bringing) -> bool {
+/// True if the topology had to stay as it was, because the new one lacks a device of that. `owes_on`: an unfence ends here
+/// whose on nobody saw.
+fn inherit(fence: &mut Fence, before: Option<Fence>, owes_on: bool) -> bool {
     let Some(before) = before else { return false };
-    // Nobody saw the on that the unfence owes.
-    if bringing == Bringing::PowerOn && before.all_released() {
+    if owes_on && before.all_released() {
         fence.interrupted = Some(before.releases.clone());
     }
     let mut undone = before.holds.keys().chain(&before.switched_off);

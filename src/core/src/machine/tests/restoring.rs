@@ -288,3 +288,45 @@ fn old_proofs_and_old_terms_are_void() {
         Err(Refused::ForeignProof(_) | Refused::OpenEffects(_))
     ));
 }
+
+/// Switched off by a person's hand, as the BMC was dead: no off of ours was ever sent.
+fn was_attested() -> Player {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let silent = [player.look("bmc", None)];
+    player.attest(&silent).unwrap();
+    assert_eq!((player.phase(), player.open_fence().off_sent), ("released", false));
+    player.restores(restore(), 20);
+    player
+}
+
+fn bar(player: &mut Player) {
+    player.apply(Event::Bar { reason: Reason::Paused, why: "for the test".to_owned() });
+}
+
+#[test]
+fn a_fence_after_a_restore_that_is_barred_before_its_off_brings_nothing_back() {
+    let mut player = was_attested();
+    assert!(player.record().is_undecided() && !player.record().holds.contains_key(HOLD));
+    player.fence(request(22, &[&[host("bmc")]], &[]));
+    bar(&mut player);
+    assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::Abort));
+    assert!(player.on_intent(&["bmc"]).is_err());
+    // What its devices say first decides where it stands, as it did before.
+    player.back().unwrap();
+    assert!(player.record().is_undecided() && player.record().restored.is_some());
+    read(&mut player, Some(Power::Off)).unwrap();
+    assert!(player.record().is_groundless() && player.record().holds.contains_key(HOLD));
+}
+
+#[test]
+fn an_unfence_that_an_admin_let_begin_goes_on_where_a_fence_interrupted_it() {
+    let mut player = was_attested();
+    read(&mut player, Some(Power::Off)).unwrap();
+    player.unfence().unwrap();
+    drop_restored(&mut player).unwrap();
+    assert_eq!(player.phase(), "unfencing");
+    player.fence(request(22, &[&[host("bmc")]], &[]));
+    bar(&mut player);
+    assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::PowerOn));
+    assert_eq!(player.on_intent(&["bmc"]).unwrap().len(), 1);
+}
