@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Refused;
 use super::draft::Draft;
+use super::{Refused, restored};
 use crate::ids::{DeviceId, EffectId};
 use crate::ledger::EffectKind;
 use crate::record::{Cause, Hold, HoldState, Said};
 use crate::restore::HOLD;
 use crate::topology::Topology;
+use crate::record::HoldState;
 
 pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     draft.expect_phase("the next level", &["fencing"], "levels are tried while fencing")?;
@@ -126,13 +127,7 @@ pub(super) fn off_intent(
         return Err(Refused::ForeignProof("the fence was ended by an unfence"));
     }
     expect_ground(draft)?;
-    // Nobody has seen it on since the restore: it stays held for an admin as if it had read Off before this fence.
-    if let Some(mark) = draft.record.restored.take() {
-        let reason = format!("fenced before any reading after the restore of {}", mark.at);
-        let (by, since) = ("picket".to_owned(), draft.at);
-        let hold = Hold { reason, by, since, drop_when_released: false, breached: false };
-        draft.record.holds.entry(HOLD.to_owned()).or_insert(hold);
-    }
+    restored::hold_unread(draft);
     for device in devices {
         let life = known_device(draft, device)?;
         // What was found before anything was changed also tells what of the device is older than this off.

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::fence::expect_ground;
 use super::release::settle_released;
-use super::restored::expect_no_hold;
+use super::restored::{self, expect_no_hold};
 use super::{Refused, describe};
 use crate::device::Grade;
 use crate::event::Person;
@@ -42,6 +42,8 @@ pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Resul
     fence.attestation = Some(Attestation { by: name, reason, at, generation });
     fence.outcome = Some(Outcome::Fenced { released: false });
     draft.record.phase = Phase::Fenced;
+    // Before all else may be over: the last release drops what holds it for its callers alone.
+    restored::hold_unread(draft);
     draft.moment(words);
     settle_released(draft);
     Ok(())

@@ -115,11 +115,22 @@ fn found_off(draft: &mut Draft, id: FenceId, topology: Topology) -> Result<(), R
     }
     draft.fence()?.outcome = None;
     draft.record.phase = Phase::Fenced;
-    let (by, since) = ("picket".to_owned(), draft.at);
-    let hold = Hold { reason: words.clone(), by, since, drop_when_released: false, breached: false };
-    draft.record.holds.entry(HOLD.to_owned()).or_insert(hold);
+    place_hold(draft, words.clone());
     draft.moment(format!("{words}: kept off, and nothing of it is proven or released"));
     Ok(())
+}
+
+/// A node that is fenced before any reading since the restore stays held for an admin, as if it had read Off before that.
+pub(super) fn hold_unread(draft: &mut Draft) {
+    if let Some(mark) = draft.record.restored.take() {
+        place_hold(draft, format!("fenced before any reading after the restore of {}", mark.at));
+    }
+}
+
+fn place_hold(draft: &mut Draft, reason: String) {
+    let (by, since) = ("picket".to_owned(), draft.at);
+    let hold = Hold { reason, by, since, drop_when_released: false, breached: false };
+    draft.record.holds.entry(HOLD.to_owned()).or_insert(hold);
 }
 
 fn found_on(draft: &mut Draft) -> Result<(), Refused> {

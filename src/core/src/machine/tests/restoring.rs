@@ -330,3 +330,33 @@ fn an_unfence_that_an_admin_let_begin_goes_on_where_a_fence_interrupted_it() {
     assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::PowerOn));
     assert_eq!(player.on_intent(&["bmc"]).unwrap().len(), 1);
 }
+
+#[test]
+fn a_person_s_word_keeps_it_for_an_admin_as_an_off_does() {
+    let mut player = Player::new();
+    player.restores(restore(), 20);
+    let until_released = holder("scheduler", crate::record::Then::PowerOn);
+    let request = request(22, &[&[host("bmc")]], &["detach"]);
+    player.fence(crate::event::FenceRequest { holder: until_released, ..request });
+    player.give_up(Reason::LevelsSpent);
+    let silent = [player.look("bmc", None)];
+    player.attest(&silent).unwrap();
+    assert_eq!(player.record().restored, None);
+    player.complete("detach");
+    assert_eq!(player.phase(), "released");
+    assert_eq!(player.record().holds.keys().collect::<Vec<_>>(), [HOLD]);
+    drop_restored(&mut player).unwrap();
+    assert_eq!(player.phase(), "unfencing");
+}
+
+#[test]
+fn a_person_s_word_keeps_it_also_where_nothing_is_to_be_let_go() {
+    let mut player = Player::new();
+    player.restores(restore(), 20);
+    let until_released = holder("scheduler", crate::record::Then::PowerOn);
+    let request = request(22, &[&[host("bmc")]], &[]);
+    player.fence(crate::event::FenceRequest { holder: until_released, ..request });
+    let silent = [player.look("bmc", None)];
+    player.attest(&silent).unwrap();
+    assert_eq!((player.phase(), player.record().holds.contains_key(HOLD)), ("released", true));
+}
