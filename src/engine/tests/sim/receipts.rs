@@ -183,6 +183,27 @@ async fn none_is_signed_over_what_came_on_while_the_store_hung() {
     }
 }
 
+/// Its answer is not told, and what it renewed is true offline for as long as it says.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_is_not_told_bars_the_on_in_the_place_of_what_it_renewed() {
+    let lab = released(72).await;
+    let got = get(&lab).await.expect("proven off");
+    tokio::time::sleep(s(10)).await;
+    lab.store.linger(s(3));
+    let (renews, node) = (Some(got.id), node());
+    let renewed = lab.engine.receipt(&node, ReceiptCall { renews, ..call("db") });
+    let (renewed, ()) = tokio::join!(renewed, async {
+        tokio::time::sleep(s(1)).await;
+        lab.fault("bmc", Fault::Silent);
+    });
+    says(renewed, "bmc was not looked at within 2s");
+    lab.store.linger(s(0));
+    lab.mend("bmc");
+    lab.unfence().await.expect("let in");
+    until_on(&lab).await;
+    assert!(lab.clock.wall().millis() > body_times(&got).2, "it says that no on is sent before");
+}
+
 /// Whoever leads next has not proven it: it asks what proved it, and tells where that was too long ago.
 #[tokio::test(start_paused = true)]
 async fn fresh_asks_what_proved_it_also_where_another_leadership_had_proven_it() {

@@ -80,12 +80,8 @@ impl NodeTask {
                 if is_gone {
                     return Ok(Err(EngineError::NotProven(format!("{fault}; {PROVEN_ANEW}"))));
                 }
-                // Nobody has it: it bars nothing and takes nobody's place.
-                let by = call.by.clone();
-                return Ok(match self.apply(Event::ReceiptReturned { id, by }).await {
-                    Err(Failure::Fatal(error)) => return Err(Fatal(error)),
-                    _ => Err(EngineError::NotProven(format!("{fault}; ask again"))),
-                });
+                let next = self.keep_untold(id, &call).await?;
+                return Ok(Err(EngineError::NotProven(format!("{fault}; {next}"))));
             }
         }
         if let Err(why) = self.expect_proven(&call) {
@@ -106,6 +102,18 @@ impl NodeTask {
             ))
             .into()),
         })
+    }
+
+    /// What becomes of a receipt that is stored and that nobody has, and what its caller does next.
+    async fn keep_untold(&mut self, id: ReceiptId, call: &ReceiptCall) -> Result<String, Fatal> {
+        // The caller has the old one still, and it holds offline until it expires: the new one bars the on in its place.
+        if let Some(old) = call.renews {
+            return Ok(format!("ask for a new one: {old} was renewed, and bars the on until it has expired"));
+        }
+        match self.apply(Event::ReceiptReturned { id, by: call.by.clone() }).await {
+            Err(Failure::Fatal(error)) => Err(Fatal(error)),
+            _ => Ok("ask again".to_owned()),
+        }
     }
 
     pub(super) async fn hand_back(
