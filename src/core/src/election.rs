@@ -137,8 +137,14 @@ pub trait Election: Send + Sync + std::fmt::Debug {
 /// The permit to send. Checked before every control packet, also after a login.
 #[derive(Debug)]
 pub struct Leadership {
-    term: Term,
     incarnation: Incarnation,
+    tenure: Tenure,
+}
+
+/// How long a leadership lasts: what is asked before each packet, also by a task that outlives the call that began it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tenure {
+    term: Term,
     lease: Arc<Lease>,
     clock: Arc<dyn Clock>,
     /// Wall minus boot-time clock at the start, in milliseconds.
@@ -156,14 +162,8 @@ pub async fn lead(
 ) -> Result<Arc<Leadership>, ElectionError> {
     let won = election.campaign().await?;
     let offset = offset(&*clock);
-    Ok(Arc::new(Leadership {
-        term: won.term,
-        incarnation: won.incarnation,
-        lease: won.lease,
-        clock,
-        offset,
-        jump,
-    }))
+    let tenure = Tenure { term: won.term, lease: won.lease, clock, offset, jump };
+    Ok(Arc::new(Leadership { incarnation: won.incarnation, tenure }))
 }
 
 fn offset(clock: &dyn Clock) -> i128 {
@@ -171,9 +171,14 @@ fn offset(clock: &dyn Clock) -> i128 {
         - i128::try_from(clock.boot().since_boot().as_millis()).unwrap_or(i128::MAX)
 }
 
-impl Leadership {
-    /// Whether something may be sent now. A jump between the clocks ends leadership for good.
-    pub fn check(&self) -> Result<(), Ended> {
+impl Tenure {
+    /// Now, on the clock by which it lasts.
+    pub(crate) fn now(&self) -> BootTime {
+        self.clock.boot()
+    }
+
+    /// See [`Leadership::check`].
+    pub(crate) fn check(&self) -> Result<(), Ended> {
         let ended = |why| Err(Ended { term: self.term, why });
         if self.lease.is_over(self.clock.boot()) {
             return ended("its lease is over");
@@ -185,31 +190,43 @@ impl Leadership {
         }
         Ok(())
     }
+}
+
+impl Leadership {
+    /// Whether something may be sent now. A jump between the clocks ends leadership for good.
+    pub fn check(&self) -> Result<(), Ended> {
+        self.tenure.check()
+    }
+
+    /// What of it is asked before each packet.
+    pub(crate) fn tenure(&self) -> &Tenure {
+        &self.tenure
+    }
 
     /// How long something may still be sent unless the lease is renewed; `None`: no lease bounds it. For people: nothing is
     /// sent on its word, but on that of [`Leadership::check`].
     pub fn left(&self) -> Option<Duration> {
-        self.lease.left(self.clock.boot())
+        self.tenure.lease.left(self.tenure.now())
     }
 
     /// Its term.
     pub fn term(&self) -> Term {
-        self.term
+        self.tenure.term
     }
 
     /// What every store write of it compares.
     pub fn guard(&self) -> Guard {
-        Guard { term: self.term, incarnation: self.incarnation }
+        Guard { term: self.tenure.term, incarnation: self.incarnation }
     }
 
     /// Now, on the clock by which it holds.
     pub(crate) fn now(&self) -> BootTime {
-        self.clock.boot()
+        self.tenure.now()
     }
 
     /// Ends it here and now.
     pub fn end(&self) {
-        self.lease.end();
+        self.tenure.lease.end();
     }
 }
 

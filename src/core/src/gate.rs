@@ -2,7 +2,7 @@
 
 use crate::device::DeviceClass;
 use crate::election::Leadership;
-use crate::ground::{ATTEMPT_LIFE, Look, LookFault, ReleaseGround, ReleasePermit};
+use crate::ground::{ATTEMPT_LIFE, Look, LookFault, PermitCheck, ReleaseGround, ReleasePermit};
 use crate::ledger::EffectKind;
 use crate::machine;
 use crate::order::{OnOrder, PendingOn};
@@ -68,8 +68,8 @@ pub async fn on_order(
 /// `looks` are readings asked for after the settle time; they must be fresh still after the store has answered.
 pub async fn release_permit<'ground>(
     store: &dyn Store,
-    leadership: &'ground Leadership,
-    clock: &'ground dyn Clock,
+    leadership: &Leadership,
+    clock: &dyn Clock,
     stored: &Stored,
     ground: &'ground ReleaseGround,
     looks: &[Look],
@@ -103,17 +103,8 @@ pub async fn release_permit<'ground>(
     let generation = record.generation;
     let identities = record.identities(&fence.topology);
     let fresh_until = ground.fresh_until(looks, clock.boot());
-    Ok(ReleasePermit {
-        ground,
-        generation,
-        not_after,
-        checked_at,
-        by_parent,
-        leadership,
-        clock,
-        fresh_until,
-        identities,
-    })
+    let check = PermitCheck { tenure: leadership.tenure().clone(), fresh_until };
+    Ok(ReleasePermit { ground, generation, not_after, checked_at, by_parent, check, identities })
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::confirm::ConfirmedOff;
 use crate::device::Identity;
-use crate::election::Leadership;
+use crate::election::Tenure;
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, Term};
 use crate::power::{Power, Reading};
 use crate::record::{Attestation, Evidence, NodeRecord};
-use crate::time::{BootTime, Clock, WallTime};
+use crate::time::{BootTime, WallTime};
 
 /// How old a look may be when an attempt is permitted.
 pub const LOOK_LIFE: Duration = Duration::from_secs(2);
@@ -188,11 +188,31 @@ pub struct ReleasePermit<'ground> {
     pub(crate) not_after: WallTime,
     pub(crate) checked_at: BootTime,
     pub(crate) by_parent: bool,
-    pub(crate) leadership: &'ground Leadership,
-    pub(crate) clock: &'ground dyn Clock,
+    pub(crate) check: PermitCheck,
+    pub(crate) identities: Vec<Identity>,
+}
+
+/// Whether a permit still permits, for what sends once it is connected, in a task of its own: the attempt's caller may have
+/// waited seconds by then. It permits nothing by itself.
+#[derive(Clone, Debug)]
+pub struct PermitCheck {
+    pub(crate) tenure: Tenure,
     /// Until then the look that permits it is fresh.
     pub(crate) fresh_until: BootTime,
-    pub(crate) identities: Vec<Identity>,
+}
+
+impl PermitCheck {
+    /// Asked right before each packet.
+    ///
+    /// # Errors
+    /// Leadership has ended, or the look is older than [`LOOK_LIFE`]: nothing more is sent under this permit.
+    pub fn may_send(&self) -> Result<(), String> {
+        self.tenure.check().map_err(|ended| ended.to_string())?;
+        match self.tenure.now() <= self.fresh_until {
+            true => Ok(()),
+            false => Err(format!("it was seen off longer than {LOOK_LIFE:?} ago")),
+        }
+    }
 }
 
 impl ReleasePermit<'_> {
@@ -207,11 +227,12 @@ impl ReleasePermit<'_> {
     /// # Errors
     /// Why not; nothing more is sent under this permit.
     pub fn may_send(&self) -> Result<(), String> {
-        self.leadership.check().map_err(|ended| ended.to_string())?;
-        match self.clock.boot() <= self.fresh_until {
-            true => Ok(()),
-            false => Err(format!("it was seen off longer than {LOOK_LIFE:?} ago")),
-        }
+        self.check.may_send()
+    }
+
+    /// The same question, to be asked where the permit itself does not reach.
+    pub fn check(&self) -> PermitCheck {
+        self.check.clone()
     }
 
     /// What the node's host devices say of themselves, as the settings have it or as it was learned (S13). Empty: nobody knows.

@@ -93,11 +93,15 @@ pub async fn exchange(
     token: Option<&Token>,
     end: Instant,
 ) -> Result<Answer, NoAnswer> {
-    let request = match token.and_then(Token::header) {
+    exchange_up_to(KEPT, bearing(request, token), end).await
+}
+
+/// The request with our token, where there is one.
+pub fn bearing(request: RequestBuilder, token: Option<&Token>) -> RequestBuilder {
+    match token.and_then(Token::header) {
         Some(value) => request.header(AUTHORIZATION, value),
         None => request,
-    };
-    exchange_up_to(KEPT, request, end).await
+    }
 }
 
 /// The same, with no token of ours, and so much of the answer's body.

@@ -8,6 +8,7 @@
 mod tests;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -38,7 +39,10 @@ pub struct Webhook {
     name: String,
     url: Url,
     token: Option<Token>,
+    /// For looks.
     client: Client,
+    /// For attempts.
+    commands: Client,
     pace: Pace,
 }
 
@@ -61,9 +65,13 @@ impl Webhook {
         if url.scheme() != "https" && ca_file.is_some() {
             settings.fault("ca_file", "is of no use with http: give an https url");
         }
-        let client = web::client(url.scheme() == "https", ca_file.as_deref());
-        match client {
-            Ok(client) => Some(Self { name: name.to_owned(), url, token, client, pace }),
+        let https = url.scheme() == "https";
+        let client = web::client(https, ca_file.as_deref());
+        let both = client.and_then(|client| Ok((client, web::commands(https, ca_file.as_deref())?)));
+        match both {
+            Ok((client, commands)) => {
+                Some(Self { name: name.to_owned(), url, token, client, commands, pace })
+            }
             Err(why) => {
                 settings.fault("ca_file", why);
                 None
@@ -71,16 +79,29 @@ impl Webhook {
         }
     }
 
-    /// One attempt.
-    pub(crate) async fn post(&self, message: &Message, until: Instant) -> Result<Progress, ReleaseError> {
+    /// One attempt. `may_send` is the permit's word, asked once the receiver is connected.
+    pub(crate) async fn post(
+        &self,
+        message: &Message,
+        until: Instant,
+        may_send: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Result<Progress, ReleaseError> {
         let body = message.json()?;
         let request = self
-            .client
+            .commands
             .request(Method::POST, self.url.clone())
             .header(CONTENT_TYPE, "application/json")
             .header("Idempotency-Key", &message.key)
             .body(body);
-        let answer = self.exchange(request, until, message.not_after_unix_ms).await?;
+        let request = web::bearing(request, self.token.as_ref());
+        let allowed = self.begins(until, message.not_after_unix_ms)?;
+        // A connection takes seconds, and a process that stands still has no end: the look may be old by then, and the leadership over.
+        let word = move || {
+            allowed.may_begin()?;
+            may_send().map_err(|why| format!("was not begun: {why}"))
+        };
+        let answer = web::exchange_at_a_word(KEPT, request, allowed.end(), Arc::new(word)).await;
+        let answer = answer.map_err(|failed| self.failure(failed))?;
         tracing::debug!(release = %self.name, key = %message.key, code = answer.code.as_u16(), "webhook answered");
         self.redacted(self.judge(&answer))
     }
@@ -88,7 +109,7 @@ impl Webhook {
     /// How far it is, by the receiver's status URL.
     pub(crate) async fn look(&self, status_url: &str, until: Instant) -> Result<Progress, ReleaseError> {
         let told = match self.same_origin(status_url) {
-            Ok(url) => self.exchange(self.client.request(Method::GET, url), until, None).await,
+            Ok(url) => self.get(url, until).await,
             Err(why) => Err(ReleaseError::Unknown(why)),
         };
         let told = told.and_then(|answer| self.judge_status(&answer, status_url));
@@ -114,17 +135,19 @@ impl Webhook {
         })
     }
 
-    async fn exchange(
-        &self,
-        request: reqwest::RequestBuilder,
-        until: Instant,
-        not_after: Option<u64>,
-    ) -> Result<Answer, ReleaseError> {
+    async fn get(&self, url: Url, until: Instant) -> Result<Answer, ReleaseError> {
+        let end = self.begins(until, None)?.end();
+        let answer = web::exchange(self.client.request(Method::GET, url), self.token.as_ref(), end).await;
+        answer.map_err(|failed| self.failure(failed))
+    }
+
+    /// Until when it is allowed, and that it is so now.
+    fn begins(&self, until: Instant, not_after: Option<u64>) -> Result<Allowed, ReleaseError> {
         let end = until.min(Instant::now() + self.pace.attempt);
-        let end = end.checked_sub(MARGIN).unwrap_or(end);
+        let allowed = Allowed::until(end.checked_sub(MARGIN).unwrap_or(end), not_after);
         let not_begun = |why| ReleaseError::DidNotHappen(format!("{}: {why}", self.place()));
-        Allowed::until(end, not_after).may_begin().map_err(not_begun)?;
-        web::exchange(request, self.token.as_ref(), end).await.map_err(|failed| self.failure(failed))
+        allowed.may_begin().map_err(not_begun)?;
+        Ok(allowed)
     }
 
     /// Only where no connection came to be was nothing sent.
@@ -256,7 +279,8 @@ impl Releaser for Webhook {
         permit: &ReleasePermit<'_>,
         until: Instant,
     ) -> Result<Progress, ReleaseError> {
-        self.post(&Message::of(order, permit)?, until).await
+        let check = permit.check();
+        self.post(&Message::of(order, permit)?, until, move || check.may_send()).await
     }
 
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {

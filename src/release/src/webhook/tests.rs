@@ -3,11 +3,12 @@
 mod receiver;
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use picket_reach::SettingFault;
 use receiver::{Receiver, Then, answer};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
@@ -23,10 +24,14 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(5)
 }
 
+fn permitted() -> Result<(), String> {
+    Ok(())
+}
+
 async fn attempt(then: Then) -> Result<Progress, ReleaseError> {
     let receiver = Receiver::start(vec![then], None).await;
     let webhook = webhook(json!({"url": format!("{}/release", receiver.origin)})).expect("right settings");
-    webhook.post(&sample(), soon()).await
+    webhook.post(&sample(), soon(), permitted).await
 }
 
 #[tokio::test]
@@ -39,7 +44,10 @@ async fn the_request_is_the_document_with_its_key_and_token() {
     }))
     .expect("right settings");
     assert!(!format!("{webhook:?}").contains("hunter2"));
-    assert_eq!(webhook.post(&sample(), soon()).await, Ok(Progress::Complete("complete".to_owned())));
+    assert_eq!(
+        webhook.post(&sample(), soon(), permitted).await,
+        Ok(Progress::Complete("complete".to_owned()))
+    );
     let heard = receiver.heard();
     let (head, body) = heard[0].split_once("\r\n\r\n").expect("a request");
     let head = head.to_lowercase();
@@ -118,7 +126,7 @@ async fn what_was_sent_and_not_answered_is_unknown() {
     let receiver = Receiver::start(vec![Then::Silence], None).await;
     let webhook = webhook(json!({"url": receiver.origin})).expect("right settings");
     let until = Instant::now() + Duration::from_millis(300);
-    let told = webhook.post(&sample(), until).await;
+    let told = webhook.post(&sample(), until, permitted).await;
     assert!(matches!(&told, Err(ReleaseError::Unknown(why)) if why.contains("in time")), "{told:?}");
     assert!(
         Instant::now() <= until + Duration::from_millis(200),
@@ -134,7 +142,7 @@ async fn nothing_is_sent_when_the_time_is_over() {
     let webhook = webhook(json!({"url": receiver.origin})).expect("right settings");
     let late = Message { not_after_unix_ms: Some(1_795_250_433_100), ..sample() };
     for (message, until) in [(&sample(), Instant::now()), (&late, soon())] {
-        let told = webhook.post(message, until).await;
+        let told = webhook.post(message, until, permitted).await;
         assert!(matches!(&told, Err(ReleaseError::DidNotHappen(why)) if why.contains("over")), "{told:?}");
     }
     assert!(receiver.heard().is_empty());
@@ -147,7 +155,7 @@ async fn what_was_never_connected_did_not_happen() {
     deaf.bind(([127, 0, 0, 1], 0).into()).expect("a port");
     let url = format!("http://{}/", deaf.local_addr().expect("is bound"));
     let webhook = webhook(json!({"url": url})).expect("right settings");
-    let told = webhook.post(&sample(), soon()).await;
+    let told = webhook.post(&sample(), soon(), permitted).await;
     assert!(matches!(&told, Err(ReleaseError::DidNotHappen(why)) if why.contains("refused")), "{told:?}");
 }
 
@@ -179,7 +187,7 @@ async fn a_token_that_comes_back_is_not_shown() {
         let receiver = Receiver::start(vec![echo], None).await;
         let webhook =
             webhook(json!({"url": receiver.origin, "token_file": token.path()})).expect("right settings");
-        let told = format!("{:?}", webhook.post(&sample(), soon()).await);
+        let told = format!("{:?}", webhook.post(&sample(), soon(), permitted).await);
         assert!(told.contains("[tok") && !told.contains("hunt"), "{told}");
     }
 }
@@ -267,9 +275,9 @@ async fn a_receiver_is_believed_by_its_own_ca_alone() {
     let (other_ca, _) = certificates();
     let receiver = Receiver::start(vec![answer("200 OK", r#"{"status":"complete"}"#)], Some(acceptor)).await;
     let right = webhook(json!({"url": receiver.origin, "ca_file": ca.path()})).expect("right settings");
-    assert_eq!(right.post(&sample(), soon()).await, Ok(Progress::Complete("complete".to_owned())));
+    assert_eq!(right.post(&sample(), soon(), permitted).await, Ok(Progress::Complete("complete".to_owned())));
     let wrong = webhook(json!({"url": receiver.origin, "ca_file": other_ca.path()})).expect("right settings");
-    let told = wrong.post(&sample(), soon()).await;
+    let told = wrong.post(&sample(), soon(), permitted).await;
     assert!(
         matches!(&told, Err(ReleaseError::DidNotHappen(why)) if why.contains("certificate")),
         "the request was never sent, and it says why: {told:?}"
@@ -277,10 +285,39 @@ async fn a_receiver_is_believed_by_its_own_ca_alone() {
     let name =
         webhook(json!({"url": receiver.origin.replace("127.0.0.1", "localhost"), "ca_file": ca.path()}))
             .expect("right settings");
-    let told = name.post(&sample(), soon()).await;
+    let told = name.post(&sample(), soon(), permitted).await;
     assert!(matches!(told, Err(ReleaseError::DidNotHappen(_))), "another name: {told:?}");
     let requests = receiver.heard().iter().filter(|heard| heard.starts_with("POST")).count();
     assert_eq!(requests, 1);
+}
+
+/// As of a look that grew old while the receiver's TLS began.
+#[tokio::test]
+async fn what_is_permitted_no_more_once_the_receiver_is_connected_is_not_sent() {
+    let (ca, acceptor) = certificates();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("https://{}/", listener.local_addr().expect("is bound"));
+    let is_old = Arc::new(AtomicBool::new(false));
+    let grows_old = is_old.clone();
+    let hears = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        grows_old.store(true, Ordering::SeqCst);
+        let mut stream = acceptor.accept(stream).await.expect("a handshake");
+        let mut heard = Vec::new();
+        let _ = stream.read_to_end(&mut heard).await;
+        heard
+    });
+    let webhook = webhook(json!({"url": url, "ca_file": ca.path()})).expect("right settings");
+    let may_send = move || match is_old.load(Ordering::SeqCst) {
+        true => Err("it was seen off long ago".to_owned()),
+        false => Ok(()),
+    };
+    let told = webhook.post(&sample(), soon(), may_send).await;
+    assert!(
+        matches!(&told, Err(ReleaseError::DidNotHappen(why)) if why.contains("was not begun: it was seen off long ago")),
+        "{told:?}"
+    );
+    assert!(hears.await.expect("it ends").is_empty());
 }
 
 #[test]

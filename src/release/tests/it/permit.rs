@@ -22,7 +22,8 @@ use picket_core::topology::{Level, Topology};
 use picket_release::{Progress, ReleaseError, Releaser, Subject, make};
 use picket_store::MemoryStore;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 #[derive(Debug)]
@@ -285,6 +286,28 @@ async fn no_program_begins_once_the_leadership_of_its_permit_has_ended() {
         "{result:?}"
     );
     assert!(!mark.exists());
+}
+
+/// The same of a webhook: its receiver hears nothing.
+#[tokio::test]
+async fn nothing_is_posted_once_the_leadership_of_its_permit_has_ended() {
+    let place = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/release", place.local_addr().expect("an address"));
+    let hears = tokio::spawn(async move {
+        let (mut stream, _) = place.accept().await.expect("a connection");
+        let mut read = [0; 4_096];
+        let length = stream.read(&mut read).await.unwrap_or(0);
+        String::from_utf8_lossy(&read[..length]).into_owned()
+    });
+    let webhook = releaser("webhook", json!({"url": url}));
+    let mut fenced = Fenced::new("r1n07", &[("san", &*webhook)]).await;
+    let order = fenced.order("san").await;
+    let result = fenced.attempt_once(&order, &*webhook, || fenced.leadership.end()).await;
+    assert_eq!(hears.await.expect("it ends"), "");
+    assert!(
+        matches!(&result, Err(ReleaseError::DidNotHappen(why)) if why.contains("was not begun: leadership")),
+        "{result:?}"
+    );
 }
 
 #[tokio::test]
