@@ -6,10 +6,8 @@ use super::draft::Draft;
 use super::{Refused, restored};
 use crate::ids::{DeviceId, EffectId};
 use crate::ledger::EffectKind;
-use crate::record::{Cause, Hold, HoldState, Said};
-use crate::restore::HOLD;
+use crate::record::{Cause, HoldState, Said};
 use crate::topology::Topology;
-use crate::record::HoldState;
 
 pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     draft.expect_phase("the next level", &["fencing"], "levels are tried while fencing")?;

@@ -53,11 +53,12 @@ pub(super) fn accept(
     let words = format!("{device}: {} accepted by {}: {}", identity.words(), person.name, person.reason);
     draft.moment(words);
     // The person read what the device says: nothing else has said it yet.
-    keep(draft, device, identity);
+    keep(draft, device.clone(), identity);
     // Another board may be in another machine, fed by other outlets: also to the fence that waits for this word.
     let wired = std::mem::take(&mut draft.record.wired);
     if let Some(fence) = &mut draft.record.fence {
         fence.topology = fence.topology.clone().without_verified(|id| wired.contains_key(id));
+        fence.said.remove(&device);
     }
     Ok(())
 }

@@ -178,7 +178,7 @@ impl NodeTask {
                 let (first, now) = (self.said_first.get(device)?, self.said(device, said));
                 let (says, before) = (now.words(), first.words());
                 first.is_another_than(&now).then(|| {
-                    format!("{device} says it is {says}, and said {before} before in this fence: nothing more is sent to it")
+                    format!("{device} says it is {says}, and said {before} before in this fence: nothing more is sent to it; if that is right, give its `identity` in the settings")
                 })
             }
             IdentityMatch::Match | IdentityMatch::Learned => None,
