@@ -65,13 +65,13 @@ impl Grade {
 ///
 /// Where a session bounds it, an off lives for one idle limit of that session, and an on for two. A process that stood still
 /// after its permit may send just before the session is over, which renews the session; a copy that the network kept may then
-/// land until the session ends again. An on that lands so late would start a node whose volumes were let go; an off costs a
-/// node that runs again, and no data.
+/// land until the session ends again. An on that lands so late would start a node whose volumes were let go, and the undoing of
+/// a hold would take away what a later fence has proven by; an off costs a node that runs again, and no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaxInFlight {
-    /// Of an off, and of a hold or its undoing.
+    /// Of an off, and of a hold.
     pub off: Option<Duration>,
-    /// Of an on.
+    /// Of an on, and of the undoing of a hold.
     pub on: Option<Duration>,
 }
 

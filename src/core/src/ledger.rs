@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::MaxInFlight;
 use crate::ids::{DeviceId, EffectId, Generation, ReleaseId, Term};
 use crate::time::WallTime;
 
@@ -49,6 +50,12 @@ impl EffectKind {
     /// Whether it is a signed statement.
     pub fn is_receipt(&self) -> bool {
         matches!(self, EffectKind::Receipt(_))
+    }
+
+    /// How long it may live at a device whose commands live that long. What bars proof lives as long as an on: a copy of it that comes late
+    /// undoes what a later fence has proven.
+    pub fn life_at(&self, device: MaxInFlight) -> Option<Duration> {
+        if self.bars_proof() { device.on } else { device.off }
     }
 
     /// The device it goes to, if it goes to one.

@@ -97,8 +97,8 @@ impl Draft {
 
     /// What the far side says now holds before what the settings say.
     fn life_now(&self, kind: &EffectKind, life: Option<Duration>) -> Option<Duration> {
-        let Some(now) = kind.device().and_then(|device| self.lives.get(device)) else { return life };
-        if matches!(kind, EffectKind::On(_)) { now.on } else { now.off }
+        let now = kind.device().and_then(|device| self.lives.get(device));
+        now.map_or(life, |now| kind.life_at(*now))
     }
 
     /// Enters an effect that is new in any case: each attempt has an entry, and an end, of its own.

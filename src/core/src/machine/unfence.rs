@@ -93,8 +93,10 @@ pub(super) fn unhold_intent(draft: &mut Draft) -> Result<(), Refused> {
     let holds: Vec<_> =
         draft.fence()?.holds.iter().map(|(device, state)| (device.clone(), state.found.clone())).collect();
     for (device, found) in holds {
-        let life = draft.fence()?.topology.device(&device).and_then(|spec| spec.max_in_flight.off);
-        draft.enter(EffectKind::Unhold(device), life, found);
+        let spec = draft.fence()?.topology.device(&device).map(|spec| spec.max_in_flight);
+        let unhold = EffectKind::Unhold(device);
+        let life = spec.and_then(|spec| unhold.life_at(spec));
+        draft.enter(unhold, life, found);
     }
     Ok(())
 }

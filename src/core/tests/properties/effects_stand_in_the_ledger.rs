@@ -27,7 +27,7 @@ proptest! {
                         issued.map(|one| one.life() + Duration::from_secs(5))
                     }
                     EffectKind::Release(id) => fence.and_then(|fence| fence.release(id)?.max_in_flight),
-                    EffectKind::On(_) => spec.and_then(|spec| spec.max_in_flight.on),
+                    EffectKind::On(_) | EffectKind::Unhold(_) => spec.and_then(|spec| spec.max_in_flight.on),
                     EffectKind::Standing(_) => None,
                     _ => spec.and_then(|spec| spec.max_in_flight.off),
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use picket_core::event::Event;
 use picket_core::ids::EffectId;
-use picket_core::ledger::{EffectKind, OpenEffect};
+use picket_core::ledger::OpenEffect;
 use picket_core::machine;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
@@ -201,10 +201,8 @@ impl NodeTask {
     /// How long an effect may live: what was believed when it was stored, or what its device says now, if that is longer.
     pub(super) fn life_of(&self, open: &OpenEffect) -> Option<Duration> {
         let driver = open.kind.device().and_then(|device| self.plan.drivers.get(device));
-        let now = driver.filter(|driver| !driver.guesses_life()).and_then(|driver| {
-            let now = driver.longest_life();
-            if matches!(open.kind, EffectKind::On(_)) { now.on } else { now.off }
-        });
+        let now = driver.filter(|driver| !driver.guesses_life());
+        let now = now.and_then(|driver| open.kind.life_at(driver.longest_life()));
         open.life.map(|life| now.map_or(life, |now| now.max(life)))
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::device::MaxInFlight;
 use crate::event::Event;
 use crate::ledger::EffectKind;
 use crate::machine::Refused;
@@ -89,6 +90,29 @@ fn undoing_waits_for_the_off_and_the_hold_itself() {
     player.apply(Event::Unheld { devices: vec![device("bmc")], detail: String::new() });
     assert!(player.open_fence().holds.is_empty());
     assert_eq!(player.open_effects(), ["unhold of bmc"], "a late copy may still arrive");
+}
+
+#[test]
+fn the_undoing_of_a_hold_lives_as_long_as_an_on() {
+    let lives = MaxInFlight { off: Some(s(63)), on: Some(s(126)) };
+    let mut bmc = host("bmc");
+    bmc.max_in_flight = lives;
+    for lives in [BTreeMap::new(), BTreeMap::from([(device("bmc"), lives)])] {
+        let mut player = Player::fencing(&[&[bmc.clone()]], &[]);
+        player.hold_intent("bmc", &[("policy", "previous")]);
+        assert_eq!(player.record().ledger.open()[0].life, Some(s(63)), "a hold costs a node that runs again");
+        player.off_intent(&["bmc"]);
+        player.confirm();
+        player.unfence().unwrap();
+        player.close_all();
+        let event = Box::new(Event::UnholdIntent);
+        player.apply(Event::InSessions { event, sessions: BTreeMap::new(), lives });
+        assert_eq!(
+            player.record().ledger.open()[0].life,
+            Some(s(126)),
+            "a copy that comes late takes a hold away"
+        );
+    }
 }
 
 #[test]
