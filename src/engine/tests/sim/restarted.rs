@@ -1,13 +1,15 @@
 //! The ways out for a node whose BMC restarted within the fence, or was out of reach for as long (S2, S16).
 
-use picket_core::device::Grade;
+use picket_core::device::{Grade, Identity};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
+use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{EngineError, ReceiptCall, Verified};
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
 use crate::observer::Answer;
+use crate::points::Happens;
 
 const ASKED: Outcome = Outcome::NeedsOperator(Reason::BmcRestarted);
 
@@ -144,6 +146,38 @@ async fn a_bmc_without_epochs_that_lies_after_a_silence_is_not_believed() {
         assert_eq!(lab.fence().await, ASKED, "down for {down:?}");
         assert!(lab.is_on() && lab.attempts() == 0);
     }
+}
+
+/// Its first look is not answered either, and a person asks for something while the off is under way.
+#[tokio::test(start_paused = true)]
+async fn an_off_that_was_let_go_may_have_been_taken_by_a_bmc_that_never_answered_before() {
+    let mut lab = sessionless(2774).await;
+    lab.fault("bmc", Fault::SaysIdentity(Identity::default()));
+    lab.fault("bmc", Fault::HoldUnsupported);
+    let (world, clock, points) = (lab.world.clone(), lab.clock.clone(), lab.points.clone());
+    let happen = move |act| {
+        world.lock().expect("whole").happen(clock.boot(), act);
+    };
+    let falls_silent = move || {
+        happen(Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
+        let restarts = move || {
+            happen(Act::Mend { device: "bmc".to_owned() });
+            happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(13), estranged: true });
+        };
+        *points.happens_at.lock().expect("whole") = Some(("sending off", Happens(Box::new(restarts))));
+    };
+    *lab.points.happens_at.lock().expect("whole") =
+        Some(("saved hold_ended", Happens(Box::new(falls_silent))));
+    lab.open().await;
+    let sends_off =
+        |lab: &Lab| lab.points.seen.lock().expect("whole").iter().any(|point| point == "sending off");
+    while !sends_off(&lab) {
+        tokio::time::sleep(s(1)).await;
+    }
+    lab.engine.retry_seen_off(&node(), person()).await.expect_err("nothing restarted yet");
+    assert_eq!(settles(&lab).await, "needs_operator");
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
+    assert!(lab.is_on() && lab.attempts() == 0);
 }
 
 /// Also where it fell silent while releases were pending, and its hold, which would let it be believed, is gone.

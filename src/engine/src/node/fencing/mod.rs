@@ -1,5 +1,6 @@
 //! From the stored intent to the confirmation: identity, hold, look, own off, evidence.
 
+mod hand;
 mod last_look;
 mod prelude;
 mod survey;
@@ -22,63 +23,13 @@ use picket_core::record::Fence;
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, ErrorKind};
 
+use self::hand::{Hand, LONGEST_PAUSE, PAUSE, Question, Stage};
 use self::last_look::LastLook;
 use self::survey::Surveys;
 use self::waits::Turns;
 use super::drain::Drained;
 use super::hands::Doing;
 use super::{Failure, Fatal, NodeTask, sleep_until};
-
-/// How far a device of the level is on its way to the off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Identify,
-    Inspect,
-    /// It left a question unanswered again: does it answer anything?
-    Probe(Question),
-    Live,
-}
-
-/// What a device may not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Question {
-    Identity,
-    Hold,
-}
-
-/// What this run knows of one device.
-#[derive(Debug)]
-struct Hand {
-    stage: Stage,
-    /// Its hold was tried: once it has said anew whose machine it controls, it is looked at.
-    held: bool,
-    /// So many holds never left, perhaps as its session was a new one.
-    unsent_holds: u32,
-    busy: bool,
-    /// Calls of this stage that were not answered.
-    unanswered: u32,
-    /// It answered when it was asked for power in between.
-    answers: bool,
-    not_before: BootTime,
-    /// Between the first two tries of what failed; longer with each more.
-    first: Duration,
-    pause: Duration,
-    /// After an off that was taken, and that it does not read, the next one waits so long.
-    off_pause: Duration,
-    off_not_before: BootTime,
-    off: Option<Arc<OffOrder>>,
-    /// When the last one was taken.
-    taken_at: Option<BootTime>,
-    /// Why the last off was not taken; `None` once one was.
-    refused: Option<String>,
-}
-
-impl Hand {
-    /// It answered: what fails next is tried again soon.
-    fn calm(&mut self) {
-        self.pause = self.first;
-    }
-}
 
 /// One run: from the phase's beginning until it is left.
 struct Run {
@@ -100,28 +51,10 @@ struct Run {
     away: Option<String>,
 }
 
-const PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-
 impl Run {
     fn hand(&mut self, device: &DeviceId) -> &mut Hand {
         let first = self.retries.get(device).copied().unwrap_or(PAUSE);
-        self.hands.entry(device.clone()).or_insert(Hand {
-            stage: Stage::Identify,
-            held: false,
-            unsent_holds: 0,
-            busy: false,
-            unanswered: 0,
-            answers: false,
-            not_before: BootTime::default(),
-            first,
-            pause: first,
-            off_pause: first,
-            off_not_before: BootTime::default(),
-            off: None,
-            taken_at: None,
-            refused: None,
-        })
+        self.hands.entry(device.clone()).or_insert_with(|| Hand::new(first))
     }
 
     /// Drops the calls under way: nothing goes on with them while a command asks the same devices, which would wait for them
@@ -130,7 +63,9 @@ impl Run {
         self.doing.clear();
         self.surveys.let_go();
         for (device, hand) in self.hands.iter_mut().filter(|(_, hand)| hand.busy) {
-            hand.busy = false;
+            if let Some(asked_at) = hand.ended() {
+                self.judge.may_have_taken(device, asked_at);
+            }
             self.judge.off_failed(device);
         }
     }
@@ -273,7 +208,7 @@ impl NodeTask {
                     }
                 }
                 Some((device, did)) = run.doing.next() => {
-                    run.hand(&device).busy = false;
+                    run.hand(&device).ended();
                     self.take(&mut run, device, did).await?;
                     self.store_sessions().await?;
                 }
@@ -402,7 +337,7 @@ impl NodeTask {
             let (look_serves_until, life) = (run.judge.look_serves_until(&device), run.judge.life(&device));
             let hand = run.hand(&device);
             if let Some(order) = hand.off.clone() {
-                hand.busy = true;
+                hand.commands(now);
                 run.doing.push(self.hands.off(order, life, look_serves_until));
             }
         }

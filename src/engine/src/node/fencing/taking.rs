@@ -10,7 +10,8 @@ use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, Effect, ErrorKind, HoldReport, Identified};
 
-use super::{Question, Run, Stage};
+use super::Run;
+use super::hand::{Question, Stage};
 use crate::node::hands::Did;
 use crate::node::{Fatal, NodeTask};
 
@@ -77,7 +78,7 @@ impl NodeTask {
                     let intent = || Event::HoldIntent { found: found.clone() };
                     for one in self.persist_in_sessions(intent).await? {
                         if let Opened::Hold(order) = one {
-                            run.hand(&order.device().clone()).busy = true;
+                            run.hand(&order.device().clone()).commands(now);
                             let life = run.judge.life(order.device());
                             run.doing.push(self.hands.hold(order, life));
                         }

@@ -1,0 +1,95 @@
+//! What a run knows of one device.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::order::OffOrder;
+use picket_core::time::BootTime;
+
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How far a device of the level is on its way to the off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Identify,
+    Inspect,
+    /// It left a question unanswered again: does it answer anything?
+    Probe(Question),
+    Live,
+}
+
+/// What a device may not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    Identity,
+    Hold,
+}
+
+/// What this run knows of one device.
+#[derive(Debug)]
+pub(super) struct Hand {
+    pub(super) stage: Stage,
+    /// Its hold was tried: once it has said anew whose machine it controls, it is looked at.
+    pub(super) held: bool,
+    /// So many holds never left, perhaps as its session was a new one.
+    pub(super) unsent_holds: u32,
+    pub(super) busy: bool,
+    /// When the command under way was begun; `None`: what is under way changes nothing.
+    commanded_at: Option<BootTime>,
+    /// Calls of this stage that were not answered.
+    pub(super) unanswered: u32,
+    /// It answered when it was asked for power in between.
+    pub(super) answers: bool,
+    pub(super) not_before: BootTime,
+    /// Between the first two tries of what failed; longer with each more.
+    pub(super) first: Duration,
+    pub(super) pause: Duration,
+    /// After an off that was taken, and that it does not read, the next one waits so long.
+    pub(super) off_pause: Duration,
+    pub(super) off_not_before: BootTime,
+    pub(super) off: Option<Arc<OffOrder>>,
+    /// When the last one was taken.
+    pub(super) taken_at: Option<BootTime>,
+    /// Why the last off was not taken; `None` once one was.
+    pub(super) refused: Option<String>,
+}
+
+impl Hand {
+    /// Of a device that was asked nothing yet; `first` is the pause after its first failure.
+    pub(super) fn new(first: Duration) -> Self {
+        Self {
+            stage: Stage::Identify,
+            held: false,
+            unsent_holds: 0,
+            busy: false,
+            commanded_at: None,
+            unanswered: 0,
+            answers: false,
+            not_before: BootTime::default(),
+            first,
+            pause: first,
+            off_pause: first,
+            off_not_before: BootTime::default(),
+            off: None,
+            taken_at: None,
+            refused: None,
+        }
+    }
+
+    /// A command to it is begun.
+    pub(super) fn commands(&mut self, now: BootTime) {
+        (self.busy, self.commanded_at) = (true, Some(now));
+    }
+
+    /// Nothing is under way any more. When what was under way was begun, if it was a command.
+    pub(super) fn ended(&mut self) -> Option<BootTime> {
+        self.busy = false;
+        self.commanded_at.take()
+    }
+
+    /// It answered: what fails next is tried again soon.
+    pub(super) fn calm(&mut self) {
+        self.pause = self.first;
+    }
+}
