@@ -52,7 +52,6 @@ pub struct Live {
     last_answer: Instant,
     /// How long this BMC takes for an answer, doubled: it has buffers for two packets, and copies fill them.
     pace: Duration,
-    silent: bool,
     /// When the first question was asked since its last answer; none: nothing was.
     unanswered_since: Option<BootTime>,
     carried: bool,
@@ -64,7 +63,7 @@ impl std::fmt::Debug for Live {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Live")
             .field("epoch", &self.epoch)
-            .field("silent", &self.silent)
+            .field("unanswered_since", &self.unanswered_since)
             .field("carried", &self.carried)
             .finish_non_exhaustive()
     }
@@ -82,7 +81,6 @@ impl Live {
             last_sent: now,
             last_answer: now,
             pace: FIRST_PAUSE,
-            silent: false,
             unanswered_since: None,
             carried: false,
             closed: false,
@@ -105,14 +103,14 @@ impl Live {
         self.session.remote_id()
     }
 
-    /// Whether it may be gone on the far side: silent since its last answer, or idle for long.
+    /// Whether it may be gone on the far side: a question is unanswered, or it was idle for long.
     pub fn is_doubtful(&self) -> bool {
-        self.silent || self.last_answer.elapsed() > FRESH
+        self.is_silent() || self.last_answer.elapsed() > FRESH
     }
 
-    /// Whether something was asked and not answered since its last answer.
+    /// Whether something was asked and not answered since its last answer, also where the caller did not wait for it.
     pub fn is_silent(&self) -> bool {
-        self.silent
+        self.unanswered_since.is_some()
     }
 
     /// Since when it does not answer, if it does not.
@@ -215,7 +213,6 @@ impl Live {
                 if let Some(answer) = self.session.answer(&request, datagram) {
                     self.last_answer = Instant::now();
                     self.pace = (2 * self.last_sent.elapsed()).clamp(FIRST_PAUSE, LONGEST_PAUSE);
-                    self.silent = false;
                     self.unanswered_since = None;
                     return Ok(Some(Heard { answer, asked_at, answered_at: call.now(), epoch: self.epoch }));
                 }
@@ -224,7 +221,6 @@ impl Live {
                     break;
                 }
             }
-            self.silent = true;
             pause *= growth;
         }
         Ok(None)

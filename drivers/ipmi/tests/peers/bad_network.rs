@@ -280,6 +280,30 @@ async fn a_session_that_answers_its_close_in_the_end_was_not_lost() {
     assert!(after.id > before.id && after.loss.is_none(), "{before:?}, {after:?}");
 }
 
+/// The sender leaves before the first copy is due: the question is as unanswered as any other.
+#[tokio::test]
+async fn a_question_whose_caller_left_at_once_is_unanswered_and_its_session_no_idle_one() {
+    let mut bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    let bench = Bench::new(network.address(), json!({ "idle_limit": "2s" })).await;
+    for closes in [false, true] {
+        bench.read().await.expect("answered");
+        network.cut();
+        let call = bench.call();
+        timeout(Duration::from_millis(50), bench.driver.read_power(&call)).await.expect_err("not answered");
+        bmc.restart();
+        if closes {
+            let call = bench.call();
+            timeout(Duration::from_millis(50), bench.driver.quiesce(&call)).await.expect_err("not answered");
+        } else {
+            sleep(Duration::from_millis(2_500)).await;
+        }
+        network.heal();
+        let after = bench.read().await.expect("in a new session").epoch.expect("it has epochs");
+        assert!(after.begins_after_loss(), "it restarted under a question that was asked: {after:?}");
+    }
+}
+
 /// The session after the loss is closed before anything is read in it: the next one tells of the loss.
 #[tokio::test]
 async fn a_loss_that_no_reading_told_is_told_after_a_close() {
