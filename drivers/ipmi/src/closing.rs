@@ -1,8 +1,9 @@
 //! Ending the sessions that carried commands (S8).
 //!
 //! A session is over when its close was answered, when the BMC itself says in another session that there is no such
-//! session, or when its idle limit was waited out since our last packet in it. A session that we began to close is one
-//! that we closed, and was not lost, also if the caller left before the answer came.
+//! session, or when its idle limit was waited out since our last packet in it. That it is the BMC itself is told by the GUID
+//! in both handshakes. A session that we began to close is one that we closed, and was not lost, also if the caller left
+//! before the answer came.
 
 use std::time::Duration;
 
@@ -91,6 +92,11 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
     line.orphans.iter().map(|live| live.dead_at(longest)).max()
 }
 
+/// Whether one BMC surely has both sessions. Another one, to which the address leads by now, knows none of ours, and they live on.
+fn are_of_one_bmc(one: &Live, other: &Live) -> bool {
+    one.says_its_system() && one.system() == other.system()
+}
+
 /// Asks in a new session after those that do not answer.
 async fn look_from_outside(line: &mut Line, call: &Call) {
     let lost = line.lost;
@@ -103,11 +109,13 @@ async fn look_from_outside(line: &mut Line, call: &Call) {
     // A BMC that does not know the very session in which it is asked does not know the others either.
     let knows = is_open(&mut outside, own, call).await == Some(true);
     let mut index = 0;
-    while let Some(id) = line.orphans.get(index).map(Live::remote_id) {
+    while let Some(orphan) = line.orphans.get(index) {
+        let id = orphan.remote_id();
         // A BMC that gave the id to another session has ended the one that had it.
-        let over = id == own
-            || knows && is_open(&mut outside, id, call).await == Some(false)
-            || matches!(close(&mut outside, id, call).await, Some(0 | NO_SUCH_SESSION));
+        let over = are_of_one_bmc(orphan, &outside)
+            && (id == own
+                || knows && is_open(&mut outside, id, call).await == Some(false)
+                || matches!(close(&mut outside, id, call).await, Some(0 | NO_SUCH_SESSION)));
         if over {
             line.orphans.swap_remove(index).closed();
         } else {

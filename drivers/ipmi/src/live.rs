@@ -98,6 +98,11 @@ impl Live {
         self.session.system()
     }
 
+    /// Whether that GUID tells its machine from others.
+    pub fn says_its_system(&self) -> bool {
+        self.session.says_its_system()
+    }
+
     /// The BMC's id for it.
     pub fn remote_id(&self) -> u32 {
         self.session.remote_id()

@@ -96,6 +96,11 @@ impl Session {
         format!("GUID {digits}")
     }
 
+    /// Whether that GUID tells its machine from others: all zeros do not.
+    pub fn says_its_system(&self) -> bool {
+        self.guid != [0; 16]
+    }
+
     /// The BMC's id for it: what Close Session names.
     pub fn remote_id(&self) -> u32 {
         self.remote

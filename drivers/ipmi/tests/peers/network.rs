@@ -31,12 +31,15 @@ pub enum Fate {
 pub type Decide = Box<dyn FnMut(bool, &[u8]) -> Fate + Send>;
 
 type Rule = Arc<Mutex<Decide>>;
+/// The BMC to which the address leads.
+type Way = Arc<Mutex<SocketAddr>>;
 /// Of a BMC that drops what comes twice, or too far ahead; none: it takes everything.
 type Window = Arc<Mutex<Option<Windows>>>;
 
 /// The relay. Drivers speak to [`Network::address`]. Dropped, it ends.
 pub struct Network {
     address: SocketAddr,
+    way: Way,
     rule: Rule,
     window: Window,
     _tasks: JoinSet<()>,
@@ -50,8 +53,9 @@ impl Network {
         let rule: Rule = Arc::new(Mutex::new(pass));
         let mut tasks = JoinSet::new();
         let window = Window::default();
-        tasks.spawn(relay(front, bmc, rule.clone(), window.clone()));
-        Self { address, rule, window, _tasks: tasks }
+        let way = Way::new(Mutex::new(bmc));
+        tasks.spawn(relay(front, way.clone(), rule.clone(), window.clone()));
+        Self { address, way, rule, window, _tasks: tasks }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -61,6 +65,11 @@ impl Network {
     /// From now on the BMC drops every sequence number that it has seen in a session, or that is outside of its window.
     pub fn drop_duplicates(&self) {
         *self.window.lock().expect("not poisoned") = Some(Windows::default());
+    }
+
+    /// From now on the address leads to another BMC. What is under way arrives where it was sent.
+    pub fn lead_to(&self, bmc: SocketAddr) {
+        *self.way.lock().expect("not poisoned") = bmc;
     }
 
     pub fn rule(&self, decide: impl FnMut(bool, &[u8]) -> Fate + Send + 'static) {
@@ -103,18 +112,19 @@ fn dice(seed: u64) -> impl FnMut() -> u64 + Send + 'static {
     }
 }
 
-async fn relay(front: Arc<UdpSocket>, bmc: SocketAddr, rule: Rule, window: Window) {
-    let mut clients: BTreeMap<SocketAddr, Arc<UdpSocket>> = BTreeMap::new();
+async fn relay(front: Arc<UdpSocket>, way: Way, rule: Rule, window: Window) {
+    let mut clients: BTreeMap<(SocketAddr, SocketAddr), Arc<UdpSocket>> = BTreeMap::new();
     let mut tasks = JoinSet::new();
     let mut buffer = [0; 2048];
     loop {
         let Ok((len, client)) = front.recv_from(&mut buffer).await else { continue };
-        let back = match clients.get(&client) {
+        let bmc = *way.lock().expect("not poisoned");
+        let back = match clients.get(&(client, bmc)) {
             Some(back) => back.clone(),
             None => {
                 let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
                 back.connect(bmc).await.expect("loopback");
-                clients.insert(client, back.clone());
+                clients.insert((client, bmc), back.clone());
                 tasks.spawn(answers(front.clone(), client, back.clone(), rule.clone()));
                 back
             }
