@@ -88,7 +88,8 @@ pub struct Accepted {
     pub already: bool,
 }
 
-/// What was found before a hold, in the driver's own keys; put back at unfence.
+/// What was found before a hold, in the driver's own keys; put back at unfence. A key that begins with `HoldState::SEEN` is nothing to put
+/// back: it tells what was so before the first off of this generation, and is found anew in the next one.
 pub type HoldFound = BTreeMap<String, String>;
 
 /// What a hold, or its undoing, did.

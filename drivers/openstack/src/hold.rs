@@ -18,7 +18,8 @@ use crate::server::Server;
 /// What was found: whether it was locked by somebody else, why, and our own stops that there were.
 const LOCKED: &str = "locked";
 const REASON: &str = "locked_reason";
-pub(crate) const STOPS: &str = "stops";
+/// Of one generation (`HoldState::SEEN`).
+pub(crate) const STOPS: &str = "seen:stops";
 /// What stands of ours: not put back, told.
 const OURS: &str = "our_lock_running";
 /// The compute service of a host that was not up, which was not forced down: by its id.
@@ -236,5 +237,17 @@ impl OpenstackDriver {
             }
             _ => Err(refused("unlock", &told, &mut effort)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_core::record::HoldState;
+
+    use super::STOPS;
+
+    #[test]
+    fn the_stops_that_there_were_are_of_one_generation() {
+        assert!(STOPS.starts_with(HoldState::SEEN));
     }
 }

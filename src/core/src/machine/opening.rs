@@ -6,7 +6,8 @@ use super::draft::Draft;
 use super::{Refused, restored};
 use crate::device::DeviceClass;
 use crate::event::{BoundKey, FenceRequest, Holder};
-use crate::record::{Bringing, Cause, Fence, Phase, ReleaseState};
+use crate::ids::DeviceId;
+use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseState};
 use crate::restore::HOLD;
 use crate::topology::Topology;
 
@@ -139,7 +140,7 @@ fn inherit(fence: &mut Fence, before: Option<Fence>, owes_on: bool) -> bool {
     if as_before {
         fence.topology = before.topology;
     }
-    fence.holds = before.holds;
+    fence.holds = to_be_put_back(before.holds);
     fence.switched_off = before.switched_off;
     fence.identified = before.identified;
     // Nobody saw it on since: what a device says that restarted is believed no more than before.
@@ -151,6 +152,11 @@ fn inherit(fence: &mut Fence, before: Option<Fence>, owes_on: bool) -> bool {
     // Once an off was sent, an abort of the new fence would leave the node off without a fence.
     fence.off_sent = before.off_sent && !fence.switched_off.is_empty();
     as_before
+}
+
+/// What of the holds of one generation belongs to the next.
+pub(super) fn to_be_put_back(holds: BTreeMap<DeviceId, HoldState>) -> BTreeMap<DeviceId, HoldState> {
+    holds.into_iter().map(|(device, hold)| (device, hold.to_be_put_back())).collect()
 }
 
 /// What the old life let go, or was about to, and never saw complete: it is let go again, also what the settings do not

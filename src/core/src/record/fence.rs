@@ -29,13 +29,25 @@ pub enum Cause {
 /// What the device was told so that it stays off (S11).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldState {
-    /// What was found before anything was changed, in the driver's own keys. Never overwritten while held.
+    /// What was found before anything was changed, in the driver's own keys. Never overwritten while held. What begins with
+    /// [`SEEN`](Self::SEEN) was so before the first off of one generation, and of no other.
     pub found: BTreeMap<String, String>,
     /// What was engaged; empty: nothing, and the evidence says "hold: none".
     pub engaged: Vec<String>,
     /// Why something could not be engaged; for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+}
+
+impl HoldState {
+    /// Keys of [`found`](Self::found) that begin so tell what the device's evidence is measured by, and nothing that is put back.
+    pub const SEEN: &str = "seen:";
+
+    /// What of it goes over to another generation: what is put back at its end.
+    pub(crate) fn to_be_put_back(mut self) -> Self {
+        self.found.retain(|key, _| !key.starts_with(Self::SEEN));
+        self
+    }
 }
 
 /// Something that happened in a fence, for people.

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use crate::event::Event;
 use crate::ids::Generation;
 use crate::machine::Refused;
+use crate::order::Opened;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Cause, ReleaseStage};
-use crate::support::{Player, device, fence_id, host, person, release};
+use crate::support::{Player, device, fence_id, host, person, release, request};
 
 #[test]
 fn a_new_fence_is_opened_under_a_new_generation_and_everything_is_released_anew() {
@@ -39,6 +40,32 @@ fn a_new_fence_is_opened_under_a_new_generation_and_everything_is_released_anew(
     assert_eq!(fence.lost, BTreeSet::from([device("bmc")]), "On must be read of that very device");
     assert!(player.record().holds.contains_key("ops"), "and the hold stays");
     assert!(player.open_effects().contains(&"release third".to_owned()), "the open attempt is waited out");
+}
+
+/// The device's own list of the stops that are older than the first off: those of the fence before are older than the next one's.
+#[test]
+fn what_was_only_looked_at_is_looked_at_anew_and_what_is_put_back_is_not() {
+    let next_fence: [fn(&mut Player); 2] = [
+        |player| player.breach(2, "bmc").unwrap(),
+        |player| {
+            player.close_all();
+            player.unfence().unwrap();
+            player.fence(request(2, &[&[host("bmc")]], &[]));
+        },
+    ];
+    for begin in next_fence {
+        let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+        player.hold_intent("bmc", &[("policy", "previous"), ("seen:stops", "a")]);
+        player.off_intent(&["bmc"]);
+        player.confirm();
+        begin(&mut player);
+        player.hold_intent("bmc", &[("policy", "always-off"), ("seen:stops", "a b")]);
+        player.hold_intent("bmc", &[("policy", "always-off"), ("seen:stops", "a b c")]);
+        let opened = player.off_intent(&["bmc"]);
+        let [Opened::Off(order)] = opened.as_slice() else { panic!("{opened:?}") };
+        assert_eq!(order.found()["policy"], "previous");
+        assert_eq!(order.found()["seen:stops"], "a b", "before the first off of this generation");
+    }
 }
 
 #[test]
