@@ -1,4 +1,6 @@
 //! Whether a command may still go, asked once there is a connection for it: that may take seconds.
+//!
+//! **Invariant.** It goes for whoever holds its barrier: where the call was cut off meanwhile, as by a breach, it does not.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,19 +9,23 @@ use tokio::time::Instant;
 
 use crate::{Call, DriverError, Effect, ErrorKind};
 
-/// What bars one command, if anything did.
-#[derive(Clone, Debug, Default)]
+/// What bars one command, if anything did. Whoever waits for the command holds it, and what connects does not.
+#[derive(Debug, Default)]
 pub struct Barrier(Arc<Mutex<Option<DriverError>>>);
 
 impl Barrier {
-    /// Asks for the permit (S6), and whether it is late: for its caller, and for whoever permitted it until then.
+    /// Asks for the permit (S4, S6), whether it is late, for its caller and for whoever permitted it until then, and whether anybody
+    /// waits for it still.
     pub fn word(
         &self,
         call: &Call,
         not_after: Option<WallTime>,
     ) -> Arc<dyn Fn() -> Result<(), String> + Send + Sync> {
-        let (barrier, call) = (self.clone(), call.clone());
+        let (barrier, call) = (Arc::downgrade(&self.0), call.clone());
         Arc::new(move || {
+            let Some(barrier) = barrier.upgrade() else {
+                return Err("whoever asked for it has left".to_owned());
+            };
             let late =
                 |kind, detail: &str| Err(DriverError::new(kind, Effect::DidNotHappen, detail.to_owned()));
             let may = if Instant::now() >= call.deadline() {
@@ -31,7 +37,7 @@ impl Barrier {
             };
             may.map_err(|error| {
                 let words = error.to_string();
-                *barrier.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                *barrier.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 words
             })
         })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use picket_core::election::Leadership;
+use picket_core::ground::PermitCheck;
 use picket_core::power::Epoch;
 use picket_core::time::{BootTime, Clock};
 use tokio::time::Instant;
@@ -21,6 +22,8 @@ pub struct Call {
     deadline: Instant,
     clock: Arc<dyn Clock>,
     permit: Option<Arc<Leadership>>,
+    /// Of a release, the permit of its attempt.
+    attempt: Option<PermitCheck>,
     witness: Option<Arc<dyn Witness>>,
     /// In which life of the device alone anything is asked.
     life: Option<u64>,
@@ -29,12 +32,12 @@ pub struct Call {
 impl Call {
     /// A call that may only read: `may_send` always refuses.
     pub fn reading(deadline: Instant, clock: Arc<dyn Clock>) -> Self {
-        Self { deadline, clock, permit: None, witness: None, life: None }
+        Self { deadline, clock, permit: None, attempt: None, witness: None, life: None }
     }
 
     /// A call that may also change power, as long as `permit` holds.
     pub fn control(deadline: Instant, clock: Arc<dyn Clock>, permit: Arc<Leadership>) -> Self {
-        Self { deadline, clock, permit: Some(permit), witness: None, life: None }
+        Self { deadline, clock, permit: Some(permit), attempt: None, witness: None, life: None }
     }
 
     /// The same call, which asks and changes in this life of the device and in no other: there it said whose machine it controls (S13).
@@ -42,6 +45,12 @@ impl Call {
     #[must_use]
     pub fn in_life(self, life: Option<u64>) -> Self {
         Self { life, ..self }
+    }
+
+    /// The same call, which lets volumes go as long as that permit holds, too (S4).
+    #[must_use]
+    pub fn under(self, attempt: PermitCheck) -> Self {
+        Self { attempt: Some(attempt), ..self }
     }
 
     /// Whether anything may be asked in that epoch.
@@ -100,6 +109,10 @@ impl Call {
         match &self.permit {
             None => return Err(refused("this call may only read".to_owned())),
             Some(permit) => permit.check().map_err(|ended| refused(ended.to_string()))?,
+        }
+        if let Some(attempt) = &self.attempt {
+            let old = |why| DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why);
+            attempt.may_send().map_err(old)?;
         }
         if let Some(witness) = &self.witness {
             witness.permitted();

@@ -156,6 +156,7 @@ impl Volumes for AwsDriver {
         forced: bool,
         call: &Call,
     ) -> Result<(), DriverError> {
+        let call = &call.clone().under(permit.check());
         let signed = self.signed(order.life(), permit.checked_at(), call)?;
         let (instance, at) = (self.settings.instance.clone(), volume.clone());
         let order = Some((signed, Some(permit.not_after()), &self.unclear));

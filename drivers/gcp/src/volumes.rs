@@ -126,6 +126,7 @@ impl Volumes for GcpDriver {
     ) -> Result<(), DriverError> {
         // Compute Engine knows no forced detach: where the settings allow one, it is this one.
         call.may_send()?;
+        let asked_at = call.now();
         let Ok(instance) = self.found(call).await? else { return Ok(()) };
         // Newer than the look of the permit: it was started meanwhile (S4).
         if instance.said() == Said::On {
@@ -135,6 +136,11 @@ impl Volumes for GcpDriver {
                 format!("it is {}", instance.words()),
             ));
         }
+        let check = permit.check();
+        let call = &call.clone().under(match instance.said() {
+            Said::Terminated => check.seen_off_at(asked_at),
+            Said::On | Said::Unknown => check,
+        });
         let disks = instance.disks().map_err(not_told)?;
         let at = match Self::device_of(disks, volume) {
             Some(disk) if disk.is_boot() => {

@@ -190,6 +190,7 @@ impl Volumes for OpenstackDriver {
             not_after: Some(permit.not_after()),
         };
         call.may_send()?;
+        let asked_at = call.now();
         let server = self.server_there(call).await?;
         if let Some(why) = no_hands(&server, permit.is_by_parent()) {
             // That the host is dead, and not only silent, the machine on which it runs alone proves.
@@ -206,6 +207,11 @@ impl Volumes for OpenstackDriver {
         if server.power() == Said::On {
             return Err(effort.error(ErrorKind::Refused, format!("it is {}", server.words())));
         }
+        let check = permit.check();
+        let call = &call.clone().under(match server.power() {
+            Said::Off | Said::OffUnlessHostIsDown => check.seen_off_at(asked_at),
+            Said::On | Said::Deleted | Said::Unknown => check,
+        });
         self.unlock_for(&server, &effort, call).await?;
         let path = format!("/servers/{}/os-volume_attachments/{}", self.settings.server, volume.id);
         let (service, method, bound) = (Service::Compute, Method::DELETE, Some(bound));

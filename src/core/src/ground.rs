@@ -202,6 +202,12 @@ pub struct PermitCheck {
 }
 
 impl PermitCheck {
+    /// The same, where whoever sends has read the node off itself, by a request of that time: the newer of the two looks counts.
+    #[must_use]
+    pub fn seen_off_at(self, asked_at: BootTime) -> Self {
+        Self { fresh_until: self.fresh_until.max(asked_at + LOOK_LIFE), ..self }
+    }
+
     /// Asked right before each packet.
     ///
     /// # Errors

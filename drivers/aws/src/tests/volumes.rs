@@ -139,3 +139,21 @@ async fn detaches_go_in_the_order_in_which_they_were_asked_for() {
     }
     assert_eq!(scene.ec2.heard("DetachVolume").len(), 1);
 }
+
+/// S4: EC2 detaches from who runs, and who was off when the attempt was permitted may run by now.
+#[tokio::test]
+async fn a_detach_whose_look_grew_old_is_not_sent() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    driver.read_power(&scene.call(&orders)).await.expect("read");
+    let volumes = driver.volumes().expect("it has");
+    let order = orders.release(volumes.max_in_flight().expect("bounded")).await.expect("an order");
+    let permit = orders.release_permit(&order).await.expect("a permit");
+    let at = VolumeAt { id: "vol-devsdf".to_owned(), device: "/dev/sdf".to_owned() };
+    scene.ahead(3);
+    let told = volumes.detach(&order.order, &permit, &at, false, &scene.call(&orders)).await;
+    let error = told.expect_err("it was off three seconds ago");
+    assert!(error.effect == Effect::DidNotHappen && error.detail.contains("longer than 2s ago"), "{error:?}");
+    assert_eq!(scene.ec2.heard("DetachVolume").len(), 0);
+}

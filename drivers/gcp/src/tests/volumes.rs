@@ -1,8 +1,11 @@
 //! An instance's volumes, as it and the disks tell them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use picket_driver::{Effect, ErrorKind, Standing, VolumeAt};
+use picket_driver::{Effect, ErrorKind, Standing, VolumeAt, Witness};
+use tokio::sync::Notify;
 
 use super::compute::{Fault, PROJECT, ZONE};
 use super::{Scene, id};
@@ -90,6 +93,80 @@ async fn what_runs_by_now_loses_nothing() {
     scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
     detach().await.expect("it is off");
     assert!(!has_it());
+}
+
+/// What happens when a detach was permitted for the second time: right before it is handed to what connects.
+struct Then<F>(AtomicU64, F);
+
+impl<F> std::fmt::Debug for Then<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Then")
+    }
+}
+
+impl<F: Fn() + Send + Sync> Witness for Then<F> {
+    fn permitted(&self) {
+        if self.0.fetch_add(1, Ordering::SeqCst) == 1 {
+            self.1();
+        }
+    }
+}
+
+/// S4: a breach cuts the call off, and what connects for it goes on by itself.
+#[tokio::test]
+async fn a_detach_whose_caller_was_cut_off_is_not_sent() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
+    let call = scene.call(&orders);
+    driver.read_power(&call).await.expect("told");
+    let releasing = orders.release(Duration::from_secs(7_200)).await.expect("stored");
+    let permit = orders.release_permit(&releasing).await.expect("permitted");
+    let (volumes, at) = (driver.volumes().expect("volumes"), at("data", "data"));
+    let breach = Arc::new(Notify::new());
+    let found_on = breach.clone();
+    let watched = call.clone().before(Arc::new(Then(AtomicU64::new(0), move || found_on.notify_one())));
+    tokio::select! {
+        biased;
+        told = volumes.detach(&releasing.order, &permit, &at, false, &watched) => panic!("{told:?}"),
+        () = breach.notified() => {}
+    }
+    for _ in 0..3 {
+        driver.read_power(&call).await.expect("told");
+    }
+    assert_eq!(scene.compute.heard("instances.detachDisk").len(), 0);
+    // Whoever waits for it has it done.
+    volumes.detach(&releasing.order, &permit, &at, false, &call).await.expect("it is off");
+    assert_eq!(scene.compute.heard("instances.detachDisk").len(), 1);
+}
+
+/// S4: a connection takes seconds, and who was off when it began may be on when it is there.
+#[tokio::test]
+async fn a_detach_whose_look_grew_old_is_not_sent() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
+    let call = scene.call(&orders);
+    driver.read_power(&call).await.expect("told");
+    let releasing = orders.release(Duration::from_secs(7_200)).await.expect("stored");
+    let permit = orders.release_permit(&releasing).await.expect("permitted");
+    let (volumes, at) = (driver.volumes().expect("volumes"), at("data", "data"));
+    // The instance itself is looked at once more, and that look is what counts.
+    scene.ahead(3);
+    volumes.detach(&releasing.order, &permit, &at, false, &call).await.expect("it is off just now");
+    let clock = scene.clock.clone();
+    let slow = Then(AtomicU64::new(0), move || {
+        clock.ahead.fetch_add(3, Ordering::SeqCst);
+    });
+    scene
+        .compute
+        .machine(&id(0), |machine| machine.disks.push(("data".to_owned(), format!("data-{}", id(0)))));
+    let told = volumes.detach(&releasing.order, &permit, &at, false, &call.before(Arc::new(slow))).await;
+    let error = told.expect_err("it was off three seconds ago");
+    assert!(error.effect == Effect::DidNotHappen && error.detail.contains("longer than 2s ago"), "{error:?}");
+    assert_eq!(scene.compute.heard("instances.detachDisk").len(), 1);
 }
 
 /// Another zone, or another project, has the same answer for it.

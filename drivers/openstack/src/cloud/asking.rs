@@ -136,16 +136,12 @@ pub(super) async fn carry(
     let word = barrier.word(call, not_after);
     let carried = tokio::spawn(async move {
         let answered = match bearing(request, &token) {
-            Ok(request) => {
-                let answered = web::exchange_at_a_word(LONGEST, request, deadline + HEARD, word).await;
-                answered
-                    .map_err(|failed| barrier.barred().map_or_else(|| unanswered(failed), Unanswered::Barred))
-            }
+            Ok(request) => web::exchange_at_a_word(LONGEST, request, deadline + HEARD, word).await,
             Err(unsent) => Err(unsent),
         };
         let clear = match &answered {
             Ok(answer) => !is_unclear(answer.code, request_id(answer).is_some()),
-            Err(failed) => matches!(failed, Unanswered::NeverSent(_) | Unanswered::Barred(_)),
+            Err(failed) => matches!(failed, NoAnswer::NeverSent(_)),
         };
         if clear {
             sending.answered();
@@ -153,22 +149,24 @@ pub(super) async fn carry(
         answered
     });
     match timeout_at(deadline, carried).await {
-        Ok(Ok(answered)) => answered,
+        Ok(Ok(answered)) => {
+            answered.map_err(|failed| barrier.barred().map_or_else(|| unanswered(failed), Unanswered::Barred))
+        }
         Ok(Err(gone)) => Err(Unanswered::Broken(gone.to_string())),
         Err(_late) => Err(Unanswered::Late),
     }
 }
 
-fn bearing(request: RequestBuilder, token: &Token) -> Result<RequestBuilder, Unanswered> {
+fn bearing(request: RequestBuilder, token: &Token) -> Result<RequestBuilder, NoAnswer> {
     let Ok(mut value) = HeaderValue::from_bytes(token.secret.expose()) else {
-        return Err(Unanswered::NeverSent("the token cannot be sent: it is no header's value".to_owned()));
+        return Err(NoAnswer::NeverSent("the token cannot be sent: it is no header's value".to_owned()));
     };
     value.set_sensitive(true);
     Ok(request.header(TOKEN, value))
 }
 
 async fn exchange(request: RequestBuilder, token: &Token, end: Instant) -> Result<Answer, Unanswered> {
-    let request = bearing(request, token)?;
+    let request = bearing(request, token).map_err(unanswered)?;
     web::exchange_up_to(LONGEST, request, end).await.map_err(unanswered)
 }
 
