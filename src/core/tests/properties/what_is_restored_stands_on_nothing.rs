@@ -34,7 +34,7 @@ proptest! {
                 assert!(matches!(taken.what, "drop restored" | "retire"), "{} dropped it", taken.what);
             }
             if !before.holds.contains_key(HOLD) && after.holds.contains_key(HOLD) {
-                assert!(matches!(taken.what, "read" | "off intent"), "{} placed it", taken.what);
+                assert!(matches!(taken.what, "read" | "off intent" | "attest"), "{} placed it", taken.what);
             }
             let read = taken.what == "read" && taken.result.is_ok();
             if read && after.phase == Phase::Fenced && before.phase != Phase::Fenced {

@@ -1,9 +1,9 @@
 // error E0451
 use picket_core::election::Leadership;
-use picket_core::ids::Term;
+use picket_core::ids::Incarnation;
 
-pub fn forged(term: Term, other: Leadership) -> Leadership {
-    Leadership { term, ..other }
+pub fn forged(incarnation: Incarnation, other: Leadership) -> Leadership {
+    Leadership { incarnation, ..other }
 }
 
 fn main() {}

@@ -1,19 +1,18 @@
 // error E0451
 use picket_core::device::Identity;
-use picket_core::election::Leadership;
-use picket_core::ground::{ReleaseGround, ReleasePermit};
+use picket_core::ground::{PermitCheck, ReleaseGround, ReleasePermit};
 use picket_core::ids::Generation;
-use picket_core::time::{BootTime, Clock, WallTime};
+use picket_core::time::{BootTime, WallTime};
 
 pub fn forged<'g>(
     ground: &'g ReleaseGround,
     generation: Generation,
     not_after: WallTime,
-    (checked_at, fresh_until): (BootTime, BootTime),
-    (leadership, clock): (&'g Leadership, &'g dyn Clock),
+    checked_at: BootTime,
+    check: PermitCheck,
     identities: Vec<Identity>,
 ) -> ReleasePermit<'g> {
-    ReleasePermit { ground, generation, not_after, checked_at, by_parent: false, leadership, clock, fresh_until, identities }
+    ReleasePermit { ground, generation, not_after, checked_at, by_parent: false, check, identities }
 }
 
 fn main() {}
