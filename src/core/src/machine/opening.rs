@@ -140,7 +140,7 @@ fn inherit(fence: &mut Fence, before: Option<Fence>, owes_on: bool) -> bool {
     if as_before {
         fence.topology = before.topology;
     }
-    fence.holds = to_be_put_back(before.holds);
+    fence.holds = without_seen(before.holds);
     fence.switched_off = before.switched_off;
     fence.identified = before.identified;
     // Nobody saw it on since: what a device says that restarted is believed no more than before.
@@ -155,8 +155,8 @@ fn inherit(fence: &mut Fence, before: Option<Fence>, owes_on: bool) -> bool {
 }
 
 /// What of the holds of one generation belongs to the next.
-pub(super) fn to_be_put_back(holds: BTreeMap<DeviceId, HoldState>) -> BTreeMap<DeviceId, HoldState> {
-    holds.into_iter().map(|(device, hold)| (device, hold.to_be_put_back())).collect()
+pub(super) fn without_seen(holds: BTreeMap<DeviceId, HoldState>) -> BTreeMap<DeviceId, HoldState> {
+    holds.into_iter().map(|(device, hold)| (device, hold.without_seen())).collect()
 }
 
 /// What the old life let go, or was about to, and never saw complete: it is let go again, also what the settings do not

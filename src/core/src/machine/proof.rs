@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Refused;
 use super::draft::Draft;
-use super::opening::to_be_put_back;
+use super::opening::without_seen;
 use super::release::settle_released;
 use crate::confirm::ConfirmedOff;
 use crate::device::Grade;
@@ -139,7 +139,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
         // A look, and a proof, of the generation before: it was found on since.
         seen_off: BTreeSet::new(),
         proved_held: BTreeMap::new(),
-        holds: to_be_put_back(before.holds),
+        holds: without_seen(before.holds),
         moments: Vec::new(),
         ..before
     });

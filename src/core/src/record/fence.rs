@@ -44,7 +44,7 @@ impl HoldState {
     pub const SEEN: &str = "seen:";
 
     /// What of it goes over to another generation: what is put back at its end.
-    pub(crate) fn to_be_put_back(mut self) -> Self {
+    pub(crate) fn without_seen(mut self) -> Self {
         self.found.retain(|key, _| !key.starts_with(Self::SEEN));
         self
     }
