@@ -11,12 +11,12 @@ mod run;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use proof::ConfirmedOff;
-use run::Run;
 use trace::Trace;
 pub use trace::silence::SILENCE;
 
@@ -24,9 +24,9 @@ use crate::device::{DeviceClass, Grade, IdentityMatch};
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId, Term};
 use crate::ledger::Ledger;
 use crate::power::{Began, Epoch, Power, Reading};
-use crate::record::{DeviceEvidence, Evidence, NodeRecord, Phase};
+use crate::record::{NodeRecord, Phase};
 use crate::rules::Rules;
-use crate::time::{BootTime, WallTime};
+use crate::time::BootTime;
 use crate::topology::Topology;
 
 /// What the judge says of the level being tried.
@@ -312,28 +312,6 @@ impl Judge {
         of_level.chain(others).collect()
     }
 
-    /// What holds now. `wall` only dates the evidence.
-    pub fn verdict(&self, ledger: &Ledger, now: BootTime, wall: WallTime) -> Verdict {
-        let restarted: Vec<DeviceId> = self
-            .level_traces()
-            .filter(|trace| trace.is_restarted())
-            .map(|trace| trace.spec.id.clone())
-            .collect();
-        if !restarted.is_empty() {
-            return Verdict::Restarted(restarted);
-        }
-        if let Some(words) = self.contradiction(now) {
-            return Verdict::Contradiction(words);
-        }
-        if ledger.bars_proof() {
-            return Verdict::Open;
-        }
-        match self.level_holds(now) {
-            Some(dark_at) => self.mint(dark_at, now, wall),
-            None => Verdict::Open,
-        }
-    }
-
     fn level_traces(&self) -> impl Iterator<Item = &Trace> {
         let level = self.topology.level(self.level);
         level.into_iter().flat_map(|level| &level.devices).filter_map(|spec| self.traces.get(&spec.id))
@@ -353,105 +331,5 @@ impl Judge {
     fn some_host_says_off(&self) -> bool {
         let says_off = |trace: &Trace| trace.last().is_some_and(|word| word.power == Power::Off);
         self.traces.values().any(|trace| trace.spec.class == DeviceClass::Host && says_off(trace))
-    }
-
-    fn is_supply_level(&self) -> bool {
-        self.level_traces().any(|trace| trace.spec.class == DeviceClass::Supply)
-    }
-
-    /// Since when the node is dark, if all devices of the level hold in one window and no host device objects.
-    fn level_holds(&self, now: BootTime) -> Option<BootTime> {
-        let runs: Vec<&Run> = self.level_traces().map(|trace| trace.holds(now)).collect::<Option<_>>()?;
-        let fell_at = runs.iter().map(|run| run.first_answered).max()?;
-        // Where supplies were cut, the power falls out of the host only while the hold-up lasts: until then it may
-        // still write, and what a host device said is not yet an answer to the cut.
-        let dark_at = if self.is_supply_level() { fell_at + self.hold_up } else { fell_at };
-        let one_window = runs.iter().all(|run| run.last_asked >= dark_at);
-        // A host device elsewhere must have been asked since, and where the long window is asked for after its end:
-        // before that, an Off of it may be the same power cycle's. Only an On objects, its silence proves nothing.
-        let sealed_at = self.level_traces().filter_map(Trace::sealed_at).max();
-        let since = sealed_at.map_or(dark_at, |sealed_at| dark_at.max(sealed_at));
-        let heard = self.other_hosts().all(|trace| trace.was_asked(since) && !trace.objects(dark_at));
-        (one_window && heard).then_some(dark_at)
-    }
-
-    fn contradiction(&self, now: BootTime) -> Option<String> {
-        let says = |power: Power| {
-            move |trace: &&Trace| {
-                trace.spec.class == DeviceClass::Host && trace.last().is_some_and(|word| word.power == power)
-            }
-        };
-        let (off, since) = if self.is_supply_level() {
-            let fell = self
-                .level_traces()
-                .map(|trace| trace.run().map(|run| run.first_answered))
-                .collect::<Option<Vec<_>>>()?;
-            ("its supplies".to_owned(), fell.into_iter().max()?)
-        } else {
-            let off = self.traces.values().filter(|trace| trace.run().is_some()).find(says(Power::Off))?;
-            (off.spec.id.to_string(), self.first_host_off?)
-        };
-        let after = |trace: &&Trace| trace.last().is_some_and(|word| word.asked_at >= since);
-        let on = self.traces.values().filter(after).find(says(Power::On))?;
-        let long = now.since(since) >= self.contradiction;
-        long.then(|| format!("{} says On and {off} Off for {:?}", on.spec.id, self.contradiction))
-    }
-
-    fn mint(&self, dark_at: BootTime, now: BootTime, wall: WallTime) -> Verdict {
-        let mut grade = Grade::Observed;
-        let mut lowered_by = Vec::new();
-        for trace in self.level_traces() {
-            let (own, why) = trace.grade();
-            grade = grade.min(own);
-            lowered_by.extend(why);
-        }
-        if self.is_supply_level() {
-            let answering = |trace: &&Trace| trace.last().is_some_and(|word| word.answers);
-            for host in self.other_hosts().filter(answering) {
-                grade = grade.lowered();
-                lowered_by.push(format!("{} {HAS_POWER}", host.spec.id));
-            }
-        }
-        if let Some(release) = &self.by_name {
-            grade = grade.lowered();
-            lowered_by.push(by_name(release));
-        }
-        if grade < self.min_grade {
-            return Verdict::GradeTooLow(grade, lowered_by);
-        }
-        let back = |moment: BootTime| {
-            let ago = u64::try_from(now.since(moment).as_millis()).unwrap_or(u64::MAX);
-            WallTime::from_millis(wall.millis().saturating_sub(ago))
-        };
-        let devices = self.level_traces().map(|trace| {
-            let (readings, lasted) = trace
-                .run()
-                .map_or((0, Duration::ZERO), |run| (run.count, run.last_answered.since(run.first_asked)));
-            DeviceEvidence {
-                device: trace.spec.id.clone(),
-                said: trace.said.clone(),
-                readings,
-                lasted,
-                hold: trace.hold.clone(),
-                long_window: trace.long().map(|long| long.words().to_owned()),
-                identity: trace.identity,
-            }
-        });
-        Verdict::Confirmed(ConfirmedOff {
-            node: self.node.clone(),
-            fence: self.fence,
-            generation: self.generation,
-            term: self.term,
-            round: self.round,
-            evidence: Evidence {
-                grade,
-                lowered_by,
-                level: self.level + 1,
-                off_since: back(dark_at),
-                confirmed_at: wall,
-                devices: devices.collect(),
-            },
-            devices: self.level_traces().map(|trace| (trace.spec.id.clone(), trace.epoch())).collect(),
-        })
     }
 }

@@ -3,12 +3,15 @@
 //! Left out: ids, texts, histories and moments of the wall clock. Moments of the boot-time clock count as ages, and are the
 //! same from where no rule tells them apart; versions as whether a gateway knows the newest; effects by their order.
 
+mod world;
+
+use self::world::{left, world};
 use super::Setup;
 use super::fencing::Order;
 use super::gateways::{Call, Gateway, Task};
 use super::store::boot;
 use super::weaken::Weak;
-use super::world::{Cause, DEVICES, State, Verb, number, of_part};
+use super::world::{DEVICES, State, Verb, number, of_part};
 use crate::ids::EffectId;
 use crate::ledger::EffectKind;
 use crate::record::{NodeRecord, Phase};
@@ -360,50 +363,4 @@ fn task(to: &mut Bytes, setup: &Setup, gateway: &Gateway) {
             to.ahead(run.read_at);
         }
     }
-}
-
-fn world(to: &mut Bytes, state: &State) {
-    let world = &state.world;
-    match world.power {
-        None => to.put(0),
-        Some(Cause::Known) => to.put(1),
-        Some(Cause::Button(at)) => {
-            to.put(2);
-            to.age(at);
-        }
-    }
-    to.put(world.cycle.map_or(0, |at| 1 + at.saturating_sub(state.tick)));
-    world.owned.iter().for_each(|owned| to.flag(*owned));
-    to.flag(world.stands);
-    to.ahead(world.acts_until);
-    to.number(world.acted.map(|generation| generation.0));
-    to.flag(world.kept_off);
-    to.flag(world.owed);
-    for board in &world.boards {
-        to.put(board.life);
-        to.flag(board.lies);
-        to.flag(board.kept);
-    }
-    // Those that differ in nothing but their order are the same.
-    let mut messages: Vec<_> = world.messages.iter().collect();
-    messages.sort_by_key(|message| (message.verb, message.effect, message.since, message.stray));
-    to.put(messages.len() as u64);
-    for message in messages {
-        verb(to, message.verb);
-        to.effect(message.effect);
-        to.put(message.generation.0);
-        to.put(message.sender.map_or(0, |who| 1 + who as u64));
-        to.age(message.since);
-        to.flag(message.stray);
-        to.flag(message.unseen);
-        let of_now = |who: usize, d: usize| state.gateways[who].sessions[d].number == message.session;
-        to.flag(message.sender.zip(message.verb.device()).is_some_and(|(who, d)| of_now(who, d)));
-        to.flag(message.astray);
-    }
-    to.flag(world.astray);
-    to.put(world.reliance.map_or(0, |reliance| 1 + reliance.until.saturating_sub(state.tick)));
-}
-
-fn left(to: &mut Bytes, state: &State) {
-    state.left.counts().into_iter().for_each(|(_, count)| to.put(u64::from(count)));
 }

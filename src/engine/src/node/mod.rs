@@ -18,6 +18,7 @@ mod labels;
 mod looking;
 mod measuring;
 mod orphaned;
+mod outlets;
 mod own_host;
 mod recognising;
 mod releasing;
@@ -53,6 +54,7 @@ pub(crate) use inbox::{Inbox, Mailbox, mailbox};
 pub(crate) use kept::Kept;
 use looking::Lingering;
 use orphaned::Aside;
+pub(crate) use outlets::Outlets;
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
 use picket_core::ids::{DeviceId, EffectId, FenceId, NodeId, Revision};
@@ -84,22 +86,6 @@ struct Ground {
 
 /// Where a node stands; a phase's loop ends when this changes.
 type Place = (&'static str, u64, Option<FenceId>);
-
-/// Where a node's task tells what it knows, and what it shares with the other tasks.
-pub(crate) struct Outlets {
-    pub(crate) view: Arc<watch::Sender<NodeView>>,
-    pub(crate) feed: broadcast::Sender<(Revision, NodeId)>,
-    /// Nodes of which something changed that is not stored.
-    pub(crate) shown: broadcast::Sender<NodeId>,
-    /// Checks that nobody asked for take turns.
-    pub(crate) turns: Arc<Semaphore>,
-    /// What must not be cut is counted.
-    pub(crate) work: Work,
-    /// Why nothing is sent to the node.
-    pub(crate) orphan: Option<String>,
-    /// Where it is decided whether a fence may begin.
-    pub(crate) office: Arc<Office>,
-}
 
 pub(crate) struct NodeTask {
     pub(crate) parts: Arc<Parts>,
