@@ -253,6 +253,8 @@ async fn a_bmc_without_epochs_that_restarts_once_all_is_released_bears_no_receip
     assert!(matches!(&refused, EngineError::NotProven(_)), "{refused}");
     // Whoever fences it again hears of no proof before there is one.
     lab.open_again().await;
+    let told = format!("{:?}", lab.record().fence.expect("a fence").moments);
+    assert!(told.contains("bmc may have restarted since"), "{told}");
     assert_eq!(settles(&lab).await, "needs_operator");
     assert!(lab.is_on());
 }

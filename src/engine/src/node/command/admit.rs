@@ -247,10 +247,12 @@ impl NodeTask {
             None => self.look().await?,
         };
         let now = self.now();
-        let restarted = self.gives_up_what_restarted().await?;
-        if restarted.is_some() && self.record().phase == Phase::Fencing {
+        self.gives_up_what_restarted().await?;
+        if self.record().phase == Phase::Fencing {
             return Ok(None);
         }
+        // Also where the watch gave the proof up before.
+        let restarted = self.restarted_since();
         let proven = match &self.ground {
             Some(held) => {
                 let fresh_until = || held.ground.fresh_until(&looks, now);
