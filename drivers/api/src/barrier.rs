@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{Call, DriverError, Effect, ErrorKind};
 
-/// What bars one command, if anything did. Whoever waits for the command holds it, and what connects does not.
+/// The error that barred one command, if one did. The call that waits for the command holds the barrier; the connection does not.
 #[derive(Debug, Default)]
 pub struct Barrier(Arc<Mutex<Option<DriverError>>>);
 

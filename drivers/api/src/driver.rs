@@ -88,8 +88,8 @@ pub struct Accepted {
     pub already: bool,
 }
 
-/// What was found before a hold, in the driver's own keys; put back at unfence. A key that begins with `HoldState::SEEN` is nothing to put
-/// back: it tells what was so before the first off of this generation, and is found anew in the next one.
+/// The settings that a driver found before a hold, in its own keys; they are put back at unfence. A key that begins with
+/// `HoldState::SEEN` is not put back: its value was so before the first off of this generation, and is found anew in the next one.
 pub type HoldFound = BTreeMap<String, String>;
 
 /// What a hold, or its undoing, did.
@@ -123,9 +123,9 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// What the far side said of itself in the handshake of the newest session, where the session's secret vouches for that (RAKP's
-    /// GUID); also that it said nothing of use. `None`: there is no such word, or no session yet. Where nobody knows whose machine the
-    /// device controls, this stays the same within a fence (S13).
+    /// The word that the device said of itself in the handshake of the newest session, where the session's secret vouches for it
+    /// (RAKP's GUID, also one of zeros). `None`: its protocol has no such word, or there was no session yet. Where nobody knows whose
+    /// machine the device controls, the word stays the same within a fence (S13).
     fn far_side(&self) -> Option<String> {
         None
     }

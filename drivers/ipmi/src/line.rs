@@ -48,7 +48,7 @@ pub struct Line {
     pub(crate) stand_in: Option<Box<Live>>,
     /// Sessions that were lost and had carried a command, or whose close was begun and its answer not seen.
     pub(crate) orphans: Vec<Live>,
-    /// What the handshake of the newest session said of whose machine it is: also for who looks while a call is under way.
+    /// The GUID that the BMC said in the handshake of the newest session. It is shared, as a call may have the line.
     far_side: Arc<Mutex<Option<String>>>,
     epochs: u64,
     /// The newest loss, which every epoch after it tells.
@@ -99,7 +99,7 @@ impl Line {
         *self.far_side.lock().unwrap_or_else(PoisonError::into_inner) = Some(live.system());
     }
 
-    /// What the handshake of the newest session said of whose machine it is.
+    /// The GUID that the BMC said in the handshake of the newest session, in words.
     pub fn far_side(&self) -> Arc<Mutex<Option<String>>> {
         self.far_side.clone()
     }

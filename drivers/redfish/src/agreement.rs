@@ -12,7 +12,7 @@ const APART: Duration = Duration::from_secs(2);
 /// A manager that does not say it is asked again after so long, and at each check.
 const UNSAID: Duration = Duration::from_secs(30);
 
-/// What follows.
+/// What a manager that is not believed means for a fence, in words.
 const TAKEN: &str = "it is taken as one without epochs, and Off must hold for the long window";
 
 /// What is known of it.

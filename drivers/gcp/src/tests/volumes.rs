@@ -95,7 +95,7 @@ async fn what_runs_by_now_loses_nothing() {
     assert!(!has_it());
 }
 
-/// What happens when a detach was permitted for the second time: right before it is handed to what connects.
+/// A hook that acts when a detach is permitted for the second time, right before the connection is made.
 struct Then<F>(AtomicU64, F);
 
 impl<F> std::fmt::Debug for Then<F> {
@@ -136,7 +136,7 @@ async fn a_detach_whose_caller_was_cut_off_is_not_sent() {
         driver.read_power(&call).await.expect("told");
     }
     assert_eq!(scene.compute.heard("instances.detachDisk").len(), 0);
-    // Whoever waits for it has it done.
+    // The same detach is sent where its caller waits for it.
     volumes.detach(&releasing.order, &permit, &at, false, &call).await.expect("it is off");
     assert_eq!(scene.compute.heard("instances.detachDisk").len(), 1);
 }
