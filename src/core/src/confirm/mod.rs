@@ -18,6 +18,7 @@ use std::time::Duration;
 
 pub use proof::ConfirmedOff;
 use trace::Trace;
+pub use trace::restart::DWELL as RESTART_DWELL;
 pub use trace::silence::SILENCE;
 
 use crate::device::{DeviceClass, Grade, IdentityMatch};

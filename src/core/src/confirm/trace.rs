@@ -10,7 +10,7 @@ use crate::time::BootTime;
 
 #[cfg(test)]
 mod digest;
-mod restart;
+pub(super) mod restart;
 pub(super) mod silence;
 mod when;
 

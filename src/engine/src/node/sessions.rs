@@ -148,7 +148,8 @@ impl Sessions {
     pub(super) fn taking_over(mut self, record: &NodeRecord, now: BootTime) -> Self {
         let fence = record.fence.as_ref().map(|fence| fence.id);
         if self.fence != fence {
-            (self.began, self.fence) = (Began::Elsewhere { led_since: now }, fence);
+            // What this process saw in an earlier fence is none of this one's matter.
+            self = Self { began: Began::Elsewhere { led_since: now }, fence, ..Self::default() };
         }
         let silent = record.fence.iter().flat_map(|fence| &fence.silent);
         self.lost.extend(silent.filter(|device| self.silent.get(*device) != Some(&true)).cloned());
@@ -326,6 +327,20 @@ mod tests {
             sessions.note(&bmc, &read(Epoch { id: 2, loss }));
             assert_eq!(sessions.lost.contains(&bmc), lost);
         }
+    }
+
+    #[test]
+    fn a_silence_in_an_earlier_fence_is_no_loss_in_one_that_another_process_began() {
+        let bmc = DeviceId::new("bmc").expect("a good name");
+        let mut sessions =
+            Sessions { fence: Some(FenceId::mint(Default::default(), [1; 10])), ..Sessions::default() };
+        sessions.note(&bmc, &read(Epoch { id: 1, loss: None }));
+        let silent = DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, "no answer");
+        sessions.note(&bmc, &Did::Read { asked_at: BootTime::default(), result: Err(silent) });
+        let record = NodeRecord::new(picket_core::ids::NodeId::new("n1").expect("a good name"));
+        let mut sessions = sessions.taking_over(&record, BootTime::default());
+        sessions.note(&bmc, &read(Epoch { id: 2, loss: None }));
+        assert!(sessions.lost.is_empty() && sessions.silent.is_empty(), "{sessions:?}");
     }
 
     #[test]

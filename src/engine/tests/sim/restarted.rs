@@ -1,5 +1,7 @@
 //! The ways out for a node whose BMC restarted within the fence, or was out of reach for as long (S2, S16).
 
+use std::sync::Arc;
+
 use picket_core::device::{Grade, Identity};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
@@ -10,6 +12,7 @@ use picket_engine::{EngineError, ReceiptCall, Verified};
 use crate::lab::{Lab, NODE, lab, node, person, s};
 use crate::observer::Answer;
 use crate::points::Happens;
+use crate::setup::Setup;
 
 const ASKED: Outcome = Outcome::NeedsOperator(Reason::BmcRestarted);
 
@@ -295,4 +298,20 @@ async fn a_breach_leaves_nothing_of_what_let_a_restarted_bmc_be_believed() {
     assert_eq!(settles(&lab).await, "needs_operator");
     assert!(lab.is_on());
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
+}
+
+/// Its settings say that it is to be believed after a minute, and that a level has less than that.
+#[tokio::test(start_paused = true)]
+async fn a_level_whose_device_restarted_has_the_time_after_which_it_is_believed() {
+    let mut setup = Setup::new(NODE, &[&["bmc"]]);
+    setup.rules.level_share = s(45);
+    setup.adjust = Arc::new(|spec| spec.trust_after_restart = Some(s(60)));
+    let mut lab = Lab::set_up(2778, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    })
+    .await;
+    lab.fault("bmc", Fault::RestartsUnderOff { down: s(5) });
+    lab.schedule(s(4), Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(!lab.is_on());
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::Trace;
 use crate::power::Epoch;
 
-/// How long Off must last then, unless the device's settings say so.
-const DWELL: Duration = Duration::from_secs(60);
+/// How long a device that restarted must read Off where a person's look, or its hold, lets it be believed; its settings may say another
+/// time.
+pub const DWELL: Duration = Duration::from_secs(60);
 
 impl Trace {
     /// Its life from before is over. Whoever looked at the machine, or at its hold, did so before.

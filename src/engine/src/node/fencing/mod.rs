@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::confirm::Judge;
+use picket_core::confirm::{Judge, RESTART_DWELL};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::ledger::EffectKind;
@@ -241,7 +241,8 @@ impl NodeTask {
         let Some(fence) = self.open_fence() else { return Duration::ZERO };
         let devices = || fence.topology.devices();
         let cycle = devices().map(|spec| spec.longest_cycle).max().unwrap_or_default();
-        let restarted = devices().filter_map(|spec| spec.trust_after_restart).max().unwrap_or_default();
+        let trusted = devices().filter_map(|spec| spec.trust_after_restart).max().unwrap_or_default();
+        let restarted = if fence.lost.is_empty() { trusted } else { trusted.max(RESTART_DWELL) };
         rules.silent_share + cycle.max(restarted) + rules.supply_hold_up
     }
 

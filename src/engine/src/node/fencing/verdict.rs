@@ -135,8 +135,12 @@ impl NodeTask {
     /// How much of the fence's time that level has.
     pub(super) fn share_of(&self, level: usize) -> Duration {
         let rules = &self.parts.rules;
-        let level = self.open_fence().and_then(|fence| fence.topology.level(level));
-        level.map_or(rules.level_share, |level| rules.share_of(level))
+        let Some(fence) = self.open_fence() else { return rules.level_share };
+        let Some(level) = fence.topology.level(level) else { return rules.level_share };
+        let share = rules.share_of(level);
+        // A device that restarted is believed after longer than any other proof takes, where it is believed at all.
+        let is_lost = level.devices.iter().any(|spec| fence.lost.contains(&spec.id));
+        if is_lost { share.max(self.least()) } else { share }
     }
 
     /// Whether a level whose turn has not come gives way to the next: what it shares answers nobody, and others wait there one after
