@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use picket_core::device::Grade;
 use picket_core::ids::NodeId;
 use picket_core::outcome::Reason;
 use picket_core::record::{NodeRecord, Phase};
 use picket_driver_sim::{Act, Random, Verb};
-use picket_engine::EngineError;
+use picket_engine::{EngineError, FenceCall};
 
 use crate::cast::Cast;
 use crate::law::waits_for_somebody;
@@ -149,6 +150,7 @@ enum What {
     Retry,
     Abandon(&'static str),
     Attest,
+    FenceForLess,
 }
 
 async fn act(cast: &Cast, node: &NodeId, what: What) {
@@ -162,11 +164,19 @@ async fn act(cast: &Cast, node: &NodeId, what: What) {
                 What::Retry => engine.retry(&node, ada).await.map(drop),
                 What::Abandon(name) => engine.abandon(&node, release(name), ada).await.map(drop),
                 What::Attest => engine.attest(&node, ada).await.map(drop),
+                What::FenceForLess => engine.fence(&node, for_less()).await.map(drop),
             }
         }
     });
     let told: Option<Option<Result<(), EngineError>>> = tokio::time::timeout(s(300), told).await.ok();
     cast.scene.say(|| format!("{what:?} {node}: {told:?}"));
+}
+
+/// A fence by a person, who is content with the least grade that devices can prove.
+fn for_less() -> FenceCall {
+    let mut call = fence_call(HOLDERS[0]);
+    (call.min_grade, call.holder.by_person) = (Some(Grade::Claimed), true);
+    call
 }
 
 /// What an operator does who reads the reason.
@@ -184,6 +194,9 @@ async fn exit(cast: &Cast, node: &NodeId, record: &NodeRecord, reason: Reason, r
         for name in volumes.into_iter().chain(cast.scene.shape.releases) {
             act(cast, node, What::Abandon(name)).await;
         }
+    }
+    if reason == Reason::GradeTooLow {
+        return act(cast, node, What::FenceForLess).await;
     }
     // A device that restarted while the node was off can be believed by nobody but a person who goes there.
     let vouch = reason == Reason::BmcRestarted || round % 3 == 2;

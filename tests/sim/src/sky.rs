@@ -176,10 +176,13 @@ fn control(request: &Request) -> Option<Control> {
 #[async_trait]
 impl Link for Wires {
     async fn carry(&self, mut packet: Packet, patience: Duration) -> Answer {
-        // The far side counts the life of what it is asked by its own clock, from when it gave leave to ask: a token's.
+        // The far side counts the life of what it is asked by its own clock, from when it gave leave to ask: a token's, which is older than
+        // the store's word.
         if let Request::Detach { not_after, .. } = &mut packet.request {
             let heeds = self.scene.shape.weakness != Weakness::DetachesHeedNoEnd;
-            *not_after = self.scene.now() + if heeds { DETACH_LIFE / 2 } else { DETACH_LIFE * 1_000 };
+            let node = &self.scene.shape.owner(&packet.device).id;
+            let leave = self.scene.past(|past| past.checked(self.gateway, node));
+            *not_after = leave + if heeds { DETACH_LIFE / 2 } else { DETACH_LIFE * 1_000 };
         }
         if let Some(control) = control(&packet.request) {
             let (gateway, device) = (self.gateway, packet.device.clone());

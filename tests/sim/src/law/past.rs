@@ -42,6 +42,8 @@ pub(crate) struct Past {
     still: Vec<(GatewayId, BootTime, BootTime)>,
     /// Who led before, and when that ended.
     led: BTreeMap<GatewayId, BootTime>,
+    /// When the store last confirmed to each gateway that it leads, and that it knows the node.
+    checked: BTreeMap<(GatewayId, NodeId), BootTime>,
 }
 
 /// The edge that switched it on; `None`: it is off. A machine that never was off is said to be on since the beginning.
@@ -62,7 +64,17 @@ impl Past {
             ons: Vec::new(),
         };
         let nodes = shape.nodes.iter().map(|node| (node.id.clone(), fresh(&node.id))).collect();
-        Self { shape, world, nodes, leader: None, jumps: Vec::new(), still: Vec::new(), led: BTreeMap::new() }
+        let (jumps, still) = (Vec::new(), Vec::new());
+        Self {
+            shape,
+            world,
+            nodes,
+            leader: None,
+            jumps,
+            still,
+            led: BTreeMap::new(),
+            checked: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn node(&self, id: &NodeId) -> &NodePast {
@@ -104,6 +116,11 @@ impl Past {
     pub(crate) fn stood_still(&self, gateway: GatewayId, from: BootTime, to: BootTime) -> Duration {
         let own = self.still.iter().filter(|(who, _, _)| *who == gateway);
         own.map(|(_, began, ended)| (*ended).min(to).since((*began).max(from))).sum()
+    }
+
+    /// When the store gave that gateway its last word for what it sends to the node.
+    pub(crate) fn checked(&self, gateway: GatewayId, node: &NodeId) -> BootTime {
+        self.checked.get(&(gateway, node.clone())).copied().unwrap_or_default()
     }
 
     /// Whether a gateway leads, as the store sees it.
@@ -157,6 +174,9 @@ impl Past {
             What::WentOn { gateway } => {
                 let own = self.still.iter_mut().filter(|(who, _, _)| who == gateway);
                 own.for_each(|(_, _, until)| *until = (*until).min(event.at));
+            }
+            What::Checked { gateway, node } => {
+                self.checked.insert((*gateway, node.clone()), event.at);
             }
             What::Jumped { gateway } => self.jumps.push((event.at, *gateway)),
             _ => {}
