@@ -1,6 +1,9 @@
 //! S13 where the address of a BMC leads to another machine's, of the same account, from some moment on: whoever identified the one
 //! switches, believes and brings back no other.
 
+use std::sync::Arc;
+
+use picket_core::device::{DeviceSpec, Identity};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_core::store::FenceQuery;
@@ -8,6 +11,7 @@ use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Heard, HoldSettings, Verb};
 
 use crate::lab::{Lab, NODE, s};
+use crate::setup::Setup;
 
 const FENCED: Outcome = Outcome::Fenced { released: true };
 /// The machine that the address leads to, and its BMC.
@@ -28,15 +32,19 @@ enum Other {
 const OTHERS: [Other; 2] = [Other::Tells, Other::Silent];
 
 async fn lab(seed: u64, other: Other) -> Lab {
-    let lab = unchecked(seed, other).await;
-    // Whose machine it was is learned.
+    let lab = set_up(seed, other, Setup::new(NODE, &[&["bmc"]])).await;
     lab.engine.check(&crate::lab::node()).await.expect("checked");
     lab
 }
 
-/// The same, and nobody asked yet whose machine it controls.
-async fn unchecked(seed: u64, other: Other) -> Lab {
-    let lab = Lab::with(seed, &[&["bmc"]], |world| {
+/// Nobody knows whose machine the BMC should control: no settings say it, and nothing was asked.
+async fn unknown(seed: u64, other: Other) -> Lab {
+    let adjust = Arc::new(|spec: &mut DeviceSpec| spec.identity = Identity::default());
+    set_up(seed, other, Setup { adjust, ..Setup::new(NODE, &[&["bmc"]]) }).await
+}
+
+async fn set_up(seed: u64, other: Other, setup: Setup) -> Lab {
+    let lab = Lab::set_up(seed, setup, |world| {
         world.add_machine(NODE).add_host(NODE, "bmc");
         world.add_machine(OTHER).add_host(OTHER, OTHERS_BMC);
     })
@@ -179,7 +187,7 @@ async fn where_nobody_knows_whose_it_is_a_fence_is_of_one_machine() {
         // Its session is opened, and it is asked.
         for after in 2..REQUESTS {
             let what = format!("{other:?} after {after}");
-            let mut lab = unchecked(2706, other).await;
+            let mut lab = unknown(2706, other).await;
             leads_astray(&lab, after);
             let outcome = lab.fence().await;
             assert_eq!(lab.received("bmc").identifies, 1, "{what}");
@@ -193,7 +201,7 @@ async fn where_nobody_knows_whose_it_is_a_fence_is_of_one_machine() {
 #[tokio::test(start_paused = true)]
 async fn a_successor_knows_what_the_bmc_said_first() {
     for other in OTHERS {
-        let mut lab = unchecked(2707, other).await;
+        let mut lab = unknown(2707, other).await;
         lab.fault("bmc", Fault::OffIgnored);
         lab.open().await;
         while lab.received("bmc").offs == 0 {

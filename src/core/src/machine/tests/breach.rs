@@ -8,7 +8,7 @@ use crate::machine::Refused;
 use crate::order::Opened;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Cause, ReleaseStage};
-use crate::support::{Player, device, fence_id, host, person, release, request};
+use crate::support::{Bench, Player, device, fence_id, host, person, release, request};
 
 #[test]
 fn a_new_fence_is_opened_under_a_new_generation_and_everything_is_released_anew() {
@@ -115,4 +115,20 @@ fn a_node_that_came_back_in_order_begins_to_count_anew() {
     player.unfence().unwrap();
     player.back().unwrap();
     assert_eq!(player.record().breaches, 0);
+}
+
+/// A proof with a hold lets a device that restarted be believed again in its own generation alone.
+#[test]
+fn a_proof_with_a_hold_is_of_its_generation() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.off_intent(&["bmc"]);
+    let mut bench = Bench::judging(player.record(), player.proof().term(), false);
+    bench.judge.held(&device("bmc"), &["restore policy always-off".to_owned()]);
+    let proof = bench.proves();
+    player.apply(Event::Confirmed(&proof));
+    player.apply(Event::Unproven { why: "three Unknown in a row".to_owned(), seen: true });
+    assert_eq!(player.open_fence().proved_held.len(), 1);
+    player.confirm();
+    player.breach(2, "bmc").unwrap();
+    assert!(player.open_fence().proved_held.is_empty(), "it was found on since");
 }
