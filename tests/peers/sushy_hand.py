@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
-"""Somebody else's hand at a machine of sushy-emulator's, by its own state: sushy_hand.py DIRECTORY UUID look|WORD.
+"""Somebody else's hand at the machines of sushy-emulator, by its own state: sushy_hand.py DIRECTORY, then lines of UUID look|WORD.
 
-"look" prints the truth: what it says of power, with a change whose time has come. Any other word is what it says from now on.
+Each line is answered by one. "look" says the truth: what the machine says of power, with a change whose time has come. Any other word
+is what it says from now on, and is said back.
 """
 import sys
 import time
 
 from sushy_tools.emulator import memoize
 
-directory, uuid, word = sys.argv[1:]
 systems = memoize.PersistentDict()
-systems.make_permanent(directory, "fakedriver")
-system = systems[uuid]
-if word == "look":
-    pending = system.get("pending_power")
-    due = pending and time.time() >= pending["apply_time"]
-    print(pending["power_state"] if due else system["power_state"])
-else:
-    system.update(power_state=word, pending_power=None)
-    systems[uuid] = system
+systems.make_permanent(sys.argv[1], "fakedriver")
+for line in sys.stdin:
+    uuid, word = line.split()
+    system = systems[uuid]
+    if word == "look":
+        pending = system.get("pending_power")
+        due = pending and time.time() >= pending["apply_time"]
+        word = pending["power_state"] if due else system["power_state"]
+    else:
+        system.update(power_state=word, pending_power=None)
+        systems[uuid] = system
+    print(word, flush=True)

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -12,8 +12,11 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
+use self::hand::Hand;
 use super::{ADMIN, HANGS, PASSWORD, Process, Truth, fresh_address, peer_file, python};
 use crate::error::{PeerError, Result};
+
+mod hand;
 
 /// Its machines' UUIDs, which are their ids too.
 pub const SYSTEMS: [&str; 2] =
@@ -30,6 +33,7 @@ const HASH: &str =
 pub struct Sushy {
     address: SocketAddr,
     process: Process,
+    hand: Mutex<Hand>,
     directory: TempDir,
 }
 
@@ -114,23 +118,10 @@ impl Sushy {
             false => command.args(["-c", MAIN]),
         };
         command.arg("--config").arg(place("emulator.conf"));
-        let process = Process::start(command, &place("emulator.log"), "python3-venv")?;
-        let mut sushy = Self { address, process, directory };
-        sushy.until_it_listens().await?;
-        Ok(sushy)
-    }
-
-    async fn until_it_listens(&mut self) -> Result<()> {
-        let deadline = Instant::now() + HANGS;
-        while TcpStream::connect(self.address).await.is_err() {
-            self.process.still_runs()?;
-            if Instant::now() >= deadline {
-                let what = "sushy-emulator listens".to_owned();
-                return Err(PeerError::TimedOut { what, within: HANGS, seen: self.process.log() });
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
+        let mut process = Process::start(command, &place("emulator.log"), "python3-venv")?;
+        until_it_listens(&mut process, address).await?;
+        let hand = Mutex::new(Hand::at(directory.path())?);
+        Ok(Self { address, process, hand, directory })
     }
 
     /// Where it listens (TCP).
@@ -178,16 +169,11 @@ impl Sushy {
 
     /// Whether a machine is on, by the emulator's own state: no request is made for it.
     pub fn is_on(&self, system: &str) -> Result<bool> {
-        Ok(self.hand(system, "look")?.trim() != "Off")
+        Ok(self.hand(system, "look")? != "Off")
     }
 
     fn hand(&self, system: &str, word: &str) -> Result<String> {
-        let mut command = Command::new(python::interpreter()?);
-        command.arg(peer_file("sushy_hand.py")).arg(self.directory.path()).args([system, word]);
-        let said = command.output().map_err(PeerError::io("run python"))?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(said.status.success(), "{}", text(&said.stderr));
-        Ok(text(&said.stdout))
+        self.hand.lock().unwrap_or_else(PoisonError::into_inner).ask(system, word)
     }
 
     /// From now on it does these wrong, and nothing else.
@@ -223,6 +209,19 @@ impl Sushy {
             .filter(|line| line.contains("POST") && line.contains("ComputerSystem.Reset"))
             .count()
     }
+}
+
+async fn until_it_listens(process: &mut Process, address: SocketAddr) -> Result<()> {
+    let deadline = Instant::now() + HANGS;
+    while TcpStream::connect(address).await.is_err() {
+        process.still_runs()?;
+        if Instant::now() >= deadline {
+            let what = "sushy-emulator listens".to_owned();
+            return Err(PeerError::TimedOut { what, within: HANGS, seen: process.log() });
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
 }
 
 /// A CA, and a certificate of its for the address with its key, all in PEM.
