@@ -251,7 +251,13 @@ pub(crate) async fn once_more(cast: &mut Cast, node: &NodeId, random: &mut Rando
     if tokio::time::timeout(s(60), opened).await.is_err() {
         return cast.scene.broken(format!("every_fence_ends: {node} cannot be fenced once more"));
     }
-    if !settles(cast, node).await || cast.record(node).phase != Phase::Released {
+    let mut ended = settles(cast, node).await;
+    // A gateway that leads anew may find that a session of its own was lost: somebody goes there and looks.
+    if ended && cast.record(node).phase == Phase::NeedsOperator(Reason::BmcRestarted) {
+        see_to(cast, node, random, 0).await;
+        ended = settles(cast, node).await;
+    }
+    if !ended || cast.record(node).phase != Phase::Released {
         return cast.scene.broken(format!("every_fence_ends: once more: {:#?}", cast.record(node)));
     }
     // Whoever switches it on by hand gives it its supplies first, if it was those that were switched off.

@@ -12,9 +12,9 @@ use crate::trace::{Event, What};
 
 #[derive(Debug, Default)]
 pub(super) struct StaysWithinBudget {
-    /// Nodes that were released and are proven anew for somebody who joins, which no limit bars: since when. Whoever took the
-    /// last place before that may have his intent on its way to the store still.
-    again: BTreeMap<NodeId, BootTime>,
+    /// Nodes that took a place which no limit bars, as they were found on, or are proven anew for somebody who joins: since when.
+    /// Whoever took the last place before that may have his intent on its way to the store still.
+    unbarred: BTreeMap<NodeId, BootTime>,
 }
 
 /// Whether it takes a place: from the intent until Released, NeedsOperator or the end.
@@ -32,21 +32,22 @@ impl Invariant for StaysWithinBudget {
             return Ok(());
         };
         let old = past.record(&record.node);
-        let same = old.generation == record.generation;
-        if same && old.phase == Phase::Released && record.phase == Phase::Fencing {
-            self.again.insert(record.node.clone(), event.at);
-        }
         let began = old.phase == Phase::Normal && record.phase == Phase::Fencing;
         let exempt = record
             .fence
             .as_ref()
             .is_none_or(|fence| fence.budget_override.is_some() || fence.cause == Cause::Breach);
+        let anew = old.generation == record.generation && old.phase == Phase::Released;
+        if !is_open(old) && is_open(record) && (exempt || anew) {
+            self.unbarred.insert(record.node.clone(), event.at);
+        }
         if !began || exempt {
             return Ok(());
         }
         // Whoever waits for its parent has its place already, and the parent is fenced beside it (S22).
         let is_child = |node: &NodeId| past.shape.node(node).parent.is_some();
-        let just_now = |node: &NodeId| self.again.get(node).is_some_and(|at| event.at.since(*at) <= REQUEST);
+        let just_now =
+            |node: &NodeId| self.unbarred.get(node).is_some_and(|at| event.at.since(*at) <= REQUEST);
         let open: BTreeSet<&NodeId> = past
             .records()
             .filter(|record| is_open(record))
