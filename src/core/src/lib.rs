@@ -31,6 +31,7 @@ pub mod roles;
 pub mod rules;
 pub mod step;
 pub mod store;
+pub mod target;
 pub mod time;
 pub mod topology;
 

@@ -38,7 +38,7 @@ pub enum Reason {
     CoolDown,
     /// Too much of the fleet looks dead at once: the observer is suspect (S14).
     Brake,
-    /// The request waited for longer than a queued request lives (S14).
+    /// The request waited for longer than a queued request lives (S14), or its node has another machine by now (S13).
     Expired,
     /// The request was withdrawn while it waited.
     Withdrawn,

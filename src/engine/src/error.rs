@@ -95,6 +95,13 @@ pub enum EngineError {
     Invalid(String),
 }
 
+/// That the node may have another machine than when the request came, in words.
+pub(crate) fn another_machine(how: &str) -> String {
+    format!(
+        "the settings may have another machine under this name since the request came ({how}), and nothing was sent to it: ask again, if this one is dead"
+    )
+}
+
 /// Why questions are not answered here just now.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{why}")]

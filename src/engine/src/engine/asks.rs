@@ -1,11 +1,15 @@
 //! What callers ask of a node: each request goes to the node's own task, and is answered by it.
 
+use std::sync::Arc;
+
 use picket_audit::Told;
 use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::record::NodeRecord;
+use picket_core::target::Target;
 use tokio::sync::oneshot;
 
 use super::Engine;
+use super::fleet::Slot;
 use crate::error::EngineError;
 use crate::node::Command;
 use crate::plan::Plan;
@@ -44,7 +48,23 @@ impl Engine {
 
     /// Opens or joins the fence of a node. A caller who leaves does not stop it.
     pub async fn fence(&self, node: &NodeId, call: FenceCall) -> Result<Admission, EngineError> {
-        self.ask(node, |reply| Command::Fence(Box::new(call), reply)).await
+        self.fence_of(node, call, self.target(node)).await
+    }
+
+    /// The same, of the machine that the node had when the request came.
+    pub(super) async fn fence_of(
+        &self,
+        node: &NodeId,
+        call: FenceCall,
+        target: Target,
+    ) -> Result<Admission, EngineError> {
+        self.ask(node, |reply| Command::Fence(Box::new(call), target, reply)).await
+    }
+
+    /// The machine that the node has now. Of a node that is not in the settings nothing is known, and it is asked nothing.
+    pub(super) fn target(&self, node: &NodeId) -> Target {
+        let target = |slot: Arc<Slot>| Target::of(&slot.view.borrow().stored.record, &slot.plan.topology);
+        self.slot(node).map(target).unwrap_or_default()
     }
 
     /// What a fence would do, by the same code. Stores and sends nothing that changes anything.

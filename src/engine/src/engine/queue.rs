@@ -3,6 +3,7 @@
 //! One task of a leadership. It waits for no node: what it lets go is decided by the node's own task, beside it.
 
 mod members;
+mod over;
 mod withdraw;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,6 @@ use picket_audit::{GATEWAY, Told};
 use picket_core::budget::{Bar, LimitKind, Ticket};
 use picket_core::election::Leadership;
 use picket_core::ids::{NodeId, Version};
-use picket_core::outcome::Reason;
 use picket_core::record::Phase;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
@@ -132,7 +132,7 @@ pub(super) async fn run(
         next,
     };
     loop {
-        runner.expire();
+        runner.end_what_is_over();
         runner.withdraw().await;
         runner.tidy().await;
         runner.count_members();
@@ -237,7 +237,9 @@ impl Runner<'_> {
                     entry.goes = true;
                     entry.tried = Some(record.generation);
                     let (engine, node, call) = (self.engine.clone(), entry.node.clone(), entry.call(ticket));
-                    self.going.push(Box::pin(async move { (ticket, engine.fence(&node, call).await) }));
+                    let target = entry.target.clone();
+                    let going = async move { (ticket, engine.fence_of(&node, call, target).await) };
+                    self.going.push(Box::pin(going));
                 }
             }
         }
@@ -264,28 +266,6 @@ impl Runner<'_> {
         };
         entry.goes = !stays;
         entry.not_before = self.engine.shared.parts.clock.boot() + PAUSE;
-    }
-
-    /// What waited for too long ends.
-    fn expire(&mut self) {
-        let parts = &self.engine.shared.parts;
-        let now = parts.clock.boot();
-        let over: Vec<Ticket> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.until <= now && !entry.goes)
-            .map(|(ticket, _)| *ticket)
-            .collect();
-        for ticket in over {
-            let Some(entry) = self.entries.get(&ticket) else { continue };
-            let barred = match &*entry.state.borrow() {
-                WaitState::Barred(bar) => bar.text.clone(),
-                WaitState::Over(_) => String::new(),
-            };
-            let detail = format!("it waited until {}, and was not begun: {barred}", entry.expires_at);
-            self.told(entry, ticket, "expired", &detail);
-            self.end(ticket, Err(EngineError::Blocked { reason: Reason::Expired, detail }));
-        }
     }
 
     fn end(&mut self, ticket: Ticket, end: Result<Admission, EngineError>) {
@@ -384,14 +364,16 @@ impl Engine {
         call: FenceCall,
         at_most: Option<Duration>,
     ) -> Result<LetIn, EngineError> {
-        let bar = match self.fence(node, call.clone()).await {
+        // As it was when the request came: what was barred meant that machine.
+        let target = self.target(node);
+        let bar = match self.fence_of(node, call.clone(), target.clone()).await {
             Ok(admission) => return Ok(LetIn::In(admission)),
             Err(EngineError::Barred(bar)) => *bar,
             Err(error) => return Err(error),
         };
         let generation = self.node(node)?.stored.record.generation;
         let (reply, answer) = oneshot::channel();
-        let enter = Enter { node: node.clone(), generation, call, at_most, bar, reply };
+        let enter = Enter { node: node.clone(), generation, target, call, at_most, bar, reply };
         let entrance = &self.shared.office.queue.entrance;
         entrance.send(Asked::Enter(Box::new(enter))).await.map_err(|_| EngineError::Unanswered)?;
         Ok(LetIn::Waits(answer.await.map_err(|_| EngineError::Unanswered)??))

@@ -65,6 +65,7 @@ impl Engine {
     /// Opens the fence of a node of which nothing is wrong, where the settings allow that, and nothing is to be let go on the
     /// word of supplies whose wiring nobody knows.
     pub async fn drill(&self, node: &NodeId, call: FenceCall) -> Result<Admission, EngineError> {
-        self.ask(node, |reply| Command::Drill(Box::new(call), reply)).await
+        let target = self.target(node);
+        self.ask(node, |reply| Command::Drill(Box::new(call), target, reply)).await
     }
 }

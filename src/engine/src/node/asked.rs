@@ -120,7 +120,7 @@ impl Command {
     pub(crate) fn asked(&self) -> Option<Asked> {
         Some(match self {
             Command::As(role, command) => Asked { role: role.to_string(), ..command.asked()? },
-            Command::Fence(call, _) => {
+            Command::Fence(call, ..) => {
                 let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
                 let asked = Asked::new("fence", &person, call.key.as_ref()).with("holder", &call.holder.name);
                 let Some(asides) = &call.set_aside else { return Some(asked) };
@@ -138,7 +138,7 @@ impl Command {
                 Asked::new("abandon", &ask.person, ask.key.as_ref()).with("release", release)
             }
             Command::StandDown(ask, _) => Asked::new("stand_down", &ask.person, ask.key.as_ref()),
-            Command::Drill(call, _) => {
+            Command::Drill(call, ..) => {
                 let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
                 Asked::new("drill", &person, call.key.as_ref())
             }

@@ -8,6 +8,7 @@ use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{Generation, NodeId};
 use picket_core::record::Then;
+use picket_core::target::Target;
 use picket_core::time::{BootTime, WallTime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
@@ -47,6 +48,8 @@ pub(crate) enum Asked {
 pub(crate) struct Enter {
     pub(crate) node: NodeId,
     pub(crate) generation: Generation,
+    /// The node's machine when the request came.
+    pub(crate) target: Target,
     pub(crate) call: FenceCall,
     /// At most for so long; `None`: as long as the settings say.
     pub(crate) at_most: Option<Duration>,
@@ -129,6 +132,8 @@ impl Seen {
 pub(crate) struct Entry {
     pub(crate) node: NodeId,
     pub(crate) generation: Generation,
+    /// The node's machine when it came: it is void once the settings have another one.
+    pub(crate) target: Target,
     pub(crate) call: FenceCall,
     pub(crate) until: BootTime,
     pub(crate) expires_at: WallTime,
@@ -158,6 +163,9 @@ pub(crate) struct Stored {
     node: NodeId,
     /// The node's when it came: once the node was fenced and brought back, it is void.
     generation: Generation,
+    /// The node's machine when it came; of one that was stored before this was, nothing is known.
+    #[serde(default)]
+    target: Target,
     holder: String,
     by: String,
     reason: String,
@@ -185,6 +193,7 @@ impl Stored {
         Self {
             node: enter.node.clone(),
             generation: enter.generation,
+            target: enter.target.clone(),
             holder: holder.name,
             by: holder.by,
             reason: holder.reason,
@@ -213,6 +222,7 @@ impl Stored {
         Entry {
             node: self.node,
             generation: self.generation,
+            target: self.target,
             call: FenceCall {
                 holder,
                 key: self.key.map(|(key, digest)| BoundKey { key, digest }),

@@ -20,6 +20,7 @@ mod led_astray;
 mod let_go;
 mod liveness;
 mod lookers;
+mod moved;
 mod observer;
 mod operation;
 mod parents;

@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use picket_core::event::{BoundKey, Event};
 use picket_core::ids::{EffectId, Generation, ReceiptId, ReleaseId, Term};
+use picket_core::outcome::Reason;
 use picket_core::record::NodeRecord;
 use picket_core::store::{KeyEntry, StoreError};
+use picket_core::target::Target;
 use picket_core::time::WallTime;
 use picket_core::topology::Topology;
 use picket_liveness::Look;
@@ -20,7 +22,7 @@ use tokio::sync::oneshot;
 
 use super::asked::{Asked, InWords};
 use super::{Failure, Fatal, NodeTask, standing};
-use crate::error::{EngineError, Stale, TakenKey};
+use crate::error::{EngineError, Stale, TakenKey, another_machine};
 use crate::parents::{ParentAnswer, ParentAsk};
 use crate::plan::Plan;
 use crate::receipts::{ReceiptCall, Receipted, Verified};
@@ -32,7 +34,8 @@ pub(crate) use wish::Wish;
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
 
 pub(crate) enum Command {
-    Fence(Box<FenceCall>, Reply<Admission>),
+    /// A fence of the machine that the node had when the request came.
+    Fence(Box<FenceCall>, Target, Reply<Admission>),
     Unfence {
         holder: String,
         ask: Ask,
@@ -48,7 +51,7 @@ pub(crate) enum Command {
     /// What else a person wants.
     Wish(Wish, Ask, Reply<Taken>),
     /// A fence on purpose, of a node of which nothing is wrong.
-    Drill(Box<FenceCall>, Reply<Admission>),
+    Drill(Box<FenceCall>, Target, Reply<Admission>),
     Receipt(ReceiptCall, Reply<Receipted>),
     ReturnReceipt {
         id: ReceiptId,
@@ -95,7 +98,7 @@ impl Command {
         }
         match self {
             Command::As(_, command) => command.refuse(record, why),
-            Command::Fence(_, reply) | Command::Drill(_, reply) => no(reply, why),
+            Command::Fence(_, _, reply) | Command::Drill(_, _, reply) => no(reply, why),
             Command::Unfence { reply, .. }
             | Command::Retry(_, reply)
             | Command::Abandon(_, _, reply)
@@ -175,8 +178,8 @@ impl NodeTask {
         match command.plain() {
             // Nothing is left of it by now; a request that is dropped says so by its closing.
             Command::As(..) => Ok(()),
-            Command::Fence(call, reply) => {
-                let answer = match expect_no_child(&call.holder.name) {
+            Command::Fence(call, target, reply) => {
+                let answer = match self.may_be_fenced(&call, &target) {
                     Ok(()) => self.admit(*call).await,
                     Err(refused) => Ok(Err(refused)),
                 };
@@ -209,8 +212,8 @@ impl NodeTask {
                 };
                 self.answer(asked, reply, answer)
             }
-            Command::Drill(call, reply) => {
-                let answer = match expect_no_child(&call.holder.name) {
+            Command::Drill(call, target, reply) => {
+                let answer = match self.may_be_fenced(&call, &target) {
                     Ok(()) => self.drill(*call).await,
                     Err(refused) => Ok(Err(refused)),
                 };
@@ -308,6 +311,15 @@ impl NodeTask {
             }
             entry => Ok(entry),
         })
+    }
+
+    fn may_be_fenced(&self, call: &FenceCall, target: &Target) -> Result<(), EngineError> {
+        expect_no_child(&call.holder.name)?;
+        // A reload may have given the node another machine while the request waited for this task.
+        match target.is_another(self.record(), &self.plan.topology) {
+            Some(how) => Err(EngineError::Blocked { reason: Reason::Expired, detail: another_machine(&how) }),
+            None => Ok(()),
+        }
     }
 
     fn in_time(&self, not_after: Option<WallTime>, expected: Option<Generation>) -> Result<(), Stale> {

@@ -1,0 +1,45 @@
+//! Requests whose turn never comes: they waited for too long, or their node has another machine, or none, by now.
+
+use picket_core::budget::Ticket;
+use picket_core::outcome::Reason;
+use picket_core::time::BootTime;
+
+use super::Runner;
+use crate::error::{EngineError, another_machine};
+use crate::office::queue::{Entry, WaitState};
+
+impl Runner<'_> {
+    pub(super) fn end_what_is_over(&mut self) {
+        let now = self.engine.shared.parts.clock.boot();
+        let over = |(ticket, entry): (&Ticket, &Entry)| Some((*ticket, self.why_over(entry, now)?));
+        let over: Vec<_> = self.entries.iter().filter_map(over).collect();
+        for (ticket, (outcome, detail)) in over {
+            if let Some(entry) = self.entries.get(&ticket) {
+                self.told(entry, ticket, outcome, &detail);
+            }
+            self.end(ticket, Err(EngineError::Blocked { reason: Reason::Expired, detail }));
+        }
+    }
+
+    /// In one word for the audit, and as its caller is told. What its node's task decides just now is not over.
+    fn why_over(&self, entry: &Entry, now: BootTime) -> Option<(&'static str, String)> {
+        if entry.goes {
+            return None;
+        }
+        if entry.until <= now {
+            let barred = match &*entry.state.borrow() {
+                WaitState::Barred(bar) => bar.text.clone(),
+                WaitState::Over(_) => String::new(),
+            };
+            let detail = format!("it waited until {}, and was not begun: {barred}", entry.expires_at);
+            return Some(("expired", detail));
+        }
+        let Ok(slot) = self.engine.slot(&entry.node) else {
+            let detail = "its node is not in the settings any more, and it was not begun".to_owned();
+            return Some(("void", detail));
+        };
+        let record = &slot.view.borrow().stored.record;
+        let how = entry.target.is_another(record, &slot.plan.topology)?;
+        Some(("void", another_machine(&how)))
+    }
+}
