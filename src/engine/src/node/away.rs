@@ -1,4 +1,5 @@
-//! While the store is away callers are told so; and while it is, or hangs, power is read all the same where something stands. To take it away needs no store (K3).
+//! While the store is away callers are told so; and while it is, or hangs, power is read all the same where something stands, or is being let go. To
+//! take it away needs no store (K3), nor does cutting an attempt off.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub(super) struct Doubt {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pause: Duration,
-    /// Where something stands power is read then.
+    /// Where something stands on the proof power is read then.
     watch_at: Option<Instant>,
     /// Looks without an Off in a row.
     unseen: u32,
@@ -55,7 +56,7 @@ impl NodeTask {
         self.of_store(step::save(&*store, &leadership, step)).await
     }
 
-    /// Waits for the store's answer. One that does not come for long (a disk that hangs) keeps nobody from reading power where something stands.
+    /// Waits for the store's answer. One that does not come for long (a disk that hangs) keeps nobody from reading power where something stands on it.
     pub(super) async fn of_store<T>(&mut self, asking: impl Future<Output = T>) -> T {
         let mut asking = Box::pin(asking);
         let mut waiting = Waiting::watching();
@@ -105,10 +106,11 @@ impl NodeTask {
         }
     }
 
-    /// Something stands that is to be taken away once the node is not proven off any more.
+    /// Something stands that is to be taken away once the node is not proven off any more, or is under way that is to be cut off then.
     fn stands_on_its_proof(&self) -> bool {
         let record = self.record();
-        record.phase == Phase::Fenced && self.ground.is_some() && record.ledger.standing().next().is_some()
+        let goes_on = self.asking.is_some() || record.ledger.standing().next().is_some();
+        record.phase == Phase::Fenced && self.ground.is_some() && goes_on
     }
 
     /// One look. Where the proof does not hold by it, it is none from now on, and what stands is taken away at once.
@@ -146,6 +148,7 @@ impl NodeTask {
     /// The proof is none from now on, and what stands is taken away at once; that is stored later.
     fn doubts(&mut self, looks: Vec<Look>, fault: &LookFault) {
         tracing::error!(%fault, "the node is not proven off any more, which is not stored yet");
+        self.cut_off();
         self.doubt = Some(Doubt { looks, why: fault.to_string() });
         self.ground = None;
         self.live_mut().proven = false;

@@ -268,6 +268,7 @@ impl NodeTask {
         };
         let id = self.mint_fence();
         tracing::error!(%device, "breach: a fenced node is on and nobody unfenced it");
+        self.cut_off();
         self.resumed = false;
         // Found on once it is fenced again, whoever takes it away.
         let again = self.record().breaches > 0;

@@ -69,6 +69,7 @@ use standing::Withdrawing;
 pub(crate) use telling::Teller;
 use tidying::Tidying;
 use tokio::sync::{Semaphore, broadcast, watch};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::office::{Office, Standing};
@@ -103,6 +104,8 @@ pub(crate) struct NodeTask {
     ground: Option<Arc<Ground>>,
     /// What was seen against it, and is not stored yet.
     doubt: Option<Doubt>,
+    /// Cuts the call to a releaser off that is under way on that ground; `None`: none is.
+    asking: Option<CancellationToken>,
     /// When this process began to count the life of an open effect.
     counted_from: BTreeMap<EffectId, BootTime>,
     /// Effects that this process sent: their end can be brought about by ending its own sessions.
@@ -213,6 +216,7 @@ impl NodeTask {
             live: Arc::new(live),
             ground: None,
             doubt: None,
+            asking: None,
             counted_from,
             own,
             unclosed: BTreeMap::new(),

@@ -32,6 +32,10 @@ impl NodeTask {
             Some(head) if Self::place_of(step.record()) != before => step.anchor(&head),
             _ => step,
         };
+        if Self::place_of(step.record()) != before {
+            // What moves the node may take its time to be stored, and nothing more is sent on the old ground meanwhile.
+            self.cut_off();
+        }
         let told = self.teller.step(self.record(), &step, label);
         // At the end of the gateway nothing is begun any more; what ends is stored.
         let ledger = &self.record().ledger;

@@ -44,6 +44,7 @@ mod setup;
 mod shared;
 mod silence;
 mod standing;
+mod stood_still;
 mod stopped;
 mod stopping;
 mod succession;

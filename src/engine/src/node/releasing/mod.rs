@@ -2,6 +2,7 @@
 
 mod parts;
 mod sending;
+mod watch_over;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -253,6 +254,7 @@ impl NodeTask {
 
     /// Evidence begins from zero; where it does so again and again a person is asked.
     pub(super) async fn lose_proof(&mut self, why: String) -> Result<(), Fatal> {
+        self.cut_off();
         self.unproven += 1;
         if self.unproven > PROOFS {
             let detail =

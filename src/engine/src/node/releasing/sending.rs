@@ -3,27 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use picket_core::event::Event;
 use picket_core::gate::{self, GateFault};
-use picket_core::ground::{Look, LookFault};
+use picket_core::ground::Look;
 use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::ledger::EffectKind;
 use picket_core::order::{Opened, ReleaseOrder};
-use picket_core::record::{Part, Phase, ReleaseStage, ReleaseState};
+use picket_core::record::{Part, ReleaseStage, ReleaseState};
 use picket_core::store::StoreError;
 use picket_metrics::RELEASE_ATTEMPTS;
 use picket_release::{Progress, ReleaseError, Releaser};
 use tokio::time::Instant;
 
-use super::{FIRST_PAUSE, Run, UNKNOWN_LOOKS, WATCH};
-use crate::node::looking::on;
+use super::watch_over::Asking;
+use super::{FIRST_PAUSE, Run};
 use crate::node::{Failure, Fatal, NodeTask};
 
 /// What an attempt, or a look at an accepted one, came to.
 pub(super) type Answered = Result<Progress, ReleaseError>;
-/// A call to a releaser under way.
-type Asking<T> = BoxFuture<'static, T>;
 
 impl NodeTask {
     /// One attempt of a release, or of a part of one. `sets_up`: whether it may set up what lets go as long as it stands.
@@ -166,56 +163,6 @@ impl NodeTask {
             parts.hooks.reached("sent release").await;
             Ok(result)
         })
-    }
-
-    /// Watches power and answers callers while a releaser is asked. `None`: the node was moved, by a breach or a person,
-    /// and the call was cut off; what an attempt may still do stands in the ledger.
-    pub(in crate::node) async fn watch_over<T>(&mut self, mut asking: Asking<T>) -> Result<Option<T>, Fatal> {
-        let here = self.place();
-        let (mut watch_at, mut unseen) = (Instant::now() + WATCH, 0);
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut asking => return Ok(Some(answer)),
-                // Callers, however many, do not keep power from being watched.
-                () = tokio::time::sleep_until(watch_at) => {
-                    // What was permitted a moment ago goes on at once, whatever a device takes for its answer.
-                    let looks = tokio::select! {
-                        biased;
-                        answer = &mut asking => {
-                            self.heard_on();
-                            let moved = self.store_doubt().await?;
-                            return Ok((!moved).then_some(answer));
-                        }
-                        looks = self.glance() => looks,
-                    };
-                    self.store_sessions().await?;
-                    if !self.found_on(&looks).await? {
-                        match self.fault_of(&looks) {
-                            None if self.ground.is_some() => unseen = 0,
-                            // A supply that is on again is no breach, and its node may run.
-                            Some(fault @ LookFault::On(_)) if self.record().phase == Phase::Fenced => {
-                                self.lose_proof(fault.to_string()).await?;
-                            }
-                            _ => unseen += 1,
-                        }
-                        if unseen >= UNKNOWN_LOOKS || on(&looks).next().is_some() {
-                            self.withdraw_unseen().await?;
-                        }
-                    }
-                    watch_at = Instant::now() + WATCH;
-                }
-                Some(command) = self.mailbox.recv() => self.command(command).await?,
-            }
-            if self.place() != here {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// What of these looks does not bear the ground; `None` also where there is none.
-    fn fault_of(&self, looks: &[Look]) -> Option<LookFault> {
-        self.ground.as_ref().and_then(|ground| ground.ground.examine(looks, self.now()).err())
     }
 
     pub(super) fn open_attempts(&self, id: &ReleaseId) -> Vec<EffectId> {
