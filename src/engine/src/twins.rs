@@ -1,4 +1,4 @@
-//! Identities that devices of more than one node claim: they identify nobody (S13).
+//! Identities that devices of more than one node claim: they identify nobody (S13). And those of orphans, whose machines are kept off.
 //!
 //! **Invariant.** What a device says last is what it claims: a board that moved to another node is no twin of itself once the
 //! device where it was says something else, or is not there any more. Silence, and a device that does not say what it
@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use picket_core::device::Identity;
+use picket_core::device::{Identity, IdentityMatch};
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::topology::Topology;
 
@@ -23,6 +23,8 @@ struct Claims {
     said: BTreeMap<Whose, Identity>,
     /// Who says so, by [`keys`], in order.
     by: BTreeMap<String, Vec<Whose>>,
+    /// Of the machines that orphans keep off, as far as they are known.
+    orphans: BTreeMap<NodeId, Vec<Identity>>,
 }
 
 /// What is compared, best first: a serial number alone only where there is nothing better.
@@ -85,6 +87,26 @@ impl Twins {
         };
         claims.put(whose, now);
         claims.by.get(&best)?.iter().find(|(other, _)| other != node).cloned()
+    }
+
+    /// The machine of an orphan has these identities. None of them: it is no orphan, or nothing is known of its machine.
+    pub(crate) fn keeps_off(&self, orphan: &NodeId, identities: Vec<Identity>) {
+        let orphans = &mut self.claims().orphans;
+        match identities.is_empty() {
+            true => drop(orphans.remove(orphan)),
+            false => drop(orphans.insert(orphan.clone(), identities)),
+        }
+    }
+
+    /// The orphan that keeps the machine of that identity off, in words: whatever the settings call it now, nothing is sent to it.
+    pub(crate) fn kept_off_by(&self, said: &Identity) -> Option<String> {
+        let claims = self.claims();
+        let is_its = |known: &Identity| known.compare(said) == IdentityMatch::Match;
+        let (orphan, _) = claims.orphans.iter().find(|(_, known)| known.iter().any(is_its))?;
+        Some(format!(
+            "the machine of {}, which the orphan {orphan} keeps off: retire that one, then reload",
+            said.words()
+        ))
     }
 
     /// What a node claimed that left the settings: whoever has its machine now is no twin.

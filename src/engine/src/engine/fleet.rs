@@ -74,6 +74,9 @@ impl Fleet {
         self.claims.retain(|_, node| *node != record.node);
         let planned = self.plans.get(&record.node);
         let mut orphan = orphaned(record, planned.map(|plan| &**plan));
+        let fenced = record.fence.as_ref().filter(|_| orphan.is_some());
+        let identities = fenced.map(|fence| record.identities(&fence.topology)).unwrap_or_default();
+        self.parts.twins.keeps_off(&record.node, identities);
         if orphan.is_some() {
             let addresses = record.fence.iter().flat_map(|fence| fence.topology.addresses().values());
             self.claims.extend(addresses.map(|address| (address.clone(), record.node.clone())));
@@ -82,6 +85,13 @@ impl Fleet {
             orphan = claimed.map(|(address, other)| {
                 format!("its device is {address}, which keeps the orphan {other} off: retire that one, then reload")
             });
+            // By another address, or another driver, it is the same machine. A node that is kept off itself is not renamed: two boards
+            // may say the same.
+            if orphan.is_none() && record.phase == Phase::Normal {
+                let known = record.identities(&plan.topology);
+                let kept_off = known.iter().find_map(|identity| self.parts.twins.kept_off_by(identity));
+                orphan = kept_off.map(|machine| format!("it is {machine}"));
+            }
         }
         let old = self.slots.get(&record.node);
         let plan = match (planned, &orphan) {

@@ -311,9 +311,12 @@ impl NodeTask {
         let _ = self.shown.send(self.record().node.clone());
     }
 
-    /// Another node's device that says the same of itself.
+    /// Another node's device that says the same of itself, or an orphan whose machine it controls.
     fn twin(&self, device: &DeviceId) -> Option<String> {
         let said = self.live.devices.get(device)?.identity.as_ref()?;
+        if let Some(machine) = self.parts.twins.kept_off_by(said) {
+            return Some(format!("it controls {machine}"));
+        }
         let (node, other) = self.parts.twins.twin_of(&self.plan.id, device, said)?;
         Some(format!(
             "{node}/{other} says the same of itself ({}): neither tells whose machine it is",
@@ -344,6 +347,12 @@ impl NodeTask {
 
     /// An identity is learned where nothing is expected yet; never in a fence.
     async fn learn(&mut self, device: DeviceId, identity: Identity) -> Result<(), Fatal> {
+        if let Some(machine) = self.parts.twins.kept_off_by(&identity) {
+            tracing::error!(%device, machine, "the device controls an orphan's machine: its identity is not learned");
+            self.device_live(&device).identity_match = Some(IdentityMatch::Mismatch);
+            self.publish();
+            return Ok(());
+        }
         let expected = self.expected_identity(&device);
         if let Some((node, other)) = self.parts.twins.twin_of(&self.plan.id, &device, &identity) {
             tracing::error!(

@@ -1,7 +1,11 @@
 //! Settings change while nodes are fenced, by a reload or while the gateway is down.
 
-use picket_core::ids::NodeId;
+use std::sync::Arc;
+
+use picket_core::device::Identity;
+use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Phase;
 use picket_driver_sim::Fault;
 use picket_engine::{Admission, ChangeError, EngineError, Until};
 
@@ -179,6 +183,65 @@ async fn what_keeps_an_orphan_off_is_nobody_elses_under_another_name() {
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(600)).await;
     assert!(lab.engine.node(&id("n9")).is_err() && lab.is_on());
+}
+
+/// Node `n1` is fenced, and the settings know its machine as `n9` now, at another address and with this identity of its device.
+async fn renamed(seed: u64, identity: fn(&Lab) -> Identity) -> (Lab, Setup) {
+    let mut lab = lab(seed).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.kill().await;
+    let whole = lab.setup.clone();
+    lab.setup.nodes[0].name = "n9".to_owned();
+    lab.setup.addresses.insert("n9".to_owned(), "by another driver".to_owned());
+    lab.world.lock().expect("whole").add_machine("n9");
+    let identity = identity(&lab);
+    lab.setup.adjust = Arc::new(move |spec| {
+        if spec.id.as_str() == "bmc" {
+            spec.identity = identity.clone();
+        }
+    });
+    lab.start().await;
+    assert!(lab.view().live.orphaned.is_some());
+    (lab, whole)
+}
+
+async fn is_let_be(mut lab: Lab, whole: Setup) {
+    let received = lab.received("bmc");
+    assert_eq!((received.offs, received.ons), (1, 0), "nothing is sent to the orphan's machine");
+    lab.setup = whole;
+    lab.kill().await;
+    lab.start().await;
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(600)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_s_machine_is_known_by_its_identity_under_another_name_and_address() {
+    let of_n1 = |lab: &Lab| lab.world.lock().expect("whole").identity(NODE).clone();
+    let (mut lab, whole) = renamed(307, of_n1).await;
+    let refused = fenced(&mut lab, "n9").await.expect_err("it is the orphan's");
+    assert!(refused.to_string().contains("orphan n1") && refused.to_string().contains("uuid"), "{refused}");
+    is_let_be(lab, whole).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_says_it_controls_an_orphan_s_machine_gets_neither_off_nor_on() {
+    let (mut lab, whole) = renamed(308, |_| Identity::default()).await;
+    let view = lab.engine.check(&id("n9")).await.expect("checked");
+    let learned = &view.stored.record.learned;
+    assert!(learned.is_empty(), "what an orphan has is not learned: {learned:?}");
+    let Ok(Admission::Opened(_)) = fenced(&mut lab, "n9").await else {
+        panic!("nobody knows yet whose it is")
+    };
+    lab.reach_of(&id("n9"), "needs_operator", s(60)).await;
+    let record = lab.engine.node(&id("n9")).expect("known").stored.record.clone();
+    assert_eq!(record.phase, Phase::NeedsOperator(Reason::IdentityMismatch));
+    let story = format!("{:?}", record.fence.expect("open"));
+    assert!(story.contains("orphan n1"), "{story}");
+    let detach = ReleaseId::new("detach").expect("a good name");
+    lab.engine.abandon(&id("n9"), detach, person()).await.expect("given up");
+    lab.engine.retire(&id("n9"), person()).await.expect("retired");
+    is_let_be(lab, whole).await;
 }
 
 #[tokio::test(start_paused = true)]
