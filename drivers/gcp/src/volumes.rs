@@ -128,8 +128,13 @@ impl Volumes for GcpDriver {
         call.may_send()?;
         let asked_at = call.now();
         let Ok(instance) = self.found(call).await? else { return Ok(()) };
-        // Newer than the look of the permit: it was started meanwhile (S4).
-        if instance.said() == Said::On {
+        // Newer than the look of the permit: it was started meanwhile, or is about to be (S4).
+        let stays = match instance.said() {
+            Said::Terminated => false,
+            Said::On => true,
+            Said::Unknown => permit.needs_off(),
+        };
+        if stays {
             return Err(DriverError::new(
                 ErrorKind::Refused,
                 Effect::DidNotHappen,

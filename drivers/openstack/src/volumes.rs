@@ -203,8 +203,8 @@ impl Volumes for OpenstackDriver {
             );
             return Err(effort.error(ErrorKind::Refused, detail));
         }
-        // Newer than the look of the permit: it was started meanwhile (S4).
-        if server.power() == Said::On {
+        // Newer than the look of the permit: it was started meanwhile, or is about to be (S4).
+        if may_run(&server, permit.needs_off()) {
             return Err(effort.error(ErrorKind::Refused, format!("it is {}", server.words())));
         }
         let check = permit.check();
@@ -249,6 +249,15 @@ fn no_hands(server: &Server, is_by_parent: bool) -> Option<String> {
         let why = "its compute host was switched off, which Nova does not know yet: it would do what it is told when it is back";
         is_by_parent.then(|| why.to_owned())
     })
+}
+
+/// Whether the server runs, as Nova says; or, of one that `needs_off`, whether Nova does not say that it is off or deleted.
+fn may_run(server: &Server, needs_off: bool) -> bool {
+    match server.power() {
+        Said::Off | Said::OffUnlessHostIsDown | Said::Deleted => false,
+        Said::On => true,
+        Said::Unknown => needs_off,
+    }
 }
 
 /// What both say of a volume: it is free once neither has it at that server.
@@ -311,6 +320,27 @@ mod tests {
                 Free(_) => "free",
             };
             assert_eq!(word, wanted, "{by_nova}: {told:?}");
+        }
+    }
+
+    /// S4: what comes up does not say On yet.
+    #[test]
+    fn a_server_that_is_proven_off_lets_nothing_go_while_nova_does_not_say_that_it_is_off() {
+        for (status, power_state, task_state, proven, vouched) in [
+            ("SHUTOFF", 4, None, false, false),
+            ("DELETED", 0, None, false, false),
+            ("ACTIVE", 1, None, true, true),
+            ("SHUTOFF", 4, Some("powering-on"), true, false),
+            ("SUSPENDED", 4, None, true, false),
+            ("PAUSED", 3, None, true, false),
+            ("REBOOT", 4, Some("rebooting"), true, false),
+            ("ERROR", 0, None, true, false),
+        ] {
+            let server = json!({
+                "id": "us", "status": status, "OS-EXT-STS:power_state": power_state, "OS-EXT-STS:task_state": task_state
+            });
+            let server: Server = serde_json::from_value(server).expect("a server");
+            assert_eq!((may_run(&server, true), may_run(&server, false)), (proven, vouched), "{status}");
         }
     }
 

@@ -251,6 +251,12 @@ impl ReleasePermit<'_> {
         self.by_parent
     }
 
+    /// Whether an attempt goes only where whoever sends it reads Off itself, if it reads power at all (S4): the node is proven off by its own
+    /// devices. By a person's word it goes unless On is read; of what the parent proves the node's own devices say nothing.
+    pub fn needs_off(&self) -> bool {
+        matches!(self.ground, ReleaseGround::Confirmed(_)) && !self.by_parent
+    }
+
     /// The node whose volumes may be let go.
     pub fn node(&self) -> &NodeId {
         self.ground.node()

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{DeviceSpec, Grade};
+use picket_core::confirm::{ConfirmedOff, Judge, Verdict};
+use picket_core::device::{DeviceSpec, Grade, IdentityMatch};
 use picket_core::election::{Election, ElectionError, Leadership, Lease, Won, lead};
 use picket_core::event::{Event, FenceRequest, Holder, Person, PlannedRelease};
 use picket_core::gate;
@@ -14,14 +15,19 @@ use picket_core::ground::{AttestedOff, Look, ReleaseGround, ReleasePermit};
 use picket_core::ids::{DeviceId, FenceId, Incarnation, NodeId, ReleaseId, Revision, Term, Version};
 use picket_core::machine;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, Opened, PendingOn, ReleaseOrder, UnholdOrder};
+use picket_core::power::{Epoch, Power, Reading};
 use picket_core::record::{Fence, HoldState, NodeRecord, Then};
 use picket_core::rules::Rules;
 use picket_core::step;
 use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
-use picket_core::time::{Clock, WallTime};
+use picket_core::time::{BootTime, Clock, WallTime};
 use picket_core::topology::{Level, Topology};
 
 use crate::driver::{HoldFound, Traits};
+
+const RELEASE: &str = "release";
+/// So often a device that reads Off is read at most until that proves.
+const READINGS: u32 = 100;
 
 /// Makes orders for one device, each from a node record of its own.
 #[derive(Debug)]
@@ -110,18 +116,29 @@ impl Orders {
 
     /// A release whose attempts may take effect for so long, for one attempt: a person vouches that the node is off.
     pub async fn release(&self, life: Duration) -> Result<Releasing, String> {
-        let id = ReleaseId::new("release").map_err(words)?;
-        let mut draft = self
-            .fenced_with(vec![PlannedRelease {
-                id: id.clone(),
-                max_in_flight: Some(life),
-                lingers: None,
-                by_name: false,
-            }])
-            .await?;
+        let mut draft = self.releasing(life).await?;
         self.bring_back(&mut draft).await?;
         let word = AttestedOff::of(&draft.stored.record, self.leadership.term());
         let ground = ReleaseGround::Attested(word.ok_or_else(|| words("nobody vouches"))?);
+        self.attempt(draft, ground).await
+    }
+
+    /// The same of a node that is proven off by this device.
+    pub async fn proven_release(&self, life: Duration) -> Result<Releasing, String> {
+        let mut draft = self.releasing(life).await?;
+        let proof = self.proof(&draft.stored.record)?;
+        draft.apply(Event::Confirmed(&proof)).await?;
+        self.attempt(draft, ReleaseGround::Confirmed(proof)).await
+    }
+
+    async fn releasing(&self, life: Duration) -> Result<Draft<'_>, String> {
+        let id = ReleaseId::new(RELEASE).map_err(words)?;
+        let max_in_flight = Some(life);
+        self.fenced_with(vec![PlannedRelease { id, max_in_flight, lingers: None, by_name: false }]).await
+    }
+
+    async fn attempt(&self, mut draft: Draft<'_>, ground: ReleaseGround) -> Result<Releasing, String> {
+        let id = ReleaseId::new(RELEASE).map_err(words)?;
         match draft
             .apply(Event::ReleaseIntent { release: id, life: None, lingers: None, sets_up: true })
             .await?
@@ -134,8 +151,13 @@ impl Orders {
 
     /// The permit for an attempt of it, for which the store is asked now.
     pub async fn release_permit<'a>(&'a self, releasing: &'a Releasing) -> Result<ReleasePermit<'a>, String> {
-        let looks = [Look { device: self.spec.id.clone(), asked_at: self.clock.boot(), reading: None }];
         let Releasing { ground, stored, .. } = releasing;
+        let now = self.clock.boot();
+        let reading = match ground {
+            ReleaseGround::Confirmed(_) => Some(self.reading(Power::Off, now)),
+            ReleaseGround::Attested(_) => None,
+        };
+        let looks = [Look { device: self.spec.id.clone(), asked_at: now, reading }];
         let permit = gate::release_permit(&Forgetful, &self.leadership, &*self.clock, stored, ground, &looks);
         permit.await.map_err(words)
     }
@@ -180,6 +202,32 @@ impl Orders {
         };
         draft.apply(Event::Fence(Box::new(request))).await?;
         Ok(draft)
+    }
+
+    /// The judge's proof of a machine that ran, took our off, and reads Off from then on. Its times are made up.
+    fn proof(&self, record: &NodeRecord) -> Result<ConfirmedOff, String> {
+        let judge = Judge::new(record, self.leadership.term(), &Rules::default(), false);
+        let mut judge = judge.ok_or_else(|| words("there is nothing to prove"))?;
+        let (device, ledger) = (&self.spec.id, &record.ledger);
+        let mut now = self.clock.boot();
+        let epoch = self.reading(Power::On, now).epoch;
+        judge.identified(device, IdentityMatch::Match, epoch, now);
+        judge.held(device, &[]);
+        judge.reading(device, &self.reading(Power::On, now), ledger);
+        judge.off_taken(device, now, now, epoch, false);
+        for _ in 0..READINGS {
+            now = now + self.spec.dwell;
+            judge.reading(device, &self.reading(Power::Off, now), ledger);
+            if let Verdict::Confirmed(proof) = judge.verdict(ledger, now, self.clock.wall()) {
+                return Ok(proof);
+            }
+        }
+        Err(words("the judge does not confirm it"))
+    }
+
+    fn reading(&self, power: Power, at: BootTime) -> Reading {
+        let epoch = self.spec.has_epochs.then_some(Epoch::FIRST);
+        Reading { power, asked_at: at, answered_at: at, epoch, said: String::new() }
     }
 
     /// A person vouches. Where there is nothing to release, the one hold drops by itself.

@@ -95,6 +95,37 @@ async fn what_runs_by_now_loses_nothing() {
     assert!(!has_it());
 }
 
+/// S4: what was proven off lets nothing go while Compute Engine does not say that it is off. A person's word stands there.
+#[tokio::test]
+async fn what_does_not_say_that_it_is_off_by_now_loses_nothing() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    driver.read_power(&scene.call(&orders)).await.expect("told");
+    let life = Duration::from_secs(7_200);
+    let proven = orders.proven_release(life).await.expect("stored");
+    let vouched = orders.release(life).await.expect("stored");
+    let (volumes, at) = (driver.volumes().expect("volumes"), at("data", "data"));
+    let detach = async |releasing| {
+        let permit = orders.release_permit(releasing).await.expect("permitted");
+        volumes.detach(&releasing.order, &permit, &at, false, &scene.call(&orders)).await
+    };
+    for status in ["PROVISIONING", "STAGING", "STOPPING", "SUSPENDING", "SUSPENDED", "REPAIRING"] {
+        scene.compute.machine(&id(0), |machine| machine.status = status);
+        let error = detach(&proven).await.expect_err(status);
+        assert!(error.effect == Effect::DidNotHappen && error.detail.contains(status), "{error:?}");
+    }
+    assert_eq!(scene.compute.heard("instances.detachDisk").len(), 0);
+    detach(&vouched).await.expect("a person looked at it");
+    assert_eq!(scene.compute.heard("instances.detachDisk").len(), 1);
+    scene
+        .compute
+        .machine(&id(0), |machine| machine.disks.push(("data".to_owned(), format!("data-{}", id(0)))));
+    scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
+    detach(&proven).await.expect("it is off");
+    assert_eq!(scene.compute.heard("instances.detachDisk").len(), 2);
+}
+
 /// A hook that acts when a detach is permitted for the second time, right before the connection is made.
 struct Then<F>(AtomicU64, F);
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::executor::block_on;
 
 use super::{GateFault, on_order, release_permit};
+use crate::device::{DeviceClass, DeviceSpec};
 use crate::event::Event;
 use crate::ground::{AttestedOff, Look, LookFault, ReleaseGround};
 use crate::order::{Opened, PendingOn};
@@ -53,6 +54,7 @@ fn a_fresh_off_permits_one_attempt_for_a_minute() {
     assert_eq!((permit.node(), permit.fence()), (&crate::support::node(), crate::support::fence_id(1)));
     assert_eq!((permit.generation().0, permit.term()), (1, leadership.term()));
     assert_eq!(permit.evidence(), ground.evidence());
+    assert!(permit.needs_off());
     let now = clock.wall().millis();
     assert_eq!(permit.not_after().millis() - now, 60_000);
 }
@@ -81,6 +83,21 @@ impl Clock for SlowStore<'_> {
     fn wall(&self) -> WallTime {
         self.0.clock.wall()
     }
+}
+
+#[test]
+fn a_person_s_word_and_a_parent_s_proof_need_no_off_of_the_node_s_own_devices() {
+    let needs_off = |player: &Player, ground: &ReleaseGround, looks: &[Look]| {
+        let Player { store, leadership, clock, stored } = player;
+        block_on(release_permit(store, leadership, &**clock, stored, ground, looks)).unwrap().needs_off()
+    };
+    let (player, ground) = vouched();
+    assert!(!needs_off(&player, &ground, &[player.look("bmc", None), player.look("agent", None)]));
+    let parent = DeviceSpec { class: DeviceClass::Parent, ..host("hypervisor") };
+    let mut player = Player::fencing(&[&[parent]], &["detach"]);
+    let ground = ReleaseGround::Confirmed(player.confirm());
+    player.clock.advance(s(1_000));
+    assert!(!needs_off(&player, &ground, &[player.look("hypervisor", Some(Off))]));
 }
 
 #[test]
