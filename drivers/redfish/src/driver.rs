@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::device::{DeviceClass, Grade, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
 use picket_core::time::BootTime;
@@ -13,7 +13,6 @@ use picket_driver::{
     SettingFault, Shared, Traits,
 };
 use rustls::pki_types::ServerName;
-use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_rustls::TlsConnector;
@@ -23,6 +22,7 @@ use crate::line::{Line, end_of};
 use crate::pool::Pool;
 use crate::service::{Found, Service};
 use crate::settings::{Authentication, Believed, Settings};
+use crate::whose::said_by;
 use crate::{ending, hold, power, trust};
 
 /// How long one call may take unless the settings say otherwise.
@@ -240,12 +240,8 @@ impl PowerDriver for RedfishDriver {
         // Everything anew: what is sent later goes to the system that says so now.
         let Found { system, .. } = Service::discover(&mut turn.line, call).await?;
         let epoch = turn.line.check_life(call).await?;
-        let text = |key: &str| {
-            system.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
-        };
-        let uuid = text("UUID").and_then(Identity::usable_uuid);
-        turn.line.uuid.clone_from(&uuid);
-        let identity = Identity { uuid, serial: text("SerialNumber").map(str::to_owned) };
+        let identity = said_by(&system);
+        turn.line.said.clone_from(&identity);
         Ok(Identified { identity, epoch })
     }
 

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use picket_core::device::Identity;
 use picket_core::power::{Epoch, Loss};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
@@ -45,8 +46,8 @@ pub struct Line {
     pub(crate) said_timeout: Option<Duration>,
     /// When the service refused a session last whose life was not over.
     pub(crate) refused_at: Option<BootTime>,
-    /// Whose machine it was when that was asked last.
-    pub(crate) uuid: Option<String>,
+    /// Whose machine it was when that was asked last; empty: it did not say.
+    pub(crate) said: Identity,
     /// On which connection the system said last that it is ours, where it was asked without a session.
     pub(crate) ours_on: Option<u64>,
     pub(crate) session: Option<Session>,
@@ -111,7 +112,7 @@ impl Line {
             service: None,
             said_timeout: None,
             refused_at: None,
-            uuid: None,
+            said: Identity::default(),
             ours_on: None,
             session: None,
             orphans: Vec::new(),

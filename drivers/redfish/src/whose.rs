@@ -3,7 +3,7 @@
 //! **Invariant.** What changes something goes where the system last said whose machine it is, or is asked there first. A token dies
 //! with the manager that gave it: a session is one place. Without a session each connection is a place of its own.
 
-use picket_core::device::Identity;
+use picket_core::device::{Identity, IdentityMatch};
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -33,23 +33,35 @@ pub(crate) fn slot(line: &mut Line, system: &Map<String, Value>) -> Result<Slot,
     slot
 }
 
+/// Whose machine the system says that it is.
+pub(crate) fn said_by(system: &Map<String, Value>) -> Identity {
+    let text =
+        |key: &str| system.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
+    Identity {
+        uuid: text("UUID").and_then(Identity::usable_uuid),
+        serial: text("SerialNumber").map(str::to_owned),
+    }
+}
+
 fn compare(line: &Line, system: &Map<String, Value>) -> Result<Slot, DriverError> {
     let state = system.get("Status").and_then(|status| status.get("State")).and_then(Value::as_str);
     if state == Some("Absent") {
         return Ok(Slot::Unknown("its slot is empty (Status.State Absent)".to_owned()));
     }
-    let now = system.get("UUID").and_then(Value::as_str).and_then(Identity::usable_uuid);
-    match (&line.uuid, &now) {
-        (Some(before), Some(now)) if before != now => {
+    let (before, now) = (&line.said, said_by(system));
+    match before.compare(&now) {
+        IdentityMatch::Mismatch => {
+            let (before, now) = (before.words(), now.words());
             let why = format!(
                 "the system says that it is {now}, and was {before}: another machine is in its place"
             );
             Err(line.error(&Effort::reading(), ErrorKind::IdentityMismatch, why))
         }
-        (Some(before), None) => Ok(Slot::Unknown(format!(
-            "it was {before}, and says no UUID now: nobody knows which machine it is"
+        IdentityMatch::Unknown if !before.is_empty() => Ok(Slot::Unknown(format!(
+            "it was {}, and says nothing of that now: nobody knows which machine it is",
+            before.words()
         ))),
-        _ => Ok(Slot::Ours),
+        IdentityMatch::Unknown | IdentityMatch::Match | IdentityMatch::Learned => Ok(Slot::Ours),
     }
 }
 
@@ -81,7 +93,7 @@ impl Line {
     pub(crate) fn expect_ours<'a>(&'a mut self, call: &'a Call, until: Instant) -> Later<'a, ()> {
         // Boxed: it is itself a request, of the kind that needs no look.
         Box::pin(async move {
-            if self.uuid.is_none() {
+            if self.said.is_empty() {
                 return Ok(());
             }
             self.connect(call, until).await?;

@@ -98,6 +98,8 @@ pub struct World {
     pub has_sessions: bool,
     /// Its UUID.
     pub uuid: &'static str,
+    /// Its serial number.
+    pub serial: &'static str,
     /// `LastResetTime`.
     pub last_reset: Value,
     /// Whether it is said at all.
@@ -156,6 +158,7 @@ impl World {
             session_life: Duration::from_secs(1_800),
             has_sessions: true,
             uuid: "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41",
+            serial: " SN-0041 ",
             last_reset: json!("2026-11-22T01:00:00Z"),
             tells_reset: true,
             policy: Some("LastState".to_owned()),
@@ -196,6 +199,11 @@ impl World {
         self.on = on;
     }
 
+    /// What it says of whose machine it is.
+    pub fn says_of_itself(&mut self, uuid: &'static str, serial: &'static str) {
+        (self.uuid, self.serial) = (uuid, serial);
+    }
+
     /// The truth.
     pub fn is_on(&mut self) -> bool {
         self.settle();
@@ -230,7 +238,7 @@ impl World {
         }
         let mut system = json!({
             "@odata.id": SYSTEM, "Id": "437", "UUID": self.uuid,
-            "SerialNumber": " SN-0041 ", "PowerState": power,
+            "SerialNumber": self.serial, "PowerState": power,
             "Links": { "ManagedBy": [{ "@odata.id": MANAGER }] },
             "Actions": { "#ComputerSystem.Reset": reset },
         });

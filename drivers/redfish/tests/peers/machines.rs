@@ -34,16 +34,64 @@ async fn a_slot_that_does_not_say_whose_it_is_any_more_says_nothing_of_power() {
     let fake = Fake::start().await;
     let hand = identified(&fake).await;
     for uuid in ["", "00000000-0000-0000-0000-000000000000", "unknown"] {
-        fake.world().uuid = uuid;
+        fake.world().says_of_itself(uuid, "");
         let reading = hand.read().await.expect("an answer");
         assert_eq!(reading.power, Power::Unknown, "{uuid:?}: {reading:?}");
-        assert!(reading.said.contains("UUID"), "{reading:?}");
+        assert!(reading.said.contains("nobody knows which machine"), "{reading:?}");
         no_on_goes(&fake, &hand, uuid).await;
     }
     // Nobody knew before: then it lowers the grade, and no more.
     let other = Hand::of(&fake, json!({})).await;
     other.driver.identify(&other.call()).await.expect("an answer");
     assert_eq!(other.power().await, Power::Off);
+}
+
+/// Many tell no UUID, or one of zeros: their serial number is told again in each answer.
+#[tokio::test]
+async fn a_system_that_is_known_by_its_serial_number_alone_is_asked_for_it_each_time() {
+    for (more, last_reset) in
+        [(json!({}), false), (json!({ "authentication": "basic" }), false), (json!({}), true)]
+    {
+        let fake = Fake::start().await;
+        fake.world().says_of_itself("00000000-0000-0000-0000-000000000000", "SN-0041");
+        fake.world().closes = true;
+        fake.world().tells_reset = last_reset;
+        let hand = identified_with(&fake, more.clone()).await;
+        fake.world().serial = "SN-0042";
+        for what in ["off", "on"] {
+            hand.quiesce().await.expect("ended");
+            let sent = if what == "off" { hand.off().await } else { hand.on().await };
+            let error = sent.expect_err(what);
+            assert_eq!(error.effect, Effect::DidNotHappen, "{what} {more}: {error}");
+            let error = hand.read().await.expect_err("another machine");
+            assert_eq!(error.kind, ErrorKind::IdentityMismatch, "{what} {more}: {error}");
+            assert!(error.detail.contains("serial SN-0042") && error.detail.contains("SN-0041"), "{error}");
+        }
+        fake.world().serial = "";
+        assert_eq!(hand.power().await, Power::Unknown, "{more}");
+        assert!(hand.off().await.is_err() && hand.on().await.is_err(), "{more}");
+        fake.world().serial = "SN-0041";
+        assert_eq!(hand.power().await, Power::Off, "{more}");
+        assert_eq!(fake.world().commands, 0, "{more}");
+        hand.off().await.expect("it is ours");
+    }
+}
+
+/// Where both were known one of the two is enough, and the other may not differ.
+#[tokio::test]
+async fn of_two_words_each_that_is_said_again_is_compared() {
+    let fake = Fake::start().await;
+    let hand = identified(&fake).await;
+    for (uuid, serial, power) in [
+        (OWN, "", Some(Power::Off)),
+        ("", "SN-0041", Some(Power::Off)),
+        (OWN, "SN-0042", None),
+        (ANOTHER, "SN-0041", None),
+        ("", "", Some(Power::Unknown)),
+    ] {
+        fake.world().says_of_itself(uuid, serial);
+        assert_eq!(hand.read().await.ok().map(|reading| reading.power), power, "{uuid:?} {serial:?}");
+    }
 }
 
 #[tokio::test]
@@ -81,7 +129,7 @@ async fn no_on_and_no_hold_goes_to_another_machine() {
     assert_eq!((error.kind, error.effect), (ErrorKind::IdentityMismatch, Effect::DidNotHappen), "{error}");
     let order = hand.orders.unhold(&found).await.expect("an order");
     hand.driver.disengage_hold(&order, &hand.call()).await.expect_err("another's policy");
-    fake.world().uuid = "";
+    fake.world().says_of_itself("", "");
     let order = hand.orders.hold(&found).await.expect("an order");
     let error = hand.driver.engage_hold(&order, &hand.call()).await.expect_err("nobody knows whose");
     assert_eq!(error.effect, Effect::DidNotHappen, "{error}");
@@ -109,7 +157,7 @@ async fn without_a_session_nothing_goes_to_whoever_is_at_the_address_now() {
             fake.world().has_sessions = false;
             fake.world().closes = true;
             let hand = identified_with(&fake, more).await;
-            fake.world().uuid = uuid;
+            fake.world().says_of_itself(uuid, "");
             for what in ["off", "on"] {
                 let sent = if what == "off" { hand.off().await } else { hand.on().await };
                 let error = sent.expect_err(what);
@@ -149,7 +197,7 @@ async fn no_off_goes_in_a_session_that_was_opened_for_it_with_another_machine() 
         let fake = Fake::start().await;
         let hand = identified(&fake).await;
         hand.quiesce().await.expect("ended");
-        fake.world().uuid = uuid;
+        fake.world().says_of_itself(uuid, "");
         let error = hand.off().await.expect_err("another machine's session");
         assert_eq!((error.kind, error.effect), (kind, Effect::DidNotHappen), "{error}");
         assert_eq!(fake.world().commands, 0);
