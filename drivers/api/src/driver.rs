@@ -123,9 +123,9 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// The word that the device said of itself in the handshake of the newest session, where the session's secret vouches for it
-    /// (RAKP's GUID, also one of zeros). `None`: its protocol has no such word, or there was no session yet. Where nobody knows whose
-    /// machine the device controls, the word stays the same within a fence (S13).
+    /// The word that the device said of itself in the newest handshake, where a secret vouches for it: RAKP's GUID, also one of zeros, by
+    /// the session's; a certificate by its key. `None`: its protocol has no such word, or there was no handshake yet. Where nobody knows
+    /// whose machine the device controls, the word stays the same within a fence (S13).
     fn far_side(&self) -> Option<String> {
         None
     }

@@ -19,6 +19,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use picket_driver::{DriverError, Effect, ErrorKind};
 use rustls::pki_types::ServerName;
+use sha2::{Digest, Sha256};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
@@ -47,6 +48,8 @@ pub enum Broken {
 /// A connection that stands.
 pub struct Connection {
     id: u64,
+    /// SHA-256 of the certificate for which its far side holds the key, in hexadecimal digits.
+    certificate: Option<String>,
     sender: http1::SendRequest<Full<Bytes>>,
     wire: http1::Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>,
     /// The far side closed it, or the wire failed.
@@ -135,6 +138,10 @@ fn distrust(error: &io::Error, settings: &Settings) -> DriverError {
     }
 }
 
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Connection {
     /// Opens one, until `until`.
     pub async fn open(
@@ -146,11 +153,13 @@ impl Connection {
     ) -> Result<Self, DriverError> {
         let opened = timeout_at(until, async {
             let stream = reach(&addresses(settings).await?, settings, tls, name, until).await?;
+            let leaf = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let certificate = leaf.map(|leaf| hexadecimal(&Sha256::digest(leaf)));
             let mut builder = http1::Builder::new();
             builder.max_buf_size(LARGEST_HEAD);
             let shaken = builder.handshake(TokioIo::new(stream)).await;
             let (sender, wire) = shaken.map_err(|error| failed(ErrorKind::Protocol, settings, error))?;
-            Ok(Self { id, sender, wire, ended: false, busy: false, place: None })
+            Ok(Self { id, certificate, sender, wire, ended: false, busy: false, place: None })
         });
         opened.await.unwrap_or_else(|_| Err(failed(ErrorKind::TimedOut, settings, "no connection in time")))
     }
@@ -158,6 +167,11 @@ impl Connection {
     /// Which one it is.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Whose it is, as far as the handshake shows.
+    pub fn certificate(&self) -> Option<&str> {
+        self.certificate.as_deref()
     }
 
     /// Whether nothing is under way on it.

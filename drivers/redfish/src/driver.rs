@@ -144,6 +144,8 @@ struct Seen {
     session: Option<String>,
     /// The longest that the service keeps an idle one, where it says more than the settings.
     longest_idle: Option<Duration>,
+    /// The certificate on the newest connection.
+    certificate: Option<String>,
     /// When the service refused a session last whose life was not over.
     refused_at: Option<BootTime>,
     /// The manager's restarts show.
@@ -158,6 +160,7 @@ impl Drop for Turn<'_> {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
             session: self.line.session_name(),
             longest_idle: self.line.said_timeout.map(|_| self.line.longest_idle()),
+            certificate: self.line.certificate.clone(),
             refused_at: self.line.refused_at,
             has_epochs: self.line.shows_restarts(),
             life_remark: self.line.life_remark(),
@@ -177,6 +180,10 @@ impl PowerDriver for RedfishDriver {
 
     fn refused_session_at(&self) -> Option<BootTime> {
         self.seen().refused_at
+    }
+
+    fn far_side(&self) -> Option<String> {
+        Some(format!("certificate {}", self.seen().certificate.as_ref()?))
     }
 
     fn shortest_idle(&self) -> Option<Duration> {
@@ -238,10 +245,11 @@ impl PowerDriver for RedfishDriver {
     async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         let mut turn = self.line(call).await?;
         // Everything anew: what is sent later goes to the system that says so now.
-        let Found { system, .. } = Service::discover(&mut turn.line, call).await?;
+        let Found { system, certificate, .. } = Service::discover(&mut turn.line, call).await?;
         let epoch = turn.line.check_life(call).await?;
         let identity = said_by(&system);
-        turn.line.said.clone_from(&identity);
+        turn.line.known_as.identity.clone_from(&identity);
+        turn.line.known_as.certificate.clone_from(&certificate);
         Ok(Identified { identity, epoch })
     }
 

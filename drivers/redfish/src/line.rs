@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_core::device::Identity;
 use picket_core::power::{Epoch, Loss};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
@@ -27,6 +26,7 @@ use crate::service::Service;
 use crate::session::{Session, name_of};
 use crate::settings::{Authentication, Settings};
 use crate::unclear::Unclear;
+use crate::whose::KnownAs;
 
 /// Wait before the same is asked again; it doubles.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -46,8 +46,10 @@ pub struct Line {
     pub(crate) said_timeout: Option<Duration>,
     /// When the service refused a session last whose life was not over.
     pub(crate) refused_at: Option<BootTime>,
-    /// Whose machine it was when that was asked last; empty: it did not say.
-    pub(crate) said: Identity,
+    /// The certificate on the newest connection.
+    pub(crate) certificate: Option<String>,
+    /// Whose machine it was when that was asked last.
+    pub(crate) known_as: KnownAs,
     /// On which connection the system said last that it is ours, where it was asked without a session.
     pub(crate) ours_on: Option<u64>,
     pub(crate) session: Option<Session>,
@@ -112,7 +114,8 @@ impl Line {
             service: None,
             said_timeout: None,
             refused_at: None,
-            said: Identity::default(),
+            certificate: None,
+            known_as: KnownAs::default(),
             ours_on: None,
             session: None,
             orphans: Vec::new(),
@@ -207,10 +210,16 @@ impl Line {
             let opened =
                 Connection::open(self.connections, &self.settings, &self.tls, &self.name, until).await?;
             self.unanswered_since = silent_before;
-            self.connection = Some(opened);
+            self.stands(opened);
         }
         let gone = DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, "the connection is gone");
         self.connection.as_mut().ok_or(gone)
+    }
+
+    /// From now on everything goes on this connection.
+    pub(crate) fn stands(&mut self, connection: Connection) {
+        self.certificate = connection.certificate().map(str::to_owned);
+        self.connection = Some(connection);
     }
 
     /// One request on the connection that stands, and its answer.

@@ -139,7 +139,7 @@ impl Line {
         self.logging_in = None;
         Ok(match told {
             Ok(answer) => {
-                self.connection = Some(connection);
+                self.stands(connection);
                 Ok(answer)
             }
             // Another one may be begun.

@@ -45,7 +45,8 @@ impl Line {
             call.may_go_in(epoch).map_err(|error| effort.judge(error))?;
         }
         self.connect(call, until).await?;
-        Ok(())
+        // Its own may be a new one.
+        if effort.is_reading() { Ok(()) } else { self.expect_certificate() }
     }
 
     /// What is stored with the name of its session goes in that one or not at all, and an on that is stored with none in none that

@@ -41,6 +41,8 @@ pub(crate) struct Found {
     pub(crate) system: Object,
     /// Whose it is, by that.
     pub(crate) slot: Result<Slot, DriverError>,
+    /// The certificate of the service that described it.
+    pub(crate) certificate: Option<String>,
 }
 
 /// What a request may itself have to ask for first.
@@ -146,7 +148,7 @@ impl Service {
         Self::compare_timeout(line, call, &root).await?;
         let (_, object) = Self::read(line, call, Ask::get(&system), "the system").await?;
         // What is asked after this may be answered elsewhere.
-        let slot = slot(line, &object);
+        let (slot, certificate) = (slot(line, &object), line.certificate.clone());
         let action = object.get("Actions").and_then(|actions| actions.get("#ComputerSystem.Reset"));
         let action = action.and_then(Value::as_object).cloned().unwrap_or_default();
         let Some(reset) = action.get("target").and_then(Value::as_str).and_then(path_of) else {
@@ -173,7 +175,7 @@ impl Service {
             managed_by.into_iter().flatten().filter_map(|one| path_of(one.get("@odata.id")?.as_str()?));
         let service = Self { system, reset, on, managers: managers.collect() };
         line.service = Some(service.clone());
-        Ok(Found { service, system: object, slot })
+        Ok(Found { service, system: object, slot, certificate })
     }
 
     /// The system of that id.

@@ -1,7 +1,8 @@
 //! Whose machine answers (S13): another may stand in the system's slot, or another service at its address, by now.
 //!
 //! **Invariant.** What changes something goes where the system last said whose machine it is, or is asked there first. A token dies
-//! with the manager that gave it: a session is one place. Without a session each connection is a place of its own.
+//! with the manager that gave it: a session is one place. Without a session each connection is a place of its own. Of a system that
+//! does not say whose machine it is the service's certificate stays the same.
 
 use picket_core::device::{Identity, IdentityMatch};
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
@@ -12,6 +13,15 @@ use crate::ask::Ask;
 use crate::connection::Connection;
 use crate::line::Line;
 use crate::service::{Later, Service};
+
+/// Whose machine it was when that was asked last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownAs {
+    /// By the system's own words; empty: it has none.
+    pub(crate) identity: Identity,
+    /// By the certificate of whoever answered; `None`: that was not asked yet.
+    pub(crate) certificate: Option<String>,
+}
 
 /// What stands in a system's slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +58,7 @@ fn compare(line: &Line, system: &Map<String, Value>) -> Result<Slot, DriverError
     if state == Some("Absent") {
         return Ok(Slot::Unknown("its slot is empty (Status.State Absent)".to_owned()));
     }
-    let (before, now) = (&line.said, said_by(system));
+    let (before, now) = (&line.known_as.identity, said_by(system));
     match before.compare(&now) {
         IdentityMatch::Mismatch => {
             let (before, now) = (before.words(), now.words());
@@ -61,7 +71,8 @@ fn compare(line: &Line, system: &Map<String, Value>) -> Result<Slot, DriverError
             "it was {}, and says nothing of that now: nobody knows which machine it is",
             before.words()
         ))),
-        IdentityMatch::Unknown | IdentityMatch::Match | IdentityMatch::Learned => Ok(Slot::Ours),
+        IdentityMatch::Unknown => line.expect_certificate().map(|()| Slot::Ours),
+        IdentityMatch::Match | IdentityMatch::Learned => Ok(Slot::Ours),
     }
 }
 
@@ -85,18 +96,35 @@ impl Line {
         }
     }
 
-    /// Asks the system whose machine it is, unless it said so here, or never says it. Where each connection is closed after an
-    /// answer, this comes right before what is sent.
+    /// Where the machine does not say whose it is, the service's certificate stays the same.
+    ///
+    /// # Errors
+    /// It is another one: nothing may be sent, and nothing counts.
+    pub(crate) fn expect_certificate(&self) -> Result<(), DriverError> {
+        let KnownAs { identity, certificate } = &self.known_as;
+        let (Some(before), Some(now)) = (certificate, &self.certificate) else { return Ok(()) };
+        if !identity.is_empty() || before == now {
+            return Ok(());
+        }
+        let why = format!(
+            "the system does not say whose machine it is, and its service shows certificate {now}, where it was \
+             certificate {before}: another may be in its place"
+        );
+        Err(self.error(&Effort::reading(), ErrorKind::IdentityMismatch, why))
+    }
+
+    /// Asks the system whose machine it is, unless it said so here, or never says it: then who answers is told
+    /// by its certificate. Where each connection is closed after an answer, this comes right before what is sent.
     ///
     /// # Errors
     /// It is another machine, does not say which, or does not answer: nothing may be sent.
     pub(crate) fn expect_ours<'a>(&'a mut self, call: &'a Call, until: Instant) -> Later<'a, ()> {
         // Boxed: it is itself a request, of the kind that needs no look.
         Box::pin(async move {
-            if self.said.is_empty() {
-                return Ok(());
-            }
             self.connect(call, until).await?;
+            if self.known_as.identity.is_empty() {
+                return self.expect_certificate();
+            }
             if self.is_ours_here() {
                 return Ok(());
             }

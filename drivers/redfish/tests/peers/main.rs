@@ -1,6 +1,7 @@
 //! The driver against a service of our own, with faults on demand, and against OpenStack's sushy-emulator.
 
 mod conformance;
+mod elsewhere;
 mod fake;
 mod faults;
 mod law;

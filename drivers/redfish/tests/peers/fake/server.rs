@@ -76,6 +76,11 @@ impl Fake {
         self.world.lock().expect("whole")
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The CA.
     pub fn ca_file(&self) -> PathBuf {
         self.directory.path().join("ca.pem")
