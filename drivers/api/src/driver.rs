@@ -293,6 +293,13 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// [`HoldReport::engaged`].
     fn engaged(&self, now: &HoldFound) -> Vec<String>;
 
+    /// Whether that word of [`engaged`](Self::engaged) shows that the hold outlived a restart (S2). `false`: a device that has just
+    /// started says it too, as that its watchdog does not run.
+    fn outlives(&self, engaged: &str) -> bool {
+        let _ = engaged;
+        false
+    }
+
     /// Tell the device to stay off by its own means.
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError>;
 

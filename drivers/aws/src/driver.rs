@@ -291,6 +291,10 @@ impl PowerDriver for AwsDriver {
         hold::engaged(now)
     }
 
+    fn outlives(&self, _engaged: &str) -> bool {
+        true
+    }
+
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         self.engage(order, call).await
     }

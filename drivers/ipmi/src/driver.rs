@@ -121,6 +121,10 @@ impl PowerDriver for IpmiDriver {
         hold::engaged(now)
     }
 
+    fn outlives(&self, engaged: &str) -> bool {
+        hold::outlives(engaged)
+    }
+
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         hold::engage(&mut *self.line(call).await?, order.found(), call).await
     }

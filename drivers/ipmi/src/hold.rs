@@ -132,6 +132,11 @@ pub fn engaged(found: &HoldFound) -> Vec<String> {
     .collect()
 }
 
+/// Whether that is said by no BMC that has just started: of each of those the watchdog does not run.
+pub fn outlives(engaged: &str) -> bool {
+    engaged != WATCHDOG_HOLDS
+}
+
 /// It stands still, and would do nothing when its time is over.
 fn is_harmless(timer: Watchdog) -> bool {
     !timer.running && timer.actions & 0x07 == 0

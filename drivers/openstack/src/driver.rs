@@ -188,6 +188,10 @@ impl PowerDriver for OpenstackDriver {
         hold::engaged(now)
     }
 
+    fn outlives(&self, _engaged: &str) -> bool {
+        true
+    }
+
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         self.engage(order, call).await
     }

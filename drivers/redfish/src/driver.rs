@@ -261,6 +261,10 @@ impl PowerDriver for RedfishDriver {
         hold::engaged(now)
     }
 
+    fn outlives(&self, _engaged: &str) -> bool {
+        true
+    }
+
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         hold::engage(&mut self.line(call).await?.line, order.found(), order.session(), call).await
     }

@@ -345,6 +345,9 @@ impl World {
         }
         // Settings are put back, a watchdog is never started by that.
         let settings = HoldSettings { watchdog: settings.watchdog && found.watchdog, ..settings };
+        let by_watchdog = device.has(|fault| matches!(fault, Fault::HoldsByWatchdog));
+        let settings =
+            if by_watchdog { HoldSettings { watchdog: settings.watchdog, ..found } } else { settings };
         let machine = device.machine.clone();
         self.machine_mut(&machine).hold = settings;
         Ok(Response::Hold(settings))

@@ -139,13 +139,15 @@ impl SimDriver {
     }
 }
 
+const WATCHDOG_HOLDS: &str = "watchdog stopped";
+
 fn in_words(settings: HoldSettings) -> Vec<String> {
     let mut words = Vec::new();
     if settings.restore == RestorePolicy::AlwaysOff {
         words.push("restore policy always-off".to_owned());
     }
     if !settings.watchdog {
-        words.push("watchdog stopped".to_owned());
+        words.push(WATCHDOG_HOLDS.to_owned());
     }
     if settings.button_locked {
         words.push("power button locked".to_owned());
@@ -265,6 +267,10 @@ impl PowerDriver for SimDriver {
 
     fn engaged(&self, now: &HoldFound) -> Vec<String> {
         read_back(now).map(in_words).unwrap_or_default()
+    }
+
+    fn outlives(&self, engaged: &str) -> bool {
+        engaged != WATCHDOG_HOLDS
     }
 
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {

@@ -119,6 +119,8 @@ pub enum Fault {
     SaysIdentity(Identity),
     /// It knows nothing of holds.
     HoldUnsupported,
+    /// It has no restore policy and locks no button: its hold is the watchdog's alone.
+    HoldsByWatchdog,
     /// It acknowledges a hold and does nothing.
     HoldIgnored,
     /// No further session is to be had.

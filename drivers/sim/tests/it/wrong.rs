@@ -264,6 +264,10 @@ impl PowerDriver for WrongDriver {
         if self.is(Wrong::SeesNoHold) { Vec::new() } else { self.inner.engaged(now) }
     }
 
+    fn outlives(&self, engaged: &str) -> bool {
+        self.inner.outlives(engaged)
+    }
+
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         if self.is(Wrong::ClaimsAHold) {
             call.may_send()?;

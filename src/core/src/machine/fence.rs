@@ -100,6 +100,7 @@ pub(super) fn hold_ended(
         words.push(format!("{device}: {what}"));
         let state = draft.fence()?.holds.entry(device).or_default();
         state.engaged = result.engaged;
+        state.outlives = result.outlives;
         state.detail = result.detail;
     }
     for id in known {

@@ -134,7 +134,7 @@ impl Turn<'_> {
         let Some(run) = self.run() else { return };
         run.judge.held(&device(d), &engaged);
         run.hands[d] = Hand { live: true, ..Hand::default() };
-        let result = HoldState { engaged, ..HoldState::default() };
+        let result = HoldState { outlives: engaged.clone(), engaged, ..HoldState::default() };
         self.persist(Event::HoldEnded { results: vec![(device(d), result)], known });
     }
 

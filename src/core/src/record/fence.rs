@@ -34,6 +34,9 @@ pub struct HoldState {
     pub found: BTreeMap<String, String>,
     /// What was engaged; empty: nothing, and the evidence says "hold: none".
     pub engaged: Vec<String>,
+    /// What of that a device which has just started does not say by itself (S2).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outlives: Vec<String>,
     /// Why something could not be engaged; for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -144,7 +147,7 @@ pub struct Fence {
     /// Of the lost ones those for which a person said afterwards that he looked at the machine, and that it is off (S2).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub seen_off: BTreeSet<DeviceId>,
-    /// What was engaged of the holds of devices when they last proved the node off in this generation, with releases that were not over:
+    /// What was engaged, and outlives a restart, of the holds of devices when they last proved the node off in this generation, with releases that were not over:
     /// where it reads engaged still, their Off counts again after a loss (S2).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub proved_held: BTreeMap<DeviceId, Vec<String>>,
@@ -260,8 +263,13 @@ impl Fence {
         self.confirming_since = Some(at);
         self.round += 1;
         if let Some(evidence) = self.evidence.take().filter(|_| !self.all_released()) {
-            let held = evidence.devices.into_iter().filter(|one| !one.hold.is_empty());
-            self.proved_held = held.map(|one| (one.device, one.hold)).collect();
+            let held = evidence.devices.into_iter().filter_map(|one| {
+                let mut words = one.hold;
+                let outlives = &self.holds.get(&one.device)?.outlives;
+                words.retain(|word| outlives.contains(word));
+                (!words.is_empty()).then_some((one.device, words))
+            });
+            self.proved_held = held.collect();
         }
         self.outcome = None;
     }

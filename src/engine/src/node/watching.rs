@@ -95,13 +95,21 @@ impl NodeTask {
         Ok(())
     }
 
+    /// What a hold came to, as it is stored.
+    pub(super) fn hold_state(&self, device: &DeviceId, engaged: Vec<String>, detail: String) -> HoldState {
+        let driver = self.plan.drivers.get(device);
+        let outlives = |word: &&String| driver.is_some_and(|driver| driver.outlives(word));
+        let outlives = engaged.iter().filter(outlives).cloned().collect();
+        HoldState { engaged, outlives, detail, ..HoldState::default() }
+    }
+
     async fn held_late(&mut self, device: DeviceId, did: Did) -> Result<(), Fatal> {
         self.show(&device, &did);
         let Did::Held { effect, result, .. } = did else { return Ok(()) };
         let refused = matches!(&result, Err(error) if error.effect == Effect::DidNotHappen);
         let report =
             result.unwrap_or_else(|error| HoldReport { engaged: Vec::new(), detail: error.to_string() });
-        let result = HoldState { engaged: report.engaged, detail: report.detail, ..HoldState::default() };
+        let result = self.hold_state(&device, report.engaged, report.detail);
         let (results, known) = (vec![(device, result)], Vec::from_iter(refused.then_some(effect)));
         self.persist(|| Event::HoldEnded { results: results.clone(), known: known.clone() }).await?;
         Ok(())
@@ -129,7 +137,8 @@ impl NodeTask {
             if !gone.is_empty() {
                 let detail = format!("found undone by somebody else: {}", gone.join(", "));
                 tracing::error!(%device, detail, "the hold does not stand any more");
-                let results = vec![(device, HoldState { engaged, detail, ..HoldState::default() })];
+                let result = self.hold_state(&device, engaged, detail);
+                let results = vec![(device, result)];
                 self.persist(|| Event::HoldEnded { results: results.clone(), known: Vec::new() }).await?;
             }
         }

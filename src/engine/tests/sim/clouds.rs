@@ -115,6 +115,10 @@ impl PowerDriver for Cloud {
         self.of.engaged(now)
     }
 
+    fn outlives(&self, engaged: &str) -> bool {
+        self.of.outlives(engaged)
+    }
+
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         if self.far.takes_no_hold.load(Ordering::SeqCst) {
             return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, "no way to it"));

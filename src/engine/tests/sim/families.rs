@@ -78,6 +78,10 @@ impl PowerDriver for Places {
         self.inner.engaged(now)
     }
 
+    fn outlives(&self, engaged: &str) -> bool {
+        self.inner.outlives(engaged)
+    }
+
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         self.inner.engage_hold(order, call).await
     }

@@ -133,6 +133,24 @@ async fn a_node_that_was_proven_and_whose_hold_is_gone_waits_for_a_person() {
     }
 }
 
+/// A BMC that has just started says that its watchdog does not run, whatever it forgot: that is no hold that outlived the restart.
+#[tokio::test(start_paused = true)]
+async fn a_stopped_watchdog_alone_lets_no_restarted_bmc_be_believed() {
+    let mut lab = lab(2779).await;
+    lab.fault("bmc", Fault::HoldsByWatchdog);
+    lab.answers(&[Answer::Refuse]);
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    let held = lab.record().fence.expect("a fence").holds.into_values().next().expect("a hold").engaged;
+    assert_eq!(held, ["watchdog stopped"]);
+    lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(20), estranged: true });
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.answers(&[Answer::Complete]);
+    lab.reach("needs_operator", s(400)).await;
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
+    assert!(lab.is_on());
+}
+
 /// Nothing shows the restarts of this BMC but its silence.
 async fn sessionless(seed: u64) -> Lab {
     Lab::with(seed, &[&["bmc"]], |world| {

@@ -88,6 +88,10 @@ impl PowerDriver for Outlet {
         self.inner.engaged(now)
     }
 
+    fn outlives(&self, engaged: &str) -> bool {
+        self.inner.outlives(engaged)
+    }
+
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         let _inside = self.enter()?;
         self.inner.engage_hold(order, call).await

@@ -7,7 +7,7 @@ use crate::ids::Generation;
 use crate::machine::Refused;
 use crate::order::Opened;
 use crate::outcome::{Outcome, Reason};
-use crate::record::{Cause, ReleaseStage};
+use crate::record::{Cause, HoldState, ReleaseStage};
 use crate::support::{Bench, Player, device, fence_id, host, person, release, request};
 
 #[test]
@@ -123,11 +123,16 @@ fn a_proof_with_a_hold_is_of_its_generation() {
     let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
     player.off_intent(&["bmc"]);
     let mut bench = Bench::judging(player.record(), player.proof().term(), false);
-    bench.judge.held(&device("bmc"), &["restore policy always-off".to_owned()]);
+    let engaged = ["restore policy always-off".to_owned(), "watchdog timer stopped".to_owned()];
+    bench.judge.held(&device("bmc"), &engaged);
+    let state =
+        HoldState { outlives: engaged[..1].to_vec(), engaged: engaged.to_vec(), ..HoldState::default() };
+    player.apply(Event::HoldEnded { results: vec![(device("bmc"), state)], known: Vec::new() });
     let proof = bench.proves();
     player.apply(Event::Confirmed(&proof));
     player.apply(Event::Unproven { why: "three Unknown in a row".to_owned(), seen: true });
-    assert_eq!(player.open_fence().proved_held.len(), 1);
+    let proved = player.open_fence().proved_held.values().flatten();
+    assert_eq!(proved.collect::<Vec<_>>(), ["restore policy always-off"]);
     player.confirm();
     player.breach(2, "bmc").unwrap();
     assert!(player.open_fence().proved_held.is_empty(), "it was found on since");

@@ -4,8 +4,8 @@ use crate::event::Event;
 use crate::ids::Term;
 use crate::machine::Refused;
 use crate::outcome::Outcome;
-use crate::record::{Phase, Then};
-use crate::support::{Bench, Player, fence_id, holder, host, node, person, request, supply};
+use crate::record::{HoldState, Phase, Then};
+use crate::support::{Bench, Player, device, fence_id, holder, host, node, person, request, supply};
 
 #[test]
 fn a_proof_makes_it_fenced_and_the_evidence_is_stored() {
@@ -143,6 +143,9 @@ fn a_proof_names_its_leadership() {
 fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others_round_after_round() {
     let mut player = Player::fencing(&[&[host("bmc")], &[supply("outlet")], &[host("agent")]], &["detach"]);
     player.apply(Event::NextLevel { why: "silent".to_owned() });
+    let engaged = vec!["restore policy always-off".to_owned()];
+    let state = HoldState { outlives: engaged.clone(), engaged, ..HoldState::default() };
+    player.apply(Event::HoldEnded { results: vec![(device("outlet"), state)], known: Vec::new() });
     player.confirm();
     player.apply(Event::Unproven { why: "outlet reads On".to_owned(), seen: true });
     assert_eq!((player.phase(), player.open_fence().level), ("fencing", 1));

@@ -7,7 +7,7 @@ use picket_core::device::{Expected, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::outcome::Reason;
-use picket_core::record::{Cause, HoldState};
+use picket_core::record::Cause;
 use picket_driver::{HoldReport, Identified};
 
 use super::{Run, Stage};
@@ -123,7 +123,7 @@ impl NodeTask {
         run.hand(&device).held = true;
         run.last_look.held(self.now());
         run.hand(&device).calm();
-        let result = HoldState { engaged: report.engaged, detail: report.detail, ..HoldState::default() };
+        let result = self.hold_state(&device, report.engaged, report.detail);
         let results = vec![(device, result)];
         let known: Vec<EffectId> = known.into_iter().collect();
         self.persist(|| Event::HoldEnded { results: results.clone(), known: known.clone() }).await?;

@@ -102,6 +102,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
             HoldState {
                 found: BTreeMap::from([("restore_policy".to_owned(), "previous".to_owned())]),
                 engaged: vec!["restore policy always-off".to_owned()],
+                outlives: vec!["restore policy always-off".to_owned()],
                 detail: "button lock: not supported".to_owned(),
             },
         )]),
