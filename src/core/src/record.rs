@@ -75,6 +75,9 @@ pub struct Hold {
     /// The node was found on since: where the hold is a child's, what its parent proved of it is void (S22).
     #[serde(default, skip_serializing_if = "is_unset")]
     pub breached: bool,
+    /// It was placed by a call of its own, without a fence: it stands until it is dropped by name.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub placed_alone: bool,
 }
 
 fn is_unset(flag: &bool) -> bool {
@@ -236,6 +239,12 @@ impl NodeRecord {
     pub fn identities(&self, topology: &Topology) -> Vec<Identity> {
         let known = topology.hosts().map(|spec| self.expected(spec).identity);
         known.filter(|identity| !identity.is_empty()).collect()
+    }
+
+    /// The holders that were told that the node stays off until they drop their holds: no fence of it ends before its first off (S7).
+    pub fn held_alone(&self) -> Vec<String> {
+        let alone = self.holds.iter().filter(|(_, hold)| hold.placed_alone);
+        alone.map(|(holder, _)| holder.clone()).collect()
     }
 
     /// Nobody keeps it off and nothing is open: its settings may be changed, or taken away.

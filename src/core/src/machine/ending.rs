@@ -37,7 +37,8 @@ pub(super) fn bar(draft: &mut Draft, reason: Reason, why: &str) -> Result<(), Re
 }
 
 /// Ends a fence that has sent no off: its holds go, and what they changed is put back. An unfence that it interrupted goes
-/// on, with its on, and with the releases as they were then: those of this fence never began.
+/// on, with its on, and with the releases as they were then: those of this fence never began. A hold that was placed by a call of its
+/// own keeps the fence from ending so (S7).
 fn undo(draft: &mut Draft, outcome: Outcome) -> Result<(), Refused> {
     draft.expect_phase("an abort", &["fencing"], "only a fence that has not sent an off can be aborted")?;
     // On a person's word volumes may have been let go although no off could be sent.
@@ -50,6 +51,11 @@ fn undo(draft: &mut Draft, outcome: Outcome) -> Result<(), Refused> {
     if !begun.is_empty() {
         return Err(Refused::NotReleased(begun));
     }
+    let held = draft.record.held_alone();
+    if !held.is_empty() {
+        return Err(Refused::Held(held));
+    }
+    let fence = draft.fence()?;
     fence.outcome = Some(outcome);
     let bringing = match fence.interrupted.take() {
         Some(releases) => {

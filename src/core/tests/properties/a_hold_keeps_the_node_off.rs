@@ -1,5 +1,6 @@
 //! S7: a hold is placed on what is off or on its way there, under no name but its own; while it stands no on is opened, and
-//! only its own name drops it (a restore's own, only an admin's call), a person's word that the node was alive or is gone, or the end of a fence before its first off.
+//! only its own name drops it (a restore's own, only an admin's call), a person's word that the node was alive or is gone, or, of one that came with a fence,
+//! the end of that before its first off.
 
 use picket_core::order::Opened;
 use picket_core::record::Phase;
@@ -31,10 +32,12 @@ proptest! {
                 assert!(taken.opened().is_empty());
             }
             let lasting = |hold: &picket_core::record::Hold| !hold.drop_when_released;
-            for (name, _) in before.holds.iter().filter(|(_, hold)| lasting(hold)) {
+            for (name, hold) in before.holds.iter().filter(|(_, hold)| lasting(hold)) {
                 let may_end =
                     matches!(taken.what, "unfence" | "stand down" | "abort" | "bar" | "retire" | "drop restored");
                 assert!(after.holds.contains_key(name) || may_end, "{name} was dropped by {}", taken.what);
+                let ends_unsent = matches!(taken.what, "abort" | "bar");
+                assert!(!ends_unsent || !hold.placed_alone || taken.result.is_err(), "{name} was told that it stands");
             }
             let on = taken.opened().iter().any(|one| matches!(one, Opened::On(_)));
             assert!(!on || before.holds.is_empty());

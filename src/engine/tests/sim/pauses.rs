@@ -178,3 +178,41 @@ async fn a_fence_that_a_pause_stops_in_the_middle_of_an_unfence_does_not_leave_t
     let record = lab.record();
     assert!(lab.is_on() || record.phase.label() != "normal", "off, and in normal: {:?}", record.bringing);
 }
+
+/// S7: whoever holds the node by a call of their own was told that it stays off until they drop that hold. A pause sends no off, and does
+/// not end the fence.
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_somebody_holds_waits_for_the_end_of_a_pause() {
+    let mut lab = lab(2703).await;
+    lab.fault("bmc", Fault::Slow(s(2)));
+    let id = lab.open().await;
+    tokio::time::sleep(s(3)).await;
+    lab.engine.hold(&node(), "hands".to_owned(), person()).await.expect("held");
+    lab.engine.pause(PauseScope::Everything, person(), s(3_600)).await.expect("paused");
+    lab.mend("bmc");
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((lab.phase(), lab.record().fence.expect("open").off_sent), ("fencing", false));
+    let wait = lab.view().live.wait.clone().expect("it is said what for");
+    assert!(wait.what.contains("paused by ada"), "{wait:?}");
+    lab.engine.resume(PauseScope::Everything, person()).await.expect("resumed");
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    assert!(lab.record().holds.contains_key("hands"));
+}
+
+/// Its deadline passes in the pause all the same: a person is asked, and the node stays held.
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_somebody_holds_asks_a_person_at_its_deadline_in_a_pause() {
+    let mut lab = lab(2704).await;
+    lab.fault("bmc", Fault::Slow(s(2)));
+    let call = lab.call();
+    let id = lab.engine.fence(&node(), call).await.expect("let in").fence();
+    tokio::time::sleep(s(3)).await;
+    lab.engine.hold(&node(), "hands".to_owned(), person()).await.expect("held");
+    lab.engine.pause(PauseScope::Everything, person(), s(86_400)).await.expect("paused");
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::NeedsOperator(Reason::Deadline));
+    assert!(lab.is_on() && lab.record().holds.contains_key("hands"));
+    lab.mend("bmc");
+    lab.engine.resume(PauseScope::Everything, person()).await.expect("resumed");
+    lab.engine.retry(&node(), person()).await.expect("taken");
+    lab.reach("released", s(300)).await;
+}

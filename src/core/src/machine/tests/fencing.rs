@@ -10,7 +10,7 @@ use crate::machine::{Refused, may_be_drilled};
 use crate::order::Opened;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Bringing, Cause, Phase, Then};
-use crate::support::{Player, device, fence_id, holder, host, ms, request, s, supply, topology};
+use crate::support::{Player, device, fence_id, holder, host, ms, person, request, s, supply, topology};
 
 fn abort(player: &mut Player) -> Result<(), Refused> {
     player.try_apply(Event::Abort { why: "it recovered".to_owned() }).map(drop)
@@ -310,4 +310,24 @@ fn what_ends_before_its_off_in_the_middle_of_an_unfence_goes_on_with_it() {
     player.fence(request(5, &[&[host("bmc")]], &["detach"]));
     abort(&mut player).unwrap();
     assert_eq!(player.record().bringing, Bringing::Abort);
+}
+
+/// Whoever placed a hold by a call of its own was told that it stands until it is dropped by name.
+#[test]
+fn a_fence_that_somebody_holds_by_a_call_of_their_own_does_not_end_before_its_off() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.attest(&[player.look("bmc", None)]).unwrap();
+    player.complete("detach");
+    player.close_all();
+    player.unfence().unwrap();
+    player.fence(request(2, &[&[host("bmc")]], &["detach"]));
+    player.apply(Event::Hold { holder: "hands".to_owned(), person: person() });
+    let bar = || Event::Bar { reason: Reason::Paused, why: "paused".to_owned() };
+    assert_eq!(abort(&mut player), Err(Refused::Held(vec!["hands".to_owned()])));
+    assert_eq!(player.try_apply(bar()).map(drop), Err(Refused::Held(vec!["hands".to_owned()])));
+    // A fence of the same name is no word against that.
+    player.apply(Event::Join { holder: holder("hands", Then::PowerOn), key: None });
+    assert_eq!(abort(&mut player), Err(Refused::Held(vec!["hands".to_owned()])));
+    assert_eq!(player.phase(), "fencing");
+    assert!(player.record().holds.contains_key("hands"));
 }

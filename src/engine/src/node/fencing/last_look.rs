@@ -151,9 +151,9 @@ impl NodeTask {
         LastLook::begin(source, self.open_fence(), now)
     }
 
-    /// A person opened the fence, or joined it meanwhile.
+    /// A person opened the fence, or joined it meanwhile, or somebody holds the node by a call of their own.
     pub(super) fn is_a_person_s(&self) -> bool {
-        self.open_fence().is_some_and(|fence| fence.by_person)
+        self.open_fence().is_some_and(|fence| fence.by_person) || !self.record().held_alone().is_empty()
     }
 
     /// Takes what a look came to: one that says so aborts the fence, which undoes the hold.

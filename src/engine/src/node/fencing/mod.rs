@@ -49,6 +49,8 @@ struct Run {
     reached: bool,
     /// Why the off could not be stored; `None` once one was.
     away: Option<String>,
+    /// The pause, or the limit, for whose end the fence waits: it cannot be ended by that, since somebody holds the node (S7).
+    barred: Option<String>,
 }
 
 impl Run {
@@ -176,12 +178,17 @@ impl NodeTask {
             restarted: false,
             reached: false,
             away: None,
+            barred: None,
         };
         loop {
+            run.barred = None;
             if let Some(bar) = self.barred() {
                 let (reason, why) = (bar.reason(), bar.detail());
-                self.persist(|| Event::Bar { reason, why: why.clone() }).await?;
-                return Ok(());
+                if self.record().held_alone().is_empty() {
+                    self.persist(|| Event::Bar { reason, why: why.clone() }).await?;
+                    return Ok(());
+                }
+                run.barred = Some(why);
             }
             if !self.stands_aside(&mut run) {
                 self.take_turns(&mut run);

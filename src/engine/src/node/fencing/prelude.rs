@@ -52,7 +52,8 @@ impl NodeTask {
 
     /// Nothing was sent for the open fence, and nothing is known that wants it: it may still be let be (S15).
     pub(in crate::node) fn is_undecided(&self) -> bool {
-        self.is_unsent() && self.open_fence().is_some_and(|fence| fence.round == 0)
+        let is_first = self.open_fence().is_some_and(|fence| fence.round == 0);
+        is_first && self.is_unsent() && self.record().held_alone().is_empty()
     }
 
     fn is_unsent(&self) -> bool {

@@ -78,6 +78,13 @@ impl NodeTask {
         if run.last_look.waits_for_its_word().is_some() {
             return Ok(());
         }
+        if let Some(why) = &run.barred {
+            if now >= run.deadline {
+                let detail = format!("no off before its deadline: {why}");
+                return self.give_up(Reason::Deadline, detail).await;
+            }
+            return Ok(());
+        }
         let rules = self.parts.rules.clone();
         let spent = now.since(run.level_began);
         let level = self.open_fence().and_then(|fence| fence.topology.level(run.level));

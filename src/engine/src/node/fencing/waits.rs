@@ -14,6 +14,9 @@ use crate::node::NodeTask;
 use crate::units::{LevelTurn, Unit, named};
 use crate::view::LIVENESS_SOURCE;
 
+/// How often it is looked whether a pause, or a limit, is over.
+const BARRED: Duration = Duration::from_secs(1);
+
 /// A turn that is wanted: where, of how many devices, each asked once in that time.
 struct Wanted {
     unit: Arc<Unit>,
@@ -96,10 +99,11 @@ impl NodeTask {
         }
     }
 
-    /// While the word of what decides about the node is waited for its devices are left alone, others have their turns, and
-    /// the time of the level does not run (K9).
+    /// While the word of what decides about the node is waited for, or the end of a pause, its devices are left alone, others have
+    /// their turns, and the time of the level does not run (K9). A pause takes of the time of the fence.
     pub(super) fn stands_aside(&self, run: &mut Run) -> bool {
-        if run.last_look.waits_for_its_word().is_none() {
+        let waits_for_word = run.last_look.waits_for_its_word().is_some();
+        if !waits_for_word && run.barred.is_none() {
             return false;
         }
         let now = self.now();
@@ -109,12 +113,17 @@ impl NodeTask {
         // What is attached may be other volumes by then.
         run.surveys = self.surveys(now);
         run.level_began = now;
-        run.deadline = run.deadline.max(now + self.least());
+        if waits_for_word {
+            run.deadline = run.deadline.max(now + self.least());
+        }
         true
     }
 
     pub(super) fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
         let rules = &self.parts.rules;
+        if run.barred.is_some() {
+            return now + BARRED;
+        }
         if !run.turns.are_here() {
             let reserved = self.reserved(run.level);
             let last = BootTime::from_boot(run.deadline.since_boot().saturating_sub(reserved));
@@ -139,6 +148,9 @@ impl NodeTask {
     pub(super) fn tell_wait(&mut self, run: &Run, now: BootTime) {
         if let Some(why) = &run.away {
             return self.wait_for(format!("the store ({why})"), "store", None);
+        }
+        if let Some(why) = &run.barred {
+            return self.wait_for(why.clone(), "picket", Some(run.deadline.since(now)));
         }
         if let Some(why) = run.last_look.waits_for_its_word() {
             return self.wait_for(format!("whether the node recovered ({why})"), LIVENESS_SOURCE, None);
