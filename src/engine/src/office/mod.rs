@@ -46,6 +46,8 @@ struct Papers {
     held: BTreeMap<NodeId, Vec<NodeId>>,
     /// The nodes that are not at rest, as the store has them: of whatever settings, and from the first moment of a leadership on.
     standing: BTreeMap<NodeId, Standing>,
+    /// Nodes at rest of which a release or a receipt is open, and until when at most on our own clock (S5).
+    ending: BTreeMap<NodeId, BootTime>,
 }
 
 /// Where a node stands that is not at rest, for those that it holds, or that hold it.
@@ -75,6 +77,14 @@ impl Standing {
             set_aside: fence.and_then(|fence| fence.budget_override.clone()),
         })
     }
+}
+
+/// How long what is open of a node may bar the on of the machine on which it ran: a release or a receipt, wherever that lands. `None`: nothing
+/// of the kind is open.
+fn ends_in(record: &NodeRecord) -> Option<Duration> {
+    let beyond_devices =
+        record.ledger.open().iter().filter(|open| open.kind.bars_on() && open.kind.device().is_none());
+    beyond_devices.map(|open| open.life.unwrap_or(Duration::MAX)).max()
 }
 
 /// How a place was taken: the limits that would have barred it and were set aside.
@@ -185,6 +195,13 @@ impl Office {
         self.papers().standing.get(node).cloned()
     }
 
+    /// Whether nothing of that node keeps its parent off: it is at rest, and so is what was sent for it (S22).
+    pub(crate) fn is_gone(&self, node: &NodeId) -> bool {
+        let papers = self.papers();
+        let has_ended = papers.ending.get(node).is_none_or(|until| *until <= self.clock.boot());
+        has_ended && !papers.standing.contains_key(node)
+    }
+
     /// Whether a member of the store falls with that node.
     pub(crate) fn carries_a_member(&self, node: &NodeId) -> bool {
         self.papers().books.carries_a_member(node)
@@ -269,7 +286,8 @@ impl Office {
 impl Papers {
     fn new(books: Books) -> Self {
         let (pauses, queued) = Default::default();
-        Self { books, pauses, queued, held: BTreeMap::new(), standing: BTreeMap::new() }
+        let (held, standing, ending) = Default::default();
+        Self { books, pauses, queued, held, standing, ending }
     }
 
     /// The record is stored.
@@ -278,6 +296,11 @@ impl Papers {
         match Standing::of(record) {
             Some(standing) => drop(self.standing.insert(record.node.clone(), standing)),
             None => drop(self.standing.remove(&record.node)),
+        }
+        match ends_in(record).filter(|_| !self.standing.contains_key(&record.node)) {
+            // What is open of a node at rest grows no more: what was counted first is right.
+            Some(life) => drop(self.ending.entry(record.node.clone()).or_insert(now + life)),
+            None => drop(self.ending.remove(&record.node)),
         }
         let children = record.holds.keys().filter_map(|holder| NodeId::new(child_of(holder)?).ok());
         let children: Vec<NodeId> = children.collect();

@@ -9,13 +9,14 @@ use picket_core::budget::pause::PauseScope;
 use picket_core::ids::NodeId;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::outcome::{Outcome, Reason};
-use picket_core::parent::Placement;
+use picket_core::parent::{Placement, hold_of};
 use picket_core::power::Reading;
+use picket_core::time::Clock;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
 };
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::{EngineError, Until};
+use picket_engine::{EngineError, ReceiptCall, Until};
 
 use crate::lab::{Lab, NODE, person, s};
 use crate::liveness::recovered;
@@ -349,4 +350,24 @@ async fn a_restored_child_that_is_off_is_kept_off_whatever_its_parent_says() {
     lab.start().await;
     lab.reach("fenced", s(300)).await;
     assert!(lab.record().holds.contains_key("restored"), "{:?}", lab.record().holds);
+}
+
+/// S5, S19: what is open of a child keeps its parent off, also once that child was retired. Its receipt says that no on is sent before its end.
+#[tokio::test(start_paused = true)]
+async fn a_parent_stays_off_while_a_receipt_of_its_retired_child_holds() {
+    let mut lab = family(2705, 1, |_| {}).await;
+    deaf(&lab, 1);
+    let fence = lab.open().await;
+    assert_eq!(lab.outcome(fence, Until::Released).await, RELEASED);
+    let (by, audience) = ("db".to_owned(), "storage".to_owned());
+    let receipt = ReceiptCall { by, audience, fence: None, renews: None };
+    let receipt = lab.engine.receipt(&id(NODE), receipt).await.expect("proven off");
+    let ends = lab.clock.boot() + receipt.lasts;
+    lab.engine.retire(&id(NODE), person()).await.expect("retired");
+    let asked = lab.engine.unfence(&id(HV), hold_of(&id(NODE)), person()).await;
+    assert!(asked.is_err_and(|refused| refused.to_string().contains("once that has ended")));
+    lab.reach_of(&id(HV), "normal", s(900)).await;
+    let on = lab.world.lock().expect("whole").edges(HV, lab.clock.boot()).last().expect("it is on").at;
+    assert!(on > ends, "on {:?} before the receipt's end", ends.since(on));
+    assert!(on.since(ends) < s(60), "on {:?} after the receipt's end", on.since(ends));
 }

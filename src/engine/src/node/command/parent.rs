@@ -37,10 +37,17 @@ impl NodeTask {
     /// The hold of a child goes with the child's own fence: what would bring the parent back meanwhile is refused (S22).
     pub(super) fn expect_let_go(&self, holder: &str) -> Result<(), EngineError> {
         let child = child_of(holder).and_then(|child| NodeId::new(child).ok());
-        let Some(Standing { phase, .. }) = child.and_then(|child| self.office.standing(&child)) else {
-            return Ok(());
+        let Some(child) = child.filter(|child| !self.office.is_gone(child)) else { return Ok(()) };
+        let (phase, hint) = match self.office.standing(&child) {
+            Some(Standing { phase, .. }) => (
+                phase,
+                "the child is kept off by it: unfence the child, stand it down or retire it, and its hold goes with that",
+            ),
+            None => (
+                "retired",
+                "a release, or a receipt, of the child is open: its hold goes by itself once that has ended",
+            ),
         };
-        let hint = "the child is kept off by it: unfence the child, stand it down or retire it, and its hold goes with that";
         Err(Refused::Phase { wanted: "dropping a child's hold", phase, hint }.into())
     }
 
@@ -64,10 +71,10 @@ impl NodeTask {
         self.children().any(|child| self.office.standing(&child).is_some_and(|child| child.is_breach))
     }
 
-    /// Lets go what a child holds that is not kept off any more, and could not say so: it was retired, perhaps as an orphan.
+    /// Lets go what a child holds that is not kept off any more, and could not say so: it was retired, perhaps as an orphan. What is open of
+    /// such a child is waited out first (S5).
     pub(in crate::node) async fn drop_holds_of_the_gone(&mut self) -> Result<(), Fatal> {
-        let gone: Vec<NodeId> =
-            self.children().filter(|child| self.office.standing(child).is_none()).collect();
+        let gone: Vec<NodeId> = self.children().filter(|child| self.office.is_gone(child)).collect();
         for child in gone {
             let person = Person { name: BY.to_owned(), reason: format!("{child} is not kept off any more") };
             if let Err(refused) = self.unfence(hold_of(&child), person.into()).await? {
