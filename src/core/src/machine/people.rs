@@ -172,12 +172,9 @@ pub(super) fn abandon(
         .open()
         .iter()
         .filter(|open| {
-            let is_its = |kind: &EffectKind| match kind {
-                EffectKind::Release(of) => of.belongs_to(id),
-                EffectKind::Standing(of) => orphan && of.belongs_to(id),
-                _ => false,
-            };
-            open.life.is_none() && is_its(&open.kind)
+            // What an orphan's release set up stands until the settings are back, or the node is retired (K3).
+            let is_its = matches!(&open.kind, EffectKind::Release(of) if of.belongs_to(id));
+            open.life.is_none() && is_its
         })
         .map(|open| open.id)
         .collect();

@@ -371,3 +371,29 @@ async fn killed_at_every_point_it_comes_to_the_same_end_and_never_on_while_it_st
         assert!(lab.record().ledger.open().is_empty(), "killed at {point}: {:?}", lab.record().ledger);
     }
 }
+
+/// A person gives an orphan's release up, thinks better of it, and puts the settings back: what it set up stands still, and nobody answers who
+/// could say so.
+#[tokio::test(start_paused = true)]
+async fn what_an_orphan_s_release_set_up_is_not_forgotten_once_its_settings_are_back() {
+    let (mut lab, cluster) = lab(2708, s(10_000)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    lab.kill().await;
+    let whole = lab.setup.clone();
+    lab.setup.nodes.clear();
+    lab.start().await;
+    lab.engine.abandon(&node(), taint(), person()).await.expect("answered for");
+    lab.kill().await;
+    cluster.is_away(true);
+    cluster.state.lock().expect("whole").mute = true;
+    lab.setup = whole;
+    lab.start().await;
+    lab.reach("released", s(60)).await;
+    lab.unfence().await.expect("it is let in");
+    tokio::time::sleep(s(60)).await;
+    assert!(cluster.seen(|state| state.stands) && !lab.is_on() && lab.received("bmc").ons == 0);
+    cluster.is_away(false);
+    lab.reach("normal", s(300)).await;
+    lawful(&cluster);
+}

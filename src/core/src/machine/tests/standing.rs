@@ -148,7 +148,7 @@ fn a_word_ends_the_attempt_that_nothing_bounds_and_what_stands_goes_first() {
 }
 
 #[test]
-fn it_is_given_up_only_once_it_is_gone_but_by_whoever_answers_for_an_orphan() {
+fn it_is_given_up_only_once_it_is_gone() {
     let mut player = fenced();
     let attempt = player.attempt("oos");
     assert!(matches!(abandon(&mut player, false), Err(Refused::Phase { phase: "standing", .. })));
@@ -156,9 +156,18 @@ fn it_is_given_up_only_once_it_is_gone_but_by_whoever_answers_for_an_orphan() {
     player.apply(Event::Withdrawn { effects: standing(&player) });
     abandon(&mut player, false).unwrap();
     assert_eq!(player.record().phase, Phase::Released);
+}
+
+/// The settings may come back, and with them whoever can take it away.
+#[test]
+fn what_an_orphan_s_release_set_up_stands_until_the_node_is_retired() {
     let mut player = fenced();
     player.attempt("oos");
+    let effects = standing(&player);
     abandon(&mut player, true).unwrap();
+    assert_eq!((stage(&player), standing(&player)), (ReleaseStage::Abandoned, effects));
+    assert!(player.record().ledger.bars_on());
+    player.apply(Event::Retire { person: person(), settings: None });
     assert!(standing(&player).is_empty());
 }
 
