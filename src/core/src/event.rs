@@ -61,6 +61,13 @@ pub enum Event<'a> {
         /// Those of the node's devices that said whose machine they control.
         identified: Vec<DeviceId>,
     },
+    /// The first offs of a fence are stored, and were not sent: it may end before its first off still (S15).
+    NotSent {
+        /// The offs. No other one of this fence was ever stored.
+        effects: Vec<EffectId>,
+        /// Why they were not sent.
+        why: String,
+    },
     /// The session of a device was lost within this fence (S2).
     Lost {
         /// The device.

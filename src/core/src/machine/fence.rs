@@ -1,9 +1,10 @@
 //! A fence under way: its levels, the holds, our own off, and what becomes of its devices' sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::Refused;
 use super::draft::Draft;
-use super::{Refused, restored};
+use super::restored::{self, expect_no_hold};
 use crate::ids::{DeviceId, EffectId};
 use crate::ledger::EffectKind;
 use crate::record::{Cause, HoldState, Said};
@@ -139,6 +140,32 @@ pub(super) fn off_intent(
     fence.identified.extend(identified);
     let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
     draft.moment(format!("off: {}", names.join(", ")));
+    Ok(())
+}
+
+/// A restore's hold is no fence's to end, and stays with the off that placed it (S21).
+pub(super) fn not_sent(draft: &mut Draft, effects: &[EffectId], why: &str) -> Result<(), Refused> {
+    draft.expect_phase("an off that was not sent", &["fencing"], "an off belongs to a fence")?;
+    expect_no_hold(&draft.record)?;
+    let (generation, term) = (draft.record.generation, draft.term);
+    let open = draft.record.ledger.open().iter().filter(|open| effects.contains(&open.id));
+    let ours = open.filter(|open| open.generation == generation && open.term == term);
+    let unsent: BTreeSet<DeviceId> = ours
+        .filter_map(|open| match &open.kind {
+            EffectKind::Off(device) => Some(device.clone()),
+            _ => None,
+        })
+        .collect();
+    let fence = draft.fence()?;
+    if unsent.is_empty() || unsent != fence.switched_off {
+        return Err(Refused::OffSent);
+    }
+    fence.off_sent = false;
+    fence.switched_off.clear();
+    for effect in effects {
+        draft.close_if(*effect, |kind| matches!(kind, EffectKind::Off(_)));
+    }
+    draft.moment(format!("the off was not sent: {why}"));
     Ok(())
 }
 

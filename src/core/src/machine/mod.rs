@@ -143,6 +143,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::HoldIntent { found } => fence::hold_intent(draft, found)?,
         Event::HoldEnded { results, known } => fence::hold_ended(draft, results, &known)?,
         Event::OffIntent { devices, identified } => fence::off_intent(draft, &devices, identified)?,
+        Event::NotSent { effects, why } => fence::not_sent(draft, &effects, &why)?,
         Event::Lost { device } => fence::lost(draft, device)?,
         Event::Said { device, said } => fence::said(draft, device, said)?,
         Event::SeenOn { device } => fence::seen_on(draft, device)?,

@@ -13,6 +13,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::HoldIntent { .. } => "hold_intent",
         Event::HoldEnded { .. } => "hold_ended",
         Event::OffIntent { .. } => "off_intent",
+        Event::NotSent { .. } => "not_sent",
         Event::Lost { .. } => "lost",
         Event::Silent { .. } => "silent",
         Event::Said { .. } => "said",

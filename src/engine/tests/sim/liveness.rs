@@ -2,11 +2,12 @@
 
 mod away;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use picket_core::outcome::Outcome;
+use picket_core::budget::pause::PauseScope;
+use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, Planned, Until};
@@ -15,7 +16,8 @@ use tokio::time::Instant;
 
 pub use away::gone;
 
-use crate::lab::{Lab, NODE, lab, node, s};
+use crate::lab::{Lab, NODE, lab, node, person, s};
+use crate::points::Happens;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -355,4 +357,54 @@ async fn a_person_who_joins_ends_the_look() {
     assert!(lab.clock.boot().since(at) < s(1), "{:?}", lab.clock.boot().since(at));
     assert_eq!(lab.outcome(joined.fence(), Until::Released).await, FENCED);
     assert_eq!(source.asked(), 1);
+}
+
+/// The first off is stored, and its gateway hears of that only ten seconds later: what was true before is asked again before the off (S15).
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_over_the_first_off_makes_no_look_older_than_the_off() {
+    let hung = Arc::new(AtomicBool::new(false));
+    let sees = hung.clone();
+    let source = Source::new(move |_, _| if sees.load(Ordering::SeqCst) { yes() } else { no() });
+    let mut lab = lab_with(2706, &source).await;
+    hang_over_the_first_off(&lab, move || hung.store(true, Ordering::SeqCst));
+    assert_eq!(lab.fence().await, Outcome::AbortedRecovered);
+    is_as_before(&lab).await;
+}
+
+/// One that says nothing new keeps a fence no longer than its patience, however long the store takes.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_over_the_first_off_keeps_no_fence_for_good() {
+    for says in [|| Some(Look::NotRecovered("dead".to_owned())), || None] {
+        let mut lab = lab_with(2709, &Source::new(move |_, _| says())).await;
+        hang_over_the_first_off(&lab, || {});
+        assert_eq!(lab.fence().await, FENCED);
+        assert_eq!(lab.falls(), 1);
+    }
+}
+
+/// A pause that comes while the first off is being stored bars it (S15).
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_comes_while_the_first_off_is_stored_bars_it() {
+    let mut lab = lab(2710).await;
+    let engine = lab.engine.clone();
+    hang_over_the_first_off(&lab, move || {
+        let pausing = async move { engine.pause(PauseScope::Everything, person(), s(600)).await };
+        drop(tokio::spawn(pausing));
+    });
+    assert_eq!(lab.fence().await, Outcome::Blocked(Reason::Paused));
+    is_as_before(&lab).await;
+}
+
+/// The store has it at once, and says so ten seconds later; meanwhile that happens.
+fn hang_over_the_first_off(lab: &Lab, happens: impl FnOnce() + Send + 'static) {
+    let store = lab.store.clone();
+    let happens = Happens(Box::new(move || {
+        store.linger(s(10));
+        happens();
+        drop(tokio::spawn(async move {
+            tokio::time::sleep(s(1)).await;
+            store.linger(Duration::ZERO);
+        }));
+    }));
+    *lab.points.happens_at.lock().expect("whole") = Some(("saving off_intent", happens));
 }

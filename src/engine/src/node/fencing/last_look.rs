@@ -12,6 +12,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use picket_core::event::Event;
+use picket_core::ids::EffectId;
+use picket_core::order::OffOrder;
 use picket_core::record::{Cause, Fence};
 use picket_core::time::BootTime;
 use picket_liveness::{Liveness, Look};
@@ -20,7 +22,7 @@ use super::Run;
 use crate::node::{Fatal, NodeTask};
 
 /// An answer serves for the first off so long; then it is asked for again.
-const SERVES: Duration = Duration::from_millis(500);
+pub(super) const SERVES: Duration = Duration::from_millis(500);
 
 /// What is away is asked again so long after it did not answer.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -154,6 +156,31 @@ impl NodeTask {
     /// A person opened the fence, or joined it meanwhile, or somebody holds the node by a call of their own.
     pub(super) fn is_a_person_s(&self) -> bool {
         self.open_fence().is_some_and(|fence| fence.by_person) || !self.record().held_alone().is_empty()
+    }
+
+    /// The store took its time over the first off: what that was decided by is asked for once more. False: it does not go, and what becomes of
+    /// the fence is decided anew.
+    pub(super) async fn is_decided_still(&mut self, run: &mut Run, offs: &[OffOrder]) -> Result<bool, Fatal> {
+        let (why, heard) = match (self.bar(), run.last_look.source.clone()) {
+            (Some(bar), _) => (bar.detail(), None),
+            (None, None) => return Ok(true),
+            (None, Some(source)) => {
+                run.last_look.asked_at = self.now();
+                let look = tokio::time::timeout(source.patience(), source.look()).await;
+                let look = look.unwrap_or_else(|_| source.late());
+                match &look {
+                    Look::NotRecovered(_) | Look::Unanswered(_) => return Ok(true),
+                    Look::Recovered(why) | Look::Away(why) => (why.clone(), Some(look)),
+                }
+            }
+        };
+        let effects: Vec<EffectId> = offs.iter().map(|off| off.effect()).collect();
+        self.persist(|| Event::NotSent { effects: effects.clone(), why: why.clone() }).await?;
+        run.last_look.put_off();
+        if let Some(look) = heard {
+            self.heard_of(run, look).await?;
+        }
+        Ok(false)
     }
 
     /// Takes what a look came to: one that says so aborts the fence, which undoes the hold.

@@ -24,7 +24,7 @@ use picket_core::time::BootTime;
 use picket_driver::{DriverError, ErrorKind};
 
 use self::hand::{Hand, LONGEST_PAUSE, PAUSE, Question, Stage};
-use self::last_look::LastLook;
+use self::last_look::{LastLook, SERVES};
 use self::survey::Surveys;
 use self::waits::Turns;
 use super::drain::Drained;
@@ -309,6 +309,8 @@ impl NodeTask {
             .cloned()
             .collect();
         if !new.is_empty() {
+            // What a restore holds is an admin's, and a first off of it that is stored goes (S21).
+            let is_first = self.is_unsent() && self.record().restored.is_none();
             // Where the store is away it is decided anew once it is back: the last look is no older than the off (S15).
             let off = self
                 .in_sessions(Event::OffIntent { devices: new.clone(), identified: run.judge.identities() });
@@ -333,12 +335,18 @@ impl NodeTask {
             };
             run.away = None;
             run.surveys.stored();
+            let offs = opened
+                .into_iter()
+                .filter_map(|one| if let Opened::Off(off) = one { Some(off) } else { None });
+            let offs: Vec<OffOrder> = offs.collect();
+            let is_late = is_first && self.now() >= now + SERVES;
+            if is_late && !self.is_decided_still(run, &offs).await? {
+                return Ok(());
+            }
             run.last_look.over();
-            for one in opened {
-                if let Opened::Off(order) = one {
-                    let device = order.device().clone();
-                    run.hand(&device).off = Some(Arc::new(order));
-                }
+            for off in offs {
+                let device = off.device().clone();
+                run.hand(&device).off = Some(Arc::new(off));
             }
         }
         for device in due {

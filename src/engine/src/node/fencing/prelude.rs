@@ -41,10 +41,15 @@ impl NodeTask {
 
     /// The last look (S15) at pauses and limits, before the hold and again just before the first off; never once an off was sent.
     pub(super) fn barred(&self) -> Option<Bar> {
+        self.bar().filter(|_| self.is_unsent())
+    }
+
+    /// The pause, or the limit, that holds for the open fence, whether or not its first off is stored.
+    pub(super) fn bar(&self) -> Option<Bar> {
         let fence = self.open_fence()?;
         // To the budget a retry is no new fence; a pause is set aside by nobody.
         match fence.round {
-            _ if !self.is_unsent() || self.is_held_for_a_breach() => None,
+            _ if self.is_held_for_a_breach() => None,
             0 => self.office.last_look(&self.plan),
             _ => self.office.paused(&self.plan),
         }
@@ -56,7 +61,7 @@ impl NodeTask {
         is_first && self.is_unsent() && self.record().held_alone().is_empty()
     }
 
-    fn is_unsent(&self) -> bool {
+    pub(super) fn is_unsent(&self) -> bool {
         self.open_fence().is_some_and(|fence| {
             let begun = fence.releases.iter().any(|release| release.attempts > 0);
             !fence.off_sent && fence.cause != Cause::Breach && !begun
