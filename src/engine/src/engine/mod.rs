@@ -342,6 +342,9 @@ impl Engine {
                     Gone::Fatal(StoreError::Unknown("a node's task ended in a panic".to_owned()))
                 })),
             };
+            if gone.is_none() {
+                task.let_nothing_stand().await;
+            }
             let stored = task.stored.clone();
             *kept = task.keep();
             Box::new(Ended { node, stored, gone })

@@ -120,6 +120,13 @@ impl NodeTask {
         self.note_gone(gone)
     }
 
+    /// At the end of the only gateway: nobody reads power from now on, and what stands goes. The next start asks for it again, and stores that.
+    pub(crate) async fn let_nothing_stand(&mut self) {
+        if self.work.ends_alone() && self.orphan.is_none() {
+            self.withdraw_now().await;
+        }
+    }
+
     /// The same in the middle of a call to a releaser, after looks that did not show the node off; what becomes of its proof is decided
     /// after the call.
     pub(super) async fn withdraw_unseen(&mut self) -> Result<(), Fatal> {

@@ -40,7 +40,9 @@ impl NodeTask {
         // At the end of the gateway nothing is begun any more; what ends is stored.
         let ledger = &self.record().ledger;
         let begins = step.record().ledger.open().iter().any(|open| ledger.get(open.id).is_none());
-        let _piece = if begins { self.work.begin().await } else { self.work.go_on() };
+        let work = self.work.clone();
+        // Whoever waits there for the end of the gateway reads power all the same where something stands (K3).
+        let _piece = if begins { self.of_store(work.begin()).await } else { work.go_on() };
         self.parts.hooks.reached(&format!("saving {label}")).await;
         let saved = match self.save(&step).await {
             Ok(saved) => saved,

@@ -6,6 +6,7 @@ use picket_engine::Until;
 use tokio::time::Instant;
 
 use crate::lab::{Answer, Lab, lab, s};
+use crate::standing;
 
 /// Until the engine has reached that point.
 async fn reached(lab: &Lab, point: &str) {
@@ -105,4 +106,32 @@ async fn what_is_being_forgotten_keeps_nothing_waiting() {
     let began = Instant::now();
     lab.stop().await;
     assert!(began.elapsed() < s(16), "{:?}", began.elapsed());
+}
+
+/// K3: nobody reads power once the only gateway has ended.
+#[tokio::test(start_paused = true)]
+async fn what_lets_volumes_go_does_not_stand_after_an_orderly_end() {
+    let (mut lab, cluster) = standing::lab(2707, s(600)).await;
+    lab.open().await;
+    standing::until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(5)).await;
+    lab.stop().await;
+    assert!(cluster.seen(|state| !state.stands));
+    cluster.state.lock().expect("whole").takes = s(1);
+    lab.start().await;
+    lab.reach("released", s(300)).await;
+}
+
+/// One that does not answer keeps no gateway from its end.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_does_not_answer_keeps_no_gateway_from_its_end() {
+    let (mut lab, cluster) = standing::lab(2711, s(600)).await;
+    lab.open().await;
+    standing::until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(5)).await;
+    cluster.is_away(true);
+    let began = Instant::now();
+    lab.stop().await;
+    assert!(began.elapsed() < s(6), "{:?}", began.elapsed());
+    assert!(cluster.seen(|state| state.stands));
 }
