@@ -391,9 +391,11 @@ async fn what_an_orphan_s_release_set_up_is_not_forgotten_once_its_settings_are_
     lab.start().await;
     lab.reach("released", s(60)).await;
     lab.unfence().await.expect("it is let in");
-    tokio::time::sleep(s(60)).await;
+    lab.reach("needs_operator", s(300)).await;
     assert!(cluster.seen(|state| state.stands) && !lab.is_on() && lab.received("bmc").ons == 0);
     cluster.is_away(false);
+    until(&cluster, |state| !state.stands).await;
+    lab.engine.retry(&node(), person()).await.expect("it is gone");
     lab.reach("normal", s(300)).await;
     lawful(&cluster);
 }
