@@ -79,11 +79,11 @@ impl NodeTask {
             return Ok(());
         }
         if let Some(why) = &run.barred {
-            if now >= run.deadline {
-                let detail = format!("no off before its deadline: {why}");
-                return self.give_up(Reason::Deadline, detail).await;
+            if now < run.deadline {
+                return Ok(());
             }
-            return Ok(());
+            let detail = format!("no off before its deadline: {why}");
+            return self.give_up(Reason::Deadline, detail).await;
         }
         let rules = self.parts.rules.clone();
         let spent = now.since(run.level_began);
