@@ -216,7 +216,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
                 since: at(1_795_250_372_042),
                 drop_when_released: true,
                 breached: false,
-                placed_alone: false,
+                placed_alone: true,
             },
         )]),
         ledger: ledger(),
