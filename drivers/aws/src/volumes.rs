@@ -221,7 +221,7 @@ fn standing(instance: &Instance, ebs: Option<&EbsVolume>, volume: &str) -> Stand
     let words =
         ours.and_then(|one| one.state.as_deref()).or(mapped.and_then(|mapping| mapping.status.as_deref()));
     match (ours.is_some() || mapped.is_some(), state) {
-        // What was let go is gone from the volume first. To ask for it once more would leave an order open of which nobody sees the end.
+        // EBS lets a volume go before the instance does. After a second detach nobody would see the end of the first one.
         _ if mapped.is_some() && ours.is_none() => {
             Standing::Going("the volume is without this instance, and the instance still has it".to_owned())
         }

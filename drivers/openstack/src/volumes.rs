@@ -279,7 +279,7 @@ fn standing(by_nova: bool, cinder: Option<&CinderVolume>, server: &str) -> Stand
         (false, "attaching" | "reserved") => Standing::Free(format!("{status} elsewhere")),
         (false, _) => Standing::Going(format!("not attached here any more, and {status}")),
         (true, "detaching") => Standing::Going(status.to_owned()),
-        // What was let go is gone from Cinder first. To ask for it once more would leave an order open of which nobody sees the end.
+        // Cinder lets a volume go before Nova does. After a second detach nobody would see the end of the first one.
         (true, "available" | "in-use") if !by_cinder => Standing::Going(format!(
             "Cinder is without this server, and {status}; Nova still has it attached"
         )),

@@ -169,7 +169,7 @@ impl Connection {
         self.id
     }
 
-    /// Whose it is, as far as the handshake shows.
+    /// The digest of the certificate that the far side showed; `None`: it showed none.
     pub fn certificate(&self) -> Option<&str> {
         self.certificate.as_deref()
     }

@@ -48,7 +48,7 @@ pub struct Line {
     pub(crate) refused_at: Option<BootTime>,
     /// The certificate on the newest connection.
     pub(crate) certificate: Option<String>,
-    /// Whose machine it was when that was asked last.
+    /// What the system, and its service, said of themselves when `identify` asked them last.
     pub(crate) known_as: KnownAs,
     /// On which connection the system said last that it is ours, where it was asked without a session.
     pub(crate) ours_on: Option<u64>,

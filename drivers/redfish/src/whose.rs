@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::line::Line;
 use crate::service::{Later, Service};
 
-/// Whose machine it was when that was asked last.
+/// What a system, and its service, said of themselves when `identify` asked them last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownAs {
     /// By the system's own words; empty: it has none.
@@ -43,7 +43,7 @@ pub(crate) fn slot(line: &mut Line, system: &Map<String, Value>) -> Result<Slot,
     slot
 }
 
-/// Whose machine the system says that it is.
+/// The identity that a system says of itself.
 pub(crate) fn said_by(system: &Map<String, Value>) -> Identity {
     let text =
         |key: &str| system.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());

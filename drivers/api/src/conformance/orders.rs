@@ -26,7 +26,7 @@ use picket_core::topology::{Level, Topology};
 use crate::driver::{HoldFound, Traits};
 
 const RELEASE: &str = "release";
-/// So often a device that reads Off is read at most until that proves.
+/// The judge confirms after fewer readings than these, where all of them say Off.
 const READINGS: u32 = 100;
 
 /// Makes orders for one device, each from a node record of its own.

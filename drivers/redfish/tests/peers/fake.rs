@@ -199,7 +199,7 @@ impl World {
         self.on = on;
     }
 
-    /// What it says of whose machine it is.
+    /// From now on the system says this identity of itself.
     pub fn says_of_itself(&mut self, uuid: &'static str, serial: &'static str) {
         (self.uuid, self.serial) = (uuid, serial);
     }

@@ -147,8 +147,8 @@ pub struct Fence {
     /// Of the lost ones those for which a person said afterwards that he looked at the machine, and that it is off (S2).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub seen_off: BTreeSet<DeviceId>,
-    /// What was engaged, and outlives a restart, of the holds of devices when they last proved the node off in this generation, with releases that were not over:
-    /// where it reads engaged still, their Off counts again after a loss (S2).
+    /// What was engaged of the holds of devices, and outlives a restart, when those last proved the node off in this generation, with
+    /// releases that were not over: where it reads engaged still, their Off counts again after a loss (S2).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub proved_held: BTreeMap<DeviceId, Vec<String>>,
     /// Devices that answered within this fence and fell silent since, in the same session. A successor, whose own

@@ -168,8 +168,8 @@ impl NodeTask {
         (is_unknown && !self.record().fence.as_ref().is_some_and(stored)).then(|| first.clone())
     }
 
-    /// That the device controls another machine than the node's, or one that an orphan keeps off, in words; or, where nobody knows which that is, that another far side
-    /// answers than before within this fence.
+    /// Why nothing may be sent to the device, in words: it controls another machine than the node's, or one that an orphan keeps off; or,
+    /// where nobody knows which machine is the node's, another far side answers than before within this fence.
     pub(super) fn another_s(&self, device: &DeviceId, said: &Identity) -> Option<String> {
         if let Some(machine) = self.parts.twins.kept_off_by(said) {
             return Some(format!("{device} says it controls {machine}; nothing was sent to it"));
