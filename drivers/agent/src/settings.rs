@@ -84,8 +84,11 @@ impl Settings {
         let repeats = metadata.parameters.contains_key("retry_on");
         let told = Told { parameters: &parameters, secrets: &secrets, metadata: &metadata };
         let (place, endpoint) = naming::endpoint(&agent, known, class, &told);
-        let was_read = list::was_read(&metadata.version);
-        let grade = known.filter(|_| was_read).map_or(Grade::Claimed, list::Agent::grade);
+        // What nobody authenticates, whoever is in its network may have said (S1).
+        let is_believed = |known: &&list::Agent| {
+            list::was_read(&metadata.version) && remarks::spoken(known, &told).is_none()
+        };
+        let grade = known.filter(is_believed).map_or(Grade::Claimed, list::Agent::grade);
         let remarks = remarks::remarks(known, &told);
         let never_alone = known.filter(|known| known.proof == Proof::TowardsOff);
         let never_alone = never_alone.map(|known| format!("{}: {}", known.name, known.why));

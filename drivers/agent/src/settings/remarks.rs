@@ -20,7 +20,7 @@ pub(super) fn remarks(agent: Option<&Agent>, told: &Told<'_>) -> Vec<String> {
     }
     remarks.extend(spoken(agent, told).map(|how| {
         format!(
-            "{} {how}: whoever is in that network can say off in the device's place (docs/agents.md, Authenticated)",
+            "{} {how}: whoever is in that network can say off in the device's place, and its Off counts as claimed (docs/agents.md, Authenticated)",
             agent.name
         )
     }));
@@ -54,7 +54,7 @@ fn is_script(parameter: &str) -> bool {
 }
 
 /// How it asks, where the answer is not authenticated.
-fn spoken(agent: &Agent, told: &Told<'_>) -> Option<String> {
+pub(super) fn spoken(agent: &Agent, told: &Told<'_>) -> Option<String> {
     if told.knows("snmp_version") {
         return snmp(told);
     }

@@ -58,8 +58,12 @@ fn remarks(agent: &str, metadata: &str, more: Value, words: Option<&str>) {
     parameters.extend(more.as_object().expect("a table").clone());
     let made = check_with(settings, metadata, list::READ_IN).unwrap_or_else(|faults| panic!("{faults:#?}"));
     match words {
-        None => assert!(made.remarks.is_empty(), "{agent} {more}: {:?}", made.remarks),
+        None => {
+            assert!(made.remarks.is_empty(), "{agent} {more}: {:?}", made.remarks);
+            assert_eq!(Some(made.grade), list::find(agent).map(list::Agent::grade));
+        }
         Some(words) => {
+            assert_eq!(made.grade, Grade::Claimed, "{agent} {more}");
             let [told] = made.remarks.as_slice() else { panic!("{agent} {more}: {:?}", made.remarks) };
             assert!(told.contains(words), "{agent} {more}: {told}");
         }
