@@ -195,7 +195,7 @@ impl Volumes for OpenstackDriver {
         if let Some(why) = no_hands(&server, permit.is_by_parent()) {
             // That the host is dead, and not only silent, the machine on which it runs alone proves.
             let forced = match permit.is_by_parent() {
-                true => self.let_evacuate(&server, bound, call).await?,
+                true => self.let_evacuate(&server, bound, &call.clone().under(permit.check())).await?,
                 false => "",
             };
             let detail = format!(
