@@ -19,7 +19,7 @@ use crate::topology::Topology;
 /// The name of the hold under which a node is kept off that a restored store found off. Only an admin drops it.
 pub const HOLD: &str = "restored";
 
-/// The name of the note in which a restored store says what it came from, until every node knows: a [`Restored`] as JSON.
+/// The name of the note in which a restored store says what it came from, as long as it lives: a [`Restored`] as JSON.
 pub const NOTE: &str = "restored";
 
 /// By how much a restore raises every generation and term, so that none of them is met again that was given out after the
@@ -74,11 +74,12 @@ pub fn reborn(mut record: NodeRecord, restore: Restore, fence: FenceId) -> (Node
     record.generation = raised(record.generation);
     record.bringing = Bringing::PowerOn;
     record.breaches = 0;
+    let phase = record.phase.label().to_owned();
+    record.restored = Some(Restored { at, taken_at, from, phase: phase.clone(), counted: false });
+    // Another machine may have had this name since, and have it again: then its first reading decides.
     if record.phase == Phase::Retired {
         return (record, None);
     }
-    let phase = record.phase.label().to_owned();
-    record.restored = Some(Restored { at, taken_at, from, phase: phase.clone(), counted: false });
     let Some(mut old) = record.fence.take() else {
         record.phase = Phase::Normal;
         return (record, None);
@@ -95,6 +96,8 @@ pub fn reborn(mut record: NodeRecord, restore: Restore, fence: FenceId) -> (Node
     kept.holds.clone_from(&old.holds);
     kept.releases = old.releases.iter().filter(|release| !release.stage.is_over()).map(unfinished).collect();
     kept.outcome = outcome;
+    // Whoever kept it off then, and knows nothing of the restore, does so until the hold is dropped by name.
+    record.holds.values_mut().for_each(|hold| hold.placed_alone = true);
     record.phase = Phase::NeedsOperator(Reason::Restored);
     let what = format!("restored by an admin; the backup is of {taken_at}, and says {phase}");
     kept.moments.push(Moment { at, phase: record.phase.label().to_owned(), what });

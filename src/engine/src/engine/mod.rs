@@ -11,7 +11,6 @@ mod pauses;
 mod queue;
 mod reads;
 mod receipts;
-mod restored;
 mod settled;
 mod wishes;
 
@@ -189,7 +188,6 @@ impl Engine {
         let mut stored: BTreeMap<NodeId, Arc<Stored>> =
             all.map(|one| (one.record.node.clone(), one)).collect();
         let plans = self.fleet().plans.clone();
-        restored::mark(&parts, &leadership, plans.keys(), &mut stored).await?;
         self.shared.office.begin(&*parts.store, &plans, &stored).await?;
         let waiting = queue::read(self).await?;
         let mut reign = Reign {

@@ -318,6 +318,7 @@ impl NodeTask {
     /// What is stored before anything else is done.
     async fn take_up(&mut self) -> Result<(), Fatal> {
         self.store_sessions().await?;
+        self.mark_unknown().await?;
         self.adopt().await
     }
 

@@ -3,7 +3,7 @@
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
-use picket_core::record::Phase;
+use picket_core::record::{NodeRecord, Phase};
 use picket_core::restore;
 use picket_core::topology::Topology;
 
@@ -11,9 +11,20 @@ use super::{Fatal, NodeTask};
 use crate::parts::PlannedRelease;
 
 impl NodeTask {
+    /// A node of which the store has nothing may have been fenced after its backup was taken, whenever the settings bring it.
+    pub(super) async fn mark_unknown(&mut self) -> Result<(), Fatal> {
+        let is_new = *self.record() == NodeRecord::new(self.plan.id.clone());
+        if let Some(mark) = self.office.restored().filter(|_| is_new) {
+            self.persist(|| Event::Marked(mark.clone())).await?;
+        }
+        Ok(())
+    }
+
     /// What the old life may have had under way after its backup was taken enters the ledger, before anything else is done.
     pub(super) async fn adopt(&mut self) -> Result<(), Fatal> {
-        if self.record().restored.as_ref().is_none_or(|mark| mark.counted) {
+        // Of a node whose hardware is gone that is done once the settings have another machine: its devices are the ones to wait for.
+        let is_due = self.record().restored.as_ref().is_some_and(|mark| !mark.counted);
+        if !is_due || self.record().phase == Phase::Retired {
             return Ok(());
         }
         let topology = self.stands_by().clone();

@@ -12,6 +12,7 @@ impl NodeTask {
         if then.is_some_and(|then| then != now) {
             tracing::info!(settings = now, "the settings of a retired node are others than they were");
             self.persist(|| Event::Resettled { settings: now.clone() }).await?;
+            self.adopt().await?;
         }
         // What this process sent to its devices ends with its sessions there: nothing else would ever end it.
         let own = self.record().ledger.open().iter().any(|open| self.own.contains(&open.id));

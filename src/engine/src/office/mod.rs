@@ -18,6 +18,7 @@ use picket_core::groups::Groups;
 use picket_core::ids::NodeId;
 use picket_core::parent::child_of;
 use picket_core::record::{Cause, NodeRecord, Phase, SetAside};
+use picket_core::restore::Restored;
 use picket_core::time::{BootTime, Clock};
 use queue::{Queue, Seen};
 use tokio::sync::Notify;
@@ -48,6 +49,8 @@ struct Papers {
     standing: BTreeMap<NodeId, Standing>,
     /// Nodes at rest of which a release or a receipt is open, and until when at most on our own clock (S5).
     ending: BTreeMap<NodeId, BootTime>,
+    /// What the store came out of, if a backup.
+    restored: Option<Restored>,
 }
 
 /// Where a node stands that is not at rest, for those that it holds, or that hold it.
@@ -202,6 +205,11 @@ impl Office {
         has_ended && !papers.standing.contains_key(node)
     }
 
+    /// What the store came out of, if a backup (S21).
+    pub(crate) fn restored(&self) -> Option<Restored> {
+        self.papers().restored.clone()
+    }
+
     /// Whether a member of the store falls with that node.
     pub(crate) fn carries_a_member(&self, node: &NodeId) -> bool {
         self.papers().books.carries_a_member(node)
@@ -287,7 +295,7 @@ impl Papers {
     fn new(books: Books) -> Self {
         let (pauses, queued) = Default::default();
         let (held, standing, ending) = Default::default();
-        Self { books, pauses, queued, held, standing, ending }
+        Self { books, pauses, queued, held, standing, ending, restored: None }
     }
 
     /// The record is stored.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use picket_core::budget::pause::{Pause, Pauses};
 use picket_core::ids::NodeId;
 use picket_core::record::{Cause, Fence, NodeRecord};
+use picket_core::restore::{NOTE, Restored};
 use picket_core::store::{FenceQuery, Store, StoreError, Stored};
 use picket_core::time::{BootTime, Clock, WallTime};
 
@@ -38,6 +39,7 @@ impl Office {
             papers.take_in(record, clock);
         }
         papers.pauses = read_pauses(store, clock.boot(), clock.wall()).await?;
+        papers.restored = read_restored(store).await?;
         *self.papers() = papers;
         Ok(())
     }
@@ -110,4 +112,16 @@ async fn read_pauses(store: &dyn Store, now: BootTime, wall: WallTime) -> Result
         }
     }
     Ok(pauses)
+}
+
+/// What a restored store says of itself.
+async fn read_restored(store: &dyn Store) -> Result<Option<Restored>, StoreError> {
+    let Some(note) = store.note(NOTE).await? else { return Ok(None) };
+    let restored: Restored = serde_json::from_str(&note.text)
+        .map_err(|error| StoreError::Damaged(format!("the note {NOTE:?} cannot be read: {error}")))?;
+    tracing::info!(
+        at = %restored.at, taken_at = %restored.taken_at, from = %restored.from,
+        "the store came out of a backup: what it does not know and reads Off is kept off until an admin drops its hold"
+    );
+    Ok(Some(restored))
 }

@@ -6,7 +6,8 @@ use picket_core::device::Identity;
 use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
-use picket_driver_sim::Fault;
+use picket_core::restore::HOLD;
+use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, ChangeError, EngineError, Until};
 
 use crate::lab::{Lab, NODE, node, person, s};
@@ -59,6 +60,29 @@ async fn nodes_come_and_go_while_a_fence_goes_on() {
     assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
     let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("proven");
     assert_eq!((evidence.devices[0].long_window.as_deref(), lab.falls()), (None, 1));
+}
+
+/// It may have been fenced in the old life, after the backup was taken (S21).
+#[tokio::test(start_paused = true)]
+async fn a_node_that_comes_after_a_restore_is_kept_off_until_an_admin_says_otherwise() {
+    for is_on in [true, false] {
+        let mut lab = lab(2411).await;
+        let file = lab.backup().await;
+        lab.restore(&file).await;
+        lab.start().await;
+        tokio::time::sleep(s(300)).await;
+        if !is_on {
+            lab.happen(Act::Foreign { machine: "n3".to_owned(), verb: Verb::Off });
+        }
+        lab.setup.nodes.push(other("n3"));
+        lab.reload().await.expect("nothing is in the way");
+        tokio::time::sleep(s(300)).await;
+        let record = lab.engine.node(&id("n3")).expect("it is there").stored.record.clone();
+        let held: Vec<&str> = record.holds.keys().map(String::as_str).collect();
+        let wanted = if is_on { ("normal", vec![]) } else { ("fenced", vec![HOLD]) };
+        assert_eq!((record.phase.label(), held), wanted);
+        assert_eq!(lab.received("n3-bmc").offs, 0);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,9 @@
 //! S21: a gateway over a restored store. Nothing is switched, let go or receipted on a backup's word; what reads Off is kept
 //! off for an admin; what may have been under way is waited out; a fence goes through its own off.
 
+use std::sync::Arc;
+
+use picket_core::device::Identity;
 use picket_core::ids::FenceId;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
@@ -140,6 +143,21 @@ async fn fenced_after_the_backup_it_is_kept_off_though_the_backup_says_normal() 
     tokio::time::sleep(s(300)).await;
     assert_eq!((lab.phase(), holders(&lab)), ("fenced", vec![HOLD.to_owned()]));
     assert_eq!(sent(&lab), before);
+}
+
+/// The machine that has the name by now may have been fenced, and its volumes used elsewhere, after the backup was taken.
+#[tokio::test(start_paused = true)]
+async fn another_machine_under_the_name_of_a_retired_one_is_kept_off_too() {
+    let mut lab = lab(3015).await;
+    assert_eq!(lab.fence().await, FENCED);
+    lab.engine.retire(&node(), person()).await.expect("retired");
+    let file = lab.backup().await;
+    lab.restore(&file).await;
+    lab.setup.adjust = Arc::new(|spec| spec.identity = Identity::default());
+    let before = sent(&lab);
+    lab.start().await;
+    lab.reach("fenced", s(300)).await;
+    assert_eq!((holders(&lab), sent(&lab)), (vec![HOLD.to_owned()], before));
 }
 
 #[tokio::test(start_paused = true)]

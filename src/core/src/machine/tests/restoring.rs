@@ -290,11 +290,16 @@ fn old_proofs_and_old_terms_are_void() {
 }
 
 /// Switched off by a person's hand, as the BMC was dead: no off of ours was ever sent.
-fn was_attested() -> Player {
+fn attested() -> Player {
     let mut player = Player::fencing(&[&[host("bmc")]], &[]);
     let silent = [player.look("bmc", None)];
     player.attest(&silent).unwrap();
     assert_eq!((player.phase(), player.open_fence().off_sent), ("released", false));
+    player
+}
+
+fn was_attested() -> Player {
+    let mut player = attested();
     player.restores(restore(), 20);
     player
 }
@@ -305,8 +310,11 @@ fn bar(player: &mut Player) {
 
 #[test]
 fn a_fence_after_a_restore_that_is_barred_before_its_off_brings_nothing_back() {
-    let mut player = was_attested();
-    assert!(player.record().is_undecided() && !player.record().holds.contains_key(HOLD));
+    // It was on its way back when the backup was taken, and nobody kept it off.
+    let mut player = attested();
+    player.unfence().unwrap();
+    player.restores(restore(), 20);
+    assert!(player.record().is_undecided() && player.record().holds.is_empty());
     player.fence(request(22, &[&[host("bmc")]], &[]));
     bar(&mut player);
     assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::Abort));
@@ -316,6 +324,18 @@ fn a_fence_after_a_restore_that_is_barred_before_its_off_brings_nothing_back() {
     assert!(player.record().is_undecided() && player.record().restored.is_some());
     read(&mut player, Some(Power::Off)).unwrap();
     assert!(player.record().is_groundless() && player.record().holds.contains_key(HOLD));
+}
+
+#[test]
+fn a_fence_that_is_barred_before_any_reading_takes_no_hold_of_the_old_life() {
+    let mut player = was_attested();
+    player.fence(request(22, &[&[host("bmc")]], &[]));
+    let before = player.stored.clone();
+    let why = || "a pause".to_owned();
+    for end in [Event::Bar { reason: Reason::Paused, why: why() }, Event::Abort { why: why() }] {
+        assert_eq!(player.try_apply(end).unwrap_err(), Refused::Held(vec!["ops".to_owned()]));
+        assert_eq!(player.stored, before);
+    }
 }
 
 #[test]
