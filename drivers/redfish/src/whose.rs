@@ -45,11 +45,10 @@ pub(crate) fn slot(line: &mut Line, system: &Map<String, Value>) -> Result<Slot,
 
 /// The identity that a system says of itself.
 pub(crate) fn said_by(system: &Map<String, Value>) -> Identity {
-    let text =
-        |key: &str| system.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
+    let text = |key: &str| system.get(key).and_then(Value::as_str);
     Identity {
         uuid: text("UUID").and_then(Identity::usable_uuid),
-        serial: text("SerialNumber").map(str::to_owned),
+        serial: text("SerialNumber").and_then(Identity::usable_serial),
     }
 }
 

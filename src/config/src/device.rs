@@ -209,13 +209,24 @@ pub(crate) fn identity(mut table: Table<'_>) -> Identity {
     let uuid = table.text("uuid").and_then(|text| {
         let usable = Identity::usable_uuid(&text);
         if usable.is_none() {
-            let right = "expected a UUID that is neither all zeros nor all ones";
+            let right = "expected a UUID of this machine's own, neither all zeros, all ones nor its firmware's placeholder";
             table
                 .fault("uuid", format!("{right} (\"00112233-4455-6677-8899-aabbccddeeff\"), found {text:?}"));
         }
         usable
     });
-    let serial = table.text("serial");
+    let serial = table.text("serial").and_then(|text| {
+        let usable = Identity::usable_serial(&text);
+        if usable.is_none() {
+            table.fault(
+                "serial",
+                format!(
+                    "expected this machine's own serial number, found {text:?}, which other boards say, too"
+                ),
+            );
+        }
+        usable
+    });
     table.done();
     Identity { uuid, serial }
 }

@@ -86,6 +86,24 @@ pub struct Identity {
     pub serial: Option<String>,
 }
 
+/// The UUID in AMI's firmware before a board gets its own, in the order of SMBIOS.
+const AMI: &str = "03000200040005000006000700080009";
+/// What stands for a serial number where a board was never given one.
+const PLACEHOLDERS: [&str; 12] = [
+    "to be filled by o.e.m.",
+    "to be filled by oem",
+    "default string",
+    "system serial number",
+    "serial number",
+    "not specified",
+    "not available",
+    "not applicable",
+    "none",
+    "n/a",
+    "unknown",
+    "0123456789",
+];
+
 /// What comparing two identities says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -137,7 +155,7 @@ impl Expected {
 
 impl Identity {
     /// A UUID in any usual spelling, as [`Identity::uuid`] wants it; `None` for one that says nothing
-    /// (all zeros, all ones) or that is no UUID.
+    /// (all zeros, all ones, or what AMI's firmware has before a board gets its own) or that is no UUID.
     pub fn usable_uuid(text: &str) -> Option<String> {
         let hex: String = text
             .chars()
@@ -146,7 +164,15 @@ impl Identity {
             .to_ascii_lowercase();
         let is_uuid = hex.len() == 32 && hex.chars().all(|c| c.is_ascii_hexdigit());
         let says_nothing = hex.chars().all(|c| c == '0') || hex.chars().all(|c| c == 'f');
-        (is_uuid && !says_nothing).then_some(hex)
+        let is_placeholder = [AMI.to_owned(), Self::swapped(AMI), Self::reversed(AMI)].contains(&hex);
+        (is_uuid && !says_nothing && !is_placeholder).then_some(hex)
+    }
+
+    /// A serial number, without blanks around it; `None` for what boards say that were never given one.
+    pub fn usable_serial(text: &str) -> Option<String> {
+        let text = text.trim();
+        let is_placeholder = PLACEHOLDERS.iter().any(|none| text.eq_ignore_ascii_case(none));
+        (!text.is_empty() && !is_placeholder && text.chars().any(|c| c != '0')).then(|| text.to_owned())
     }
 
     /// The UUID with its first three fields in the other byte order (SMBIOS 7.2.1 stores them little-endian).
@@ -296,12 +322,20 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_that_says_nothing_is_unknown() {
-        for empty in
-            ["00000000-0000-0000-0000-000000000000", "ffffffffffffffffffffffffffffffff", "to be filled"]
-        {
+    fn what_a_board_says_that_was_given_none_is_unknown() {
+        for empty in [
+            "00000000-0000-0000-0000-000000000000",
+            "ffffffffffffffffffffffffffffffff",
+            "to be filled",
+            "03000200-0400-0500-0006-000700080009",
+            "00020003-0004-0005-0006-000700080009",
+        ] {
             assert_eq!(Identity::usable_uuid(empty), None, "{empty}");
         }
+        for empty in [" ", "000000", "Default string", "To be filled by O.E.M.", "N/A"] {
+            assert_eq!(Identity::usable_serial(empty), None, "{empty}");
+        }
+        assert_eq!(Identity::usable_serial(" 5XJ0K2 ").as_deref(), Some("5XJ0K2"));
         assert_eq!(id("0").compare(&id("00112233445566778899aabbccddeeff")), IdentityMatch::Unknown);
     }
 

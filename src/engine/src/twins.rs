@@ -1,8 +1,8 @@
 //! Identities that devices of more than one node claim: they identify nobody (S13). And those of orphans, whose machines are kept off.
 //!
-//! **Invariant.** What a device says last is what it claims: a board that moved to another node is no twin of itself once the
-//! device where it was says something else, or is not there any more. Silence, and a device that does not say what it
-//! controls, take nothing back.
+//! **Invariant.** A device claims what the settings, or the store, expect of it, until it is heard; then what it says last. A board
+//! that moved to another node is no twin of itself once the device where it was says something else, or is not there any more.
+//! Silence, and a device that does not say what it controls, take nothing back.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,23 +14,38 @@ use picket_core::topology::Topology;
 /// One device of one node.
 type Whose = (NodeId, DeviceId);
 
-/// What each device was last heard to claim. Boards that left the factory with the same UUID are not rare.
+/// What each device claims. Boards that left the factory with the same UUID are not rare.
 #[derive(Debug, Default)]
 pub struct Twins(Mutex<Claims>);
 
 #[derive(Debug, Default)]
 struct Claims {
     said: BTreeMap<Whose, Identity>,
-    /// Who says so, by [`keys`], in order.
+    /// Who may say the same, by [`keys`], in order.
     by: BTreeMap<String, Vec<Whose>>,
     /// Of the machines that orphans keep off, as far as they are known.
     orphans: BTreeMap<NodeId, Vec<Identity>>,
 }
 
-/// What is compared, best first: a serial number alone only where there is nothing better.
+/// Under what it is found: a UUID by its bytes in whatever order, and a serial number.
 fn keys(identity: &Identity) -> impl Iterator<Item = String> {
-    let uuid = identity.uuid.iter().map(|uuid| format!("uuid {uuid}"));
+    let uuid = identity.uuid.iter().map(|uuid| {
+        let mut bytes: Vec<&[u8]> = uuid.as_bytes().chunks(2).collect();
+        bytes.sort_unstable();
+        format!("uuid {}", String::from_utf8_lossy(&bytes.concat()))
+    });
     uuid.chain(identity.serial.iter().map(|serial| format!("serial {serial}")))
+}
+
+/// Whether one may be taken for the other: a serial number counts only where one of them has nothing better.
+fn are_twins(one: &Identity, other: &Identity) -> bool {
+    let by_uuid = |identity: &Identity| Identity { uuid: identity.uuid.clone(), serial: None };
+    let compared = match one.uuid.is_some() && other.uuid.is_some() {
+        // The byte orders of the two may differ from that of the third: either way round.
+        true => [by_uuid(one).compare(other), by_uuid(other).compare(one)],
+        false => [one.compare(other); 2],
+    };
+    compared.contains(&IdentityMatch::Match)
 }
 
 impl Claims {
@@ -72,9 +87,19 @@ impl Twins {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the device of `node` says it is `said`. A device of another node that says the same, if there is one.
+    /// What a device of `node` is expected to say, by the settings or the store. That counts until it is heard.
+    pub(crate) fn expects(&self, node: &NodeId, device: &DeviceId, expected: Identity) {
+        let (mut claims, whose) = (self.claims(), (node.clone(), device.clone()));
+        if !claims.said.contains_key(&whose) && !expected.is_empty() {
+            claims.put(whose, expected);
+        }
+    }
+
+    /// Notes that the device of `node` says it is `said`. A device of another node that claims the same, if there is one.
     pub fn twin_of(&self, node: &NodeId, device: &DeviceId, said: &Identity) -> Option<(NodeId, DeviceId)> {
-        let best = keys(said).next()?;
+        if said.is_empty() {
+            return None;
+        }
         let mut claims = self.claims();
         let whose = (node.clone(), device.clone());
         let before = claims.take(&whose);
@@ -86,7 +111,11 @@ impl Twins {
             },
         };
         claims.put(whose, now);
-        claims.by.get(&best)?.iter().find(|(other, _)| other != node).cloned()
+        let near = keys(said).filter_map(|key| claims.by.get(&key)).flatten();
+        let is_twin = |other: &&Whose| {
+            other.0 != *node && claims.said.get(other).is_some_and(|claim| are_twins(said, claim))
+        };
+        near.into_iter().find(is_twin).cloned()
     }
 
     /// The machine of an orphan has these identities. None of them: it is no orphan, or nothing is known of its machine.
@@ -107,6 +136,12 @@ impl Twins {
             "the machine of {}, which the orphan {orphan} keeps off: retire that one, then reload",
             said.words()
         ))
+    }
+
+    /// What an earlier leadership heard: another one may have stored since what is expected now.
+    pub(crate) fn forget_all(&self) {
+        let mut claims = self.claims();
+        (claims.said, claims.by) = Default::default();
     }
 
     /// What a node claimed that left the settings: whoever has its machine now is no twin.
@@ -177,6 +212,41 @@ mod tests {
         assert!(!is_twin(&twins, "n1", &Identity::default()));
         twins.forget(&node("n1"));
         assert!(!is_twin(&twins, "n2", &said), "the other one is gone");
+    }
+
+    #[test]
+    fn twins_are_found_in_each_byte_order_and_by_a_serial_number_alone_where_one_says_no_more() {
+        let said = |text: &str, serial: &str| Identity {
+            uuid: Identity::usable_uuid(text),
+            serial: Some(serial.to_owned()).filter(|serial| !serial.is_empty()),
+        };
+        let ours = said("00112233-4455-6677-8899-aabbccddeeff", "a");
+        for (other, is_twin) in [
+            (said("33221100-5544-7766-8899-aabbccddeeff", "b"), true),
+            (said("ffeeddcc-bbaa-9988-7766-554433221100", ""), true),
+            (said("11002233-4455-6677-8899-aabbccddeeff", "a"), false),
+            (said("", "a"), true),
+            (said("", "b"), false),
+        ] {
+            for (first, second) in [(&ours, &other), (&other, &ours)] {
+                let twins = Twins::default();
+                twins.expects(&node("n1"), &device("bmc"), first.clone());
+                assert_eq!(self::is_twin(&twins, "n2", second), is_twin, "{first:?}, {second:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_heard_counts_for_more_than_what_is_expected_until_all_is_forgotten() {
+        let twins = Twins::default();
+        twins.expects(&node("n1"), &device("bmc"), uuid('1'));
+        assert!(is_twin(&twins, "n2", &uuid('1')), "nobody heard n1 yet");
+        assert!(!is_twin(&twins, "n1", &uuid('2')));
+        twins.expects(&node("n1"), &device("bmc"), uuid('1'));
+        assert!(!is_twin(&twins, "n2", &uuid('1')));
+        twins.forget_all();
+        twins.expects(&node("n1"), &device("bmc"), uuid('1'));
+        assert!(is_twin(&twins, "n2", &uuid('1')));
     }
 
     #[test]

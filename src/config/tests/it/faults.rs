@@ -97,7 +97,7 @@ url = "https://storage.example"
             "picket.toml:9: templates.r1.devices.bmc.call ~ out of range",
             "picket.toml:10: templates.r1.devices.bmc.trust_after_restart ~ out of range",
             "picket.toml:11: templates.r1.devices.bmc.host ~ {nod} stands for nothing: there are {node}, {number}, {index} and {provider_id}",
-            "picket.toml:12: templates.r1.devices.bmc.identity.uuid ~ neither all zeros nor all ones",
+            "picket.toml:12: templates.r1.devices.bmc.identity.uuid ~ a UUID of this machine's own",
             "picket.toml:12: templates.r1.devices.bmc.identity.name: unknown key ~ Known here: serial, uuid",
             "picket.toml:13: templates.r1.devices.\"b m c\" ~ is not valid",
             "picket.toml:15: templates.r1.devices.pdu ~ stands in no level",

@@ -122,11 +122,7 @@ impl Engine {
         let found = self.step_aside(&draft.wishes).await;
         let begin = draft.begin.clone();
         let (changed, leaving) = self.settle(draft, &found)?;
-        for stored in begin {
-            if let Some(slot) = self.seat(&stored) {
-                self.begin(&slot, stored, reign);
-            }
-        }
+        self.seat_all(begin, reign);
         self.wake(&changed).await;
         Ok((changed, leaving))
     }

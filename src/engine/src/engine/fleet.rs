@@ -106,22 +106,26 @@ impl Fleet {
                 _ => Arc::new(of_record(record, planned.map(|plan| &**plan))),
             },
         };
+        if let Some(old) = old.filter(|old| !Arc::ptr_eq(&old.plan, &plan)) {
+            self.parts.twins.moved(&record.node, &old.plan.topology, &plan.topology);
+        }
+        // What is retired has no machine any more.
+        for spec in plan.topology.hosts().filter(|_| record.phase != Phase::Retired) {
+            self.parts.twins.expects(&record.node, &spec.id, record.expected(spec).identity);
+        }
         let slot = match old {
             Some(old) if Arc::ptr_eq(&old.plan, &plan) && Arc::ptr_eq(&old.parts, &self.parts) => {
                 return Some(old.clone());
             }
             // Whoever waits in the mailbox, or follows the node, is served by the new task.
-            Some(old) => {
-                self.parts.twins.moved(&record.node, &old.plan.topology, &plan.topology);
-                Slot {
-                    plan,
-                    parts: self.parts.clone(),
-                    orphan,
-                    mailbox: old.mailbox.clone(),
-                    kept: old.kept.clone(),
-                    view: old.view.clone(),
-                }
-            }
+            Some(old) => Slot {
+                plan,
+                parts: self.parts.clone(),
+                orphan,
+                mailbox: old.mailbox.clone(),
+                kept: old.kept.clone(),
+                view: old.view.clone(),
+            },
             None => Slot::new(plan, self.parts.clone(), orphan, stored.clone()),
         };
         let slot = Arc::new(slot);

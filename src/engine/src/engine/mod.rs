@@ -205,18 +205,23 @@ impl Engine {
             stored.entry(id.clone()).or_insert_with(|| self.last_seen(&id));
         }
         self.fleet_mut().slots.retain(|id, _| stored.contains_key(id));
+        parts.twins.forget_all();
         // Orphans first: what is theirs is nobody else's.
         let mut stored: Vec<Arc<Stored>> = stored.into_values().collect();
         let plans = self.fleet().plans.clone();
         stored.sort_by_cached_key(|one| {
             fleet::orphaned(&one.record, plans.get(&one.record.node).map(|plan| &**plan)).is_none()
         });
-        for one in stored {
-            if let Some(slot) = self.seat(&one) {
-                self.begin(&slot, one, &mut reign);
-            }
-        }
+        self.seat_all(stored, &mut reign);
         Ok(reign)
+    }
+
+    /// Gives each of these nodes its slot, and only then begins their tasks: none is fenced before it is known which machines are others'.
+    fn seat_all(&self, all: Vec<Arc<Stored>>, reign: &mut Reign) {
+        let seated: Vec<_> = all.into_iter().filter_map(|one| Some((self.seat(&one)?, one))).collect();
+        for (slot, stored) in seated {
+            self.begin(&slot, stored, reign);
+        }
     }
 
     /// One leadership, from its beginning to its end.

@@ -311,7 +311,7 @@ impl NodeTask {
         let _ = self.shown.send(self.record().node.clone());
     }
 
-    /// Another node's device that says the same of itself, or an orphan whose machine it controls.
+    /// Another node's device that claims the same of itself, or an orphan whose machine it controls.
     fn twin(&self, device: &DeviceId) -> Option<String> {
         let said = self.live.devices.get(device)?.identity.as_ref()?;
         if let Some(machine) = self.parts.twins.kept_off_by(said) {
@@ -319,7 +319,7 @@ impl NodeTask {
         }
         let (node, other) = self.parts.twins.twin_of(&self.plan.id, device, said)?;
         Some(format!(
-            "{node}/{other} says the same of itself ({}): neither tells whose machine it is",
+            "{node}/{other} claims the same of itself ({}): neither tells whose machine it is",
             said.words()
         ))
     }
@@ -353,32 +353,30 @@ impl NodeTask {
             self.publish();
             return Ok(());
         }
-        let expected = self.expected_identity(&device);
-        if let Some((node, other)) = self.parts.twins.twin_of(&self.plan.id, &device, &identity) {
-            tracing::error!(
-                %device, said = ?identity, twin = %format_args!("{other} of {node}"),
-                "another node's device says the same of itself: it is not learned"
-            );
-            // What two say of themselves identifies neither, whatever is expected.
-            self.device_live(&device).identity_match = Some(IdentityMatch::Unknown);
-            self.publish();
-            return Ok(());
-        }
-        match expected.compare(&identity) {
-            IdentityMatch::Mismatch => {
-                let expected = &expected.identity;
-                tracing::error!(%device, said = ?identity, ?expected, "the device controls another machine");
+        let expected = self.expected_identity(&device).identity;
+        let compared = match self.told_apart(&device, &identity) {
+            (compared, Some(twin)) => {
+                tracing::error!(
+                    %device, said = ?identity, twin,
+                    "another node's device claims the same of itself: it is not learned"
+                );
+                // As a fence takes it: who never knew better sends nothing there.
+                if expected.is_empty() { IdentityMatch::Mismatch } else { compared }
             }
-            IdentityMatch::Unknown if expected.is_empty() && !identity.is_empty() => {
+            (IdentityMatch::Mismatch, None) => {
+                tracing::error!(%device, said = ?identity, ?expected, "the device controls another machine");
+                return Ok(());
+            }
+            (IdentityMatch::Unknown, None) if expected.is_empty() && !identity.is_empty() => {
                 self.persist(|| Event::Learned { device: device.clone(), identity: identity.clone() })
                     .await?;
                 self.said_whose.insert(device.clone());
-                let compared = self.expected_identity(&device).compare(&identity);
-                self.device_live(&device).identity_match = Some(compared);
-                self.publish();
+                self.expected_identity(&device).compare(&identity)
             }
-            IdentityMatch::Unknown | IdentityMatch::Match | IdentityMatch::Learned => {}
-        }
+            _ => return Ok(()),
+        };
+        self.device_live(&device).identity_match = Some(compared);
+        self.publish();
         Ok(())
     }
 }

@@ -160,31 +160,49 @@ impl NodeTask {
         Said { identity: identity.clone(), far_side }
     }
 
+    /// What comparing what the device says says, and another node's device that claims the same, if there is one: then it identifies neither.
+    pub(super) fn told_apart(&self, device: &DeviceId, said: &Identity) -> (IdentityMatch, Option<String>) {
+        match (
+            self.expected_identity(device).compare(said),
+            self.parts.twins.twin_of(&self.plan.id, device, said),
+        ) {
+            (IdentityMatch::Mismatch, _) => (IdentityMatch::Mismatch, None),
+            (_, Some((node, other))) => (IdentityMatch::Unknown, Some(format!("{node}/{other}"))),
+            (compared, None) => (compared, None),
+        }
+    }
+
     /// What the device said first within this fence, where nobody knows whether that is right, and it is not stored yet.
     pub(super) fn said_and_not_stored(&self, device: &DeviceId, said: &Identity) -> Option<Said> {
-        let is_unknown = self.expected_identity(device).compare(said) == IdentityMatch::Unknown;
+        let is_unknown = self.told_apart(device, said).0 == IdentityMatch::Unknown;
         let stored = |fence: &Fence| fence.said.contains_key(device);
         let first = self.said_first.get(device).filter(|said| **said != Said::default())?;
         (is_unknown && !self.record().fence.as_ref().is_some_and(stored)).then(|| first.clone())
     }
 
     /// Why nothing may be sent to the device, in words: it controls another machine than the node's, or one that an orphan keeps off; or,
-    /// where nobody knows which machine is the node's, another far side answers than before within this fence.
+    /// where nobody knows which machine is the node's, one that another node claims, or another far side answers than before within
+    /// this fence.
     pub(super) fn another_s(&self, device: &DeviceId, said: &Identity) -> Option<String> {
         if let Some(machine) = self.parts.twins.kept_off_by(said) {
             return Some(format!("{device} says it controls {machine}; nothing was sent to it"));
         }
         let expected = self.expected_identity(device);
-        match expected.compare(said) {
-            IdentityMatch::Mismatch => Some(mismatch(device, said, &expected.identity)),
-            IdentityMatch::Unknown => {
+        match self.told_apart(device, said) {
+            (IdentityMatch::Mismatch, _) => Some(mismatch(device, said, &expected.identity)),
+            // It is likelier that the device's address is wrong than that two boards say the same; and the other one would be switched off.
+            (_, Some(other)) if expected.is_empty() => Some(format!(
+                "{device} says it controls {}, and so does {other}: nothing was sent to it; if its address is right, give its `identity` in the settings",
+                said.words()
+            )),
+            (IdentityMatch::Unknown, _) => {
                 let (first, now) = (self.said_first.get(device)?, self.said(device, said));
                 let (says, before) = (now.words(), first.words());
                 first.is_another_than(&now).then(|| {
                     format!("{device} says it is {says}, and said {before} before in this fence: nothing more is sent to it; if that is right, give its `identity` in the settings")
                 })
             }
-            IdentityMatch::Match | IdentityMatch::Learned => None,
+            (IdentityMatch::Match | IdentityMatch::Learned, _) => None,
         }
     }
 

@@ -48,6 +48,7 @@ mod stood_still;
 mod stopped;
 mod stopping;
 mod succession;
+mod twins;
 mod volumes;
 mod weather;
 mod whose;

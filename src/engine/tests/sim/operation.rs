@@ -1,17 +1,17 @@
-//! What operators and settings do: the gateway's own host, devices that left the settings, twins, effects that nothing
+//! What operators and settings do: the gateway's own host, devices that left the settings, effects that nothing
 //! bounds, a person's word over a restart, grades of those who join.
 
 use std::sync::Arc;
 
-use picket_core::device::{DeviceSpec, Grade, Identity, MaxInFlight};
-use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::device::{DeviceSpec, Grade, MaxInFlight};
+use picket_core::ids::ReleaseId;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Bringing, Then};
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, EngineError, Until};
 
 use crate::lab::{Answer, Lab, NODE, lab, node, person, s};
-use crate::setup::{NodeSetup, Setup, named};
+use crate::setup::{Setup, named};
 
 fn detach() -> ReleaseId {
     ReleaseId::new("detach").expect("a good name")
@@ -101,75 +101,6 @@ async fn a_hold_of_a_device_that_left_the_settings_does_not_keep_the_node() {
     lab.engine.retry(&node(), person()).await.expect("retried");
     lab.reach("normal", s(600)).await;
     assert!(lab.is_on() && lab.record().ledger.open().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_twins_say_of_themselves_identifies_neither() {
-    let mut setup = Setup::new(NODE, &[&["bmc"]]);
-    setup.nodes.push(NodeSetup { name: "n2".to_owned(), levels: named(&[&["other"]]), own_host: false });
-    setup.check_at_start = true;
-    setup.adjust = Arc::new(|spec: &mut DeviceSpec| spec.identity = Identity::default());
-    let mut lab = Lab::set_up(63, setup, |world| {
-        world.add_machine(NODE).add_host(NODE, "bmc").add_machine("n2").add_host("n2", "other");
-        let same = world.identity(NODE).clone();
-        world.fault("other", Fault::SaysIdentity(same));
-    })
-    .await;
-    tokio::time::sleep(s(5)).await;
-    let other = lab.engine.node(&NodeId::new("n2").expect("a good name")).expect("known");
-    let told = &other.live.devices[&DeviceId::new("other").expect("a good name")];
-    let remarks = &told.checked.as_ref().expect("checked").remarks;
-    assert!(remarks[0].contains("n1/bmc says the same of itself"), "a check tells it: {remarks:?}");
-    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("evidence");
-    assert_eq!(evidence.grade, Grade::Claimed, "{evidence:?}");
-    assert!(evidence.lowered_by.iter().any(|why| why.contains("identity")), "{evidence:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_board_that_moved_is_no_twin_of_itself_once_the_node_where_it_was_says_or_has_something_else() {
-    for reloads in [false, true] {
-        let mut setup = Setup::new(NODE, &[&["bmc"]]);
-        setup.nodes.push(NodeSetup { name: "n2".to_owned(), levels: named(&[&["other"]]), own_host: false });
-        setup.addresses = [NODE, "n2"].map(|name| (name.to_owned(), "here".to_owned())).into();
-        setup.check_at_start = true;
-        setup.adjust = Arc::new(|spec: &mut DeviceSpec| spec.identity = Identity::default());
-        let mut lab = Lab::set_up(66, setup, |world| {
-            world.add_machine(NODE).add_host(NODE, "bmc").add_machine("n2").add_host("n2", "other");
-        })
-        .await;
-        tokio::time::sleep(s(5)).await;
-        let (n2, other) = (NodeId::new("n2").expect("a name"), DeviceId::new("other").expect("a name"));
-        let moved = lab.world.lock().expect("whole").identity(NODE).clone();
-        lab.fault("other", Fault::SaysIdentity(moved.clone()));
-        lab.fault("bmc", Fault::Silent);
-        let accept =
-            async |lab: &Lab| lab.engine.accept_identity(&n2, other.clone(), moved.clone(), person()).await;
-        let refused = accept(&lab).await.expect_err("n1 says the same, as far as anybody knows").to_string();
-        assert!(refused.contains("a device of another node when it was asked last"), "{refused}");
-        lab.engine.check(&node()).await.expect("checked");
-        assert!(accept(&lab).await.is_err(), "that it is silent takes nothing back");
-        if reloads {
-            lab.setup.addresses.insert(NODE.to_owned(), "there".to_owned());
-            lab.reload().await.expect("at rest");
-        } else {
-            lab.mend("bmc");
-            let uuid = Identity::usable_uuid("abababababababababababababababab");
-            lab.fault("bmc", Fault::SaysIdentity(Identity { uuid, serial: None }));
-            lab.engine.check(&node()).await.expect("checked");
-        }
-        accept(&lab).await.expect("it is the only one that says so");
-        let call = lab.call();
-        lab.engine.fence(&n2, call).await.expect("let in");
-        tokio::time::sleep(s(120)).await;
-        let fence = lab.engine.node(&n2).expect("known").stored.record.fence.clone().expect("open");
-        let evidence = fence.evidence.expect("proven");
-        assert_eq!(
-            (evidence.grade, evidence.lowered_by.as_slice()),
-            (Grade::Learned, &["other: its identity was learned from the device itself".to_owned()][..]),
-            "{evidence:?}"
-        );
-    }
 }
 
 #[tokio::test(start_paused = true)]

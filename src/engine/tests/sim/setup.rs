@@ -191,6 +191,8 @@ impl Setup {
             supplies.map(|(id, _)| (id.clone(), unit.clone())).collect()
         };
         let units = self.pdu.as_ref().map(at_pdu).unwrap_or_default();
+        let specs = topology.iter().flat_map(|level: &Level| &level.devices);
+        let identities: Vec<String> = specs.map(|spec| spec.identity.words()).collect();
         NodePlan {
             id: NodeId::new(&node.name).expect("a good name"),
             provider_id: None,
@@ -205,7 +207,7 @@ impl Setup {
                 .clone()
                 .filter(|_| self.lives.as_ref().is_none_or(|only| *only == node.name)),
             mark: format!(
-                "{:?} {} {:?} {address:?}",
+                "{:?} {} {:?} {address:?} {identities:?}",
                 node.levels,
                 self.without_releases,
                 self.releases.iter().map(|(id, _)| id).collect::<Vec<_>>()

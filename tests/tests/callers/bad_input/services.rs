@@ -72,6 +72,6 @@ async fn two_boards_with_one_guid() -> Result<()> {
     gateway.checked().await?;
     // Whoever was asked first is asked once more, now that the other one has spoken.
     let said = gateway.picket(&["check"]).await?;
-    has(&said.out, &["n1/bmc says the same of itself", "n2/bmc says the same of itself"]);
+    has(&said.out, &["n1/bmc claims the same of itself", "n2/bmc claims the same of itself"]);
     Ok(())
 }

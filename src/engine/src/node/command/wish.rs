@@ -184,8 +184,8 @@ impl NodeTask {
         if let Some((node, other)) = self.parts.twins.twin_of(&self.plan.id, device, said) {
             tracing::warn!(%device, words, twin = %format_args!("{other} of {node}"), "another node's device says the same");
             let what = format!(
-                "{device} says {words}, and so did a device of another node when it was asked last: if the board came from there, \
-                 check that node first, or change its settings"
+                "{device} says {words}, and a device of another node claims the same: if the board came from there, check that node \
+                 first, or change its settings"
             );
             return wrong("device", what);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::budget::Bar;
-use picket_core::device::{Expected, IdentityMatch};
+use picket_core::device::Expected;
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::outcome::Reason;
@@ -87,16 +87,10 @@ impl NodeTask {
             run.failed(&device, self.now());
             return Ok(());
         }
-        let compared = match self.expected_identity(&device).compare(&said) {
-            // What another node's device says of itself too identifies neither.
-            IdentityMatch::Match | IdentityMatch::Learned
-                if self.parts.twins.twin_of(&self.plan.id, &device, &said).is_some() =>
-            {
-                run.judge.has_a_twin(&device);
-                IdentityMatch::Unknown
-            }
-            compared => compared,
-        };
+        let (compared, twin) = self.told_apart(&device, &said);
+        if twin.is_some() {
+            run.judge.has_a_twin(&device);
+        }
         let lost = run.judge.identified(&device, compared, epoch, self.now());
         self.note_loss(run, device.clone(), lost).await?;
         if !run.judge.is_identified(&device) {
