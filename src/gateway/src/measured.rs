@@ -1,8 +1,8 @@
-//! A store whose writes are counted and measured.
+//! A store whose writes are counted and measured, also those that are not answered.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
@@ -13,15 +13,51 @@ use picket_core::store::{
 use picket_core::time::WallTime;
 use picket_metrics::{self as metrics, Metrics};
 
+/// Writes that were not answered yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unanswered(Arc<Mutex<BTreeMap<Instant, usize>>>);
+
+impl Unanswered {
+    /// For how long the oldest of them has been waited for.
+    pub(crate) fn oldest(&self) -> Option<Duration> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.keys().next().map(Instant::elapsed)
+    }
+
+    fn begin(&self) -> Writing {
+        let from = Instant::now();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(from).or_default() += 1;
+        Writing { all: self.clone(), from }
+    }
+}
+
+/// One of them; it ends with its value, also where nobody waits for it any more.
+struct Writing {
+    all: Unanswered,
+    from: Instant,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(left) =
+            all.remove(&self.from).and_then(|count| count.checked_sub(1)).filter(|left| *left > 0)
+        {
+            all.insert(self.from, left);
+        }
+    }
+}
+
 /// Hands everything on to the store within.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) inner: Arc<dyn Store>,
     pub(crate) metrics: Metrics,
+    pub(crate) unanswered: Unanswered,
 }
 
 impl Measured {
-    fn wrote<T>(&self, from: Instant, result: &Result<T, StoreError>) {
+    fn wrote<T>(&self, writing: Writing, result: &Result<T, StoreError>) {
         let word = match result {
             Ok(_) => "ok",
             Err(StoreError::Deposed(_)) => "deposed",
@@ -34,7 +70,7 @@ impl Measured {
             Err(StoreError::Compacted(_)) => "compacted",
         };
         self.metrics.count(&metrics::STORE_WRITES, &[word]);
-        self.metrics.took(&metrics::STORE_WRITE, &[], from.elapsed());
+        self.metrics.took(&metrics::STORE_WRITE, &[], writing.from.elapsed());
     }
 }
 
@@ -45,9 +81,9 @@ impl Store for Measured {
     }
 
     async fn take_term(&self) -> Result<Term, StoreError> {
-        let from = Instant::now();
+        let writing = self.unanswered.begin();
         let taken = self.inner.take_term().await;
-        self.wrote(from, &taken);
+        self.wrote(writing, &taken);
         taken
     }
 
@@ -60,9 +96,9 @@ impl Store for Measured {
     }
 
     async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
-        let from = Instant::now();
+        let writing = self.unanswered.begin();
         let written = self.inner.write(guard, write).await;
-        self.wrote(from, &written);
+        self.wrote(writing, &written);
         written
     }
 
@@ -117,16 +153,35 @@ impl Store for Measured {
         expected: Version,
         text: Option<String>,
     ) -> Result<Version, StoreError> {
-        let from = Instant::now();
+        let writing = self.unanswered.begin();
         let put = self.inner.put_note(guard, name, expected, text).await;
-        self.wrote(from, &put);
+        self.wrote(writing, &put);
         put
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
-        let from = Instant::now();
+        let writing = self.unanswered.begin();
         let forgot = self.inner.forget(guard, before).await;
-        self.wrote(from, &forgot);
+        self.wrote(writing, &forgot);
         forgot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_of_the_writes_that_hang_is_told_until_it_ends() {
+        let all = Unanswered::default();
+        assert_eq!(all.oldest(), None);
+        let first = all.begin();
+        let second = all.begin();
+        let (oldest, since) = (all.oldest().expect("two hang"), first.from.elapsed());
+        assert!(oldest <= since);
+        drop(first);
+        assert!(all.oldest().expect("one hangs") <= second.from.elapsed());
+        drop(second);
+        assert_eq!(all.oldest(), None);
     }
 }

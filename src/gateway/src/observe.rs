@@ -6,12 +6,14 @@ use std::time::Duration;
 use picket_core::election::Known;
 use picket_core::ids::ReleaseId;
 use picket_core::record::{NodeRecord, Phase, ReleaseStage};
-use picket_core::time::WallTime;
+use picket_core::time::{WallTime, written};
 use picket_engine::{Engine, NodeView, Part, Readiness, readiness};
 use picket_metrics as metrics;
 use picket_metrics::Metrics;
 use picket_metrics::http::Answers;
 use picket_server::House;
+
+use crate::measured::Unanswered;
 
 /// Nodes in trouble that are told by name.
 const TROUBLES: usize = 200;
@@ -33,6 +35,7 @@ pub(crate) struct Observer {
     pub(crate) metrics: Metrics,
     pub(crate) engine: Engine,
     pub(crate) house: House,
+    pub(crate) unanswered: Unanswered,
 }
 
 /// What is added up over the nodes.
@@ -62,6 +65,12 @@ impl Answers for Observer {
     /// Whether it can be asked for fences: it leads, and its store answers. Else why not.
     async fn ready(&self) -> Result<String, String> {
         let term = self.engine.leading().map_err(|why| format!("does not lead: {why}"))?;
+        if let Some(since) = self.hangs() {
+            return Err(format!(
+                "leads, and the store does not answer a write of {} ago",
+                written(Duration::from_secs(since.as_secs()))
+            ));
+        }
         match tokio::time::timeout(PATIENCE, self.engine.revision()).await {
             Ok(Ok(_)) if self.engine.is_simulated() => {
                 Ok(format!("leads, in term {}; simulated: it switches no real machine", term.0))
@@ -74,6 +83,11 @@ impl Answers for Observer {
 }
 
 impl Observer {
+    /// For how long a write has not been answered, where that is longer than the store may take: reads may be answered all the same.
+    fn hangs(&self) -> Option<Duration> {
+        self.unanswered.oldest().filter(|since| *since > PATIENCE)
+    }
+
     fn of_gateway(&self, metrics: &Metrics) {
         // A permit that is over leads no more, also where the engine has not yet looked at it.
         let over = self.engine.permit_left() == Some(Duration::ZERO);
@@ -113,7 +127,8 @@ impl Observer {
             metrics.set(&metrics::PERMIT, &[], left.as_secs_f64());
         }
         let (now, away) = (engine.clock().wall(), engine.store_away_since());
-        metrics.set(&metrics::STORE_AWAY, &[], away.map_or(0.0, |then| since(then, now)));
+        let hangs = self.hangs().map_or(0.0, |since| since.as_secs_f64());
+        metrics.set(&metrics::STORE_AWAY, &[], away.map_or(0.0, |then| since(then, now)).max(hangs));
         metrics.clear(&metrics::SHOWN_AGE);
         let age = if leads { Some(Duration::ZERO) } else { engine.age() };
         if let Some(age) = age {

@@ -18,9 +18,11 @@ use crate::arguments::Arguments;
 use crate::build::Built;
 use crate::drivers::{Drivers, Trial};
 use crate::failure::Failure;
+use crate::measured::Unanswered;
 use crate::notify::Notify;
 use crate::observe::Observer;
 use crate::reload::Reloader;
+use crate::sharing::Shared;
 use crate::{build, doors, log, needs, room, sharing};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
@@ -86,7 +88,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
         tracing::error!("{lacking}");
     }
     let metrics = Metrics::default();
-    let (store, election) = sharing::open(&settings, &context, &metrics)?;
+    let Shared { store, election, unanswered } = sharing::open(&settings, &context, &metrics)?;
     let (audit, writer) = audit(&settings, &context)?;
     let keys = keys(&settings, &context)?;
     let fleet = sharing::digest(&settings, &nodes);
@@ -129,7 +131,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
             level,
             metrics,
         };
-        live(reloader, listeners, engine, stop, hangup).await
+        live(reloader, listeners, engine, unanswered, stop, hangup).await
     });
     // What is still being read from a device ends with the process; nothing that was sent is left unaccounted for.
     runtime.shutdown_background();
@@ -184,6 +186,7 @@ async fn live(
     mut reloader: Reloader,
     listeners: Listeners,
     engine: Engine,
+    unanswered: Unanswered,
     stop: CancellationToken,
     mut hangup: Signal,
 ) -> Result<(), Failure> {
@@ -204,6 +207,7 @@ async fn live(
         metrics: reloader.metrics.clone(),
         engine: engine.clone(),
         house: house.clone(),
+        unanswered,
     });
     observer.metrics.set(&metrics::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
     observer.metrics.set(&metrics::START_TIME, &[], reloader.now_in_seconds());

@@ -18,10 +18,15 @@ use sha2::{Digest, Sha256};
 
 use crate::build;
 use crate::failure::Failure;
-use crate::measured::Measured;
+use crate::measured::{Measured, Unanswered};
 
 /// Where what is decided stands, and who decides.
-pub(crate) type Shared = (Arc<dyn Store>, Arc<dyn Election>);
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) election: Arc<dyn Election>,
+    /// The writes to it that hang.
+    pub(crate) unanswered: Unanswered,
+}
 
 /// The oldest version that reads what this one writes: an older gateway that shares the store follows, and does not lead.
 #[cfg(feature = "etcd")]
@@ -40,9 +45,7 @@ pub(crate) fn open(settings: &Settings, context: &Context, metrics: &Metrics) ->
         StoreSettings::Embedded { path } => Arc::new(EmbeddedStore::open(path, fresh)?),
         StoreSettings::Etcd(etcd) => return shared(etcd, settings, context, metrics),
     };
-    let store = measured(inner, metrics);
-    let election = Single::new(store.clone()).of(me(settings));
-    Ok((store, Arc::new(election)))
+    Ok(measured(inner, metrics, |store| Arc::new(Single::new(store).of(me(settings)))))
 }
 
 #[cfg(feature = "etcd")]
@@ -59,7 +62,7 @@ fn shared(
         take_over_settings: settings.election.take_over_settings,
         lease: settings.election.lease,
     });
-    Ok((measured(Arc::new(etcd.store()), metrics), Arc::new(election)))
+    Ok(measured(Arc::new(etcd.store()), metrics, |_| Arc::new(election)))
 }
 
 /// Looks at a store in etcd as a start would find it, and makes none. `Some`: it cannot be asked now, and why.
@@ -94,8 +97,15 @@ fn shared(
     Err(Failure::Built("etcd"))
 }
 
-fn measured(inner: Arc<dyn Store>, metrics: &Metrics) -> Arc<dyn Store> {
-    Arc::new(Measured { inner, metrics: metrics.clone() })
+fn measured(
+    inner: Arc<dyn Store>,
+    metrics: &Metrics,
+    election: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Election>,
+) -> Shared {
+    let unanswered = Unanswered::default();
+    let store: Arc<dyn Store> =
+        Arc::new(Measured { inner, metrics: metrics.clone(), unanswered: unanswered.clone() });
+    Shared { election: election(store.clone()), store, unanswered }
 }
 
 /// This gateway, as others know it.

@@ -93,7 +93,7 @@ metrics! {
     GATEWAYS = "picket_gateways", Kind::Gauge, ["part"], "Gateways that share the store, this one included, as it sees them: leads, stands_by or aside";
     SETTINGS_DIFFER = "picket_settings_differ", Kind::Gauge, [], "1 while the nodes, devices or rules of this gateway are not those by which the fleet was led last";
     SHOWN_AGE = "picket_shown_age_seconds", Kind::Gauge, [], "How long ago what this gateway tells of nodes was read from the store; 0 while it leads, not told before it was read";
-    STORE_AWAY = "picket_store_away_seconds", Kind::Gauge, [], "For how long the store was not heard of or could not be read; 0: it is there";
+    STORE_AWAY = "picket_store_away_seconds", Kind::Gauge, [], "For how long the store was not heard of, could not be read, or has not answered a write; 0: it is there";
 
     STORE_WRITES = "picket_store_writes_total", Kind::Counter, ["result"], "Writes to the store; the result is ok or why not";
     STORE_WRITE = "picket_store_write_seconds", Kind::Histogram(SHORT), [], "How long writes to the store took";

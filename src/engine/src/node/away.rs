@@ -11,15 +11,23 @@ use picket_core::power::Power;
 use picket_core::record::Phase;
 use picket_core::step::{self, Saved, Step};
 use picket_core::store::StoreError;
+use picket_core::time::written;
 use tokio::time::Instant;
 
 use super::command::Command;
+use super::inbox::Inbox;
 use super::releasing::{UNKNOWN_LOOKS, WATCH};
 use super::{Fatal, NodeTask};
+use crate::view::Wait;
 
 /// Wait before a step is tried again that the store did not take; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A store that does not answer for so long is told; then at twice that, and so on.
+const HANGS: Duration = Duration::from_secs(2);
+/// And whoever asks for anything waits no longer than this for their turn.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What spoke against the proof while the store was away: it is stored once that is back.
 #[derive(Debug)]
@@ -49,6 +57,29 @@ impl Waiting {
     }
 }
 
+/// How long one answer of the store is waited for, and what was waited for before that was told.
+struct Hanging {
+    since: Instant,
+    told_at: Instant,
+    before: Option<Option<Wait>>,
+}
+
+impl Hanging {
+    fn begin() -> Self {
+        let since = Instant::now();
+        Self { since, told_at: since + HANGS, before: None }
+    }
+
+    /// The next request that has waited for long enough.
+    async fn next(&self, mailbox: &mut Inbox) -> Command {
+        tokio::time::sleep_until(self.since + PATIENCE).await;
+        match mailbox.recv().await {
+            Some(command) => command,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 impl NodeTask {
     /// Hands a step to the store.
     pub(super) async fn save(&mut self, step: &Step) -> Result<Saved, StoreError> {
@@ -56,26 +87,48 @@ impl NodeTask {
         self.of_store(step::save(&*store, &leadership, step)).await
     }
 
-    /// Waits for the store's answer. One that does not come for long (a disk that hangs) keeps nobody from reading power where something stands on it.
+    /// Waits for the store's answer. One that does not come for long (a disk that hangs) keeps nobody from reading power where something stands on it;
+    /// it is told, and whoever asks for anything meanwhile is told so, too.
     pub(super) async fn of_store<T>(&mut self, asking: impl Future<Output = T>) -> T {
         let mut asking = Box::pin(asking);
-        let mut waiting = Waiting::watching();
-        loop {
+        let (mut waiting, mut hanging) = (Waiting::watching(), Hanging::begin());
+        let answer = loop {
             let watch_at = waiting.watch_at.filter(|_| self.stands_on_its_proof());
             tokio::select! {
                 biased;
-                answer = &mut asking => return answer,
+                answer = &mut asking => break answer,
+                () = tokio::time::sleep_until(hanging.told_at) => self.tell_hanging(&mut hanging),
                 // Its answer is not kept waiting for a device.
                 () = tokio::time::sleep_until(watch_at.unwrap_or_else(Instant::now)), if watch_at.is_some() => tokio::select! {
                     biased;
                     answer = &mut asking => {
                         self.heard_on();
-                        return answer;
+                        break answer;
                     }
                     () = self.watch_what_stands(&mut waiting) => {}
                 },
+                command = hanging.next(&mut self.mailbox) => {
+                    self.turned_away(command, "no answer to what was asked before");
+                }
             }
+        };
+        if let Some(before) = hanging.before {
+            self.set_wait(before);
         }
+        answer
+    }
+
+    fn tell_hanging(&mut self, hanging: &mut Hanging) {
+        let now = Instant::now();
+        let since = written(Duration::from_secs((now - hanging.since).as_secs()));
+        tracing::error!(
+            since,
+            "the store does not answer: nothing is stored or sent for the node until it does"
+        );
+        hanging.told_at = now + (now - hanging.since);
+        let before = self.live.wait.clone();
+        hanging.before.get_or_insert(before);
+        self.wait_for(format!("the store (no answer for {since})"), "store", None);
     }
 
     /// Waits for the store; whoever asks for anything meanwhile is told that it is away.
@@ -90,20 +143,22 @@ impl NodeTask {
                 () = tokio::time::sleep_until(watch_at.unwrap_or(until)), if watch_at.is_some() => {
                     self.watch_what_stands(waiting).await;
                 }
-                Some(command) = self.mailbox.recv() => {
-                    if let Command::Announced(of, release, told) = command {
-                        self.note_announced(of, release, told);
-                        continue;
-                    }
-                    if let Some(asked) = command.asked() {
-                        let became = Err(format!("the store is away: {why}"));
-                        self.teller.request(asked, &self.stored.record, became, false);
-                    }
-                    command.turn_away(&self.stored.record, why);
-                }
+                Some(command) = self.mailbox.recv() => self.turned_away(command, why),
                 () = tokio::time::sleep_until(until) => return,
             }
         }
+    }
+
+    /// Whoever asks is told that the store is away.
+    fn turned_away(&mut self, command: Command, why: &str) {
+        if let Command::Announced(of, release, told) = command {
+            return self.note_announced(of, release, told);
+        }
+        if let Some(asked) = command.asked() {
+            let became = Err(format!("the store is away: {why}"));
+            self.teller.request(asked, &self.stored.record, became, false);
+        }
+        command.turn_away(&self.stored.record, why);
     }
 
     /// Something stands that is to be taken away once the node is not proven off any more, or is under way that is to be cut off then.

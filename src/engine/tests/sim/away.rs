@@ -2,6 +2,7 @@
 
 use picket_core::outcome::Outcome;
 use picket_core::store::StoreError;
+use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, EngineError, Until};
 
@@ -22,6 +23,26 @@ async fn while_it_is_away_offs_are_repeated_and_nothing_is_confirmed() {
     assert_eq!((lab.is_on(), lab.phase(), lab.attempts()), (false, "fencing", 0));
     lab.reach("released", s(120)).await;
     assert_eq!(lab.attempts(), 1);
+}
+
+/// A disk that hangs: the write is neither taken nor refused.
+#[tokio::test(start_paused = true)]
+async fn while_it_does_not_answer_that_is_told_and_nobody_waits_unanswered() {
+    let mut lab = lab(124).await;
+    lab.store.linger(s(60));
+    let (engine, first, second) = (lab.engine.clone(), lab.call(), lab.call());
+    let asked = tokio::spawn(async move { engine.fence(&node(), first).await });
+    let at = lab.clock.boot();
+    tokio::time::sleep(s(5)).await;
+    let wait = lab.view().live.wait.clone().expect("it is said what for");
+    assert_eq!((wait.what.as_str(), wait.whose.as_str()), ("the store (no answer for 4s)", "store"));
+    let refused = lab.engine.fence(&node(), second).await;
+    assert!(matches!(refused, Err(EngineError::Store(StoreError::Unavailable(_)))), "{refused:?}");
+    assert!(lab.clock.boot().since(at) < s(31));
+    assert!(matches!(asked.await.expect("whole"), Ok(Admission::Opened(_))));
+    lab.store.linger(s(0));
+    lab.reach("released", s(120)).await;
+    assert!(lab.view().live.wait.is_none());
 }
 
 #[tokio::test(start_paused = true)]
