@@ -22,20 +22,27 @@ pub const HOLD: &str = "restored";
 /// The name of the note in which a restored store says what it came from, as long as it lives: a [`Restored`] as JSON.
 pub const NOTE: &str = "restored";
 
-/// By how much a restore raises every generation and term, so that none of them is met again that was given out after the
-/// backup was taken. A fence, an unfence and a leadership each take one, and at least a second: 10⁹ are more than thirty
-/// years of them. A number stays exact in JSON (2⁵³) over nine million restores, and a person still reads the old one in
-/// its last digits.
-pub const RAISE: u64 = 1_000_000_000;
+/// Where the clock is behind what the backup says, the least by which a restore raises every generation and term: a fence, an unfence
+/// and a leadership each take one, and 10⁹ are more than thirty years of them.
+const RAISE: u64 = 1_000_000_000;
 
-/// A term that no leadership of the old life can have had.
-#[must_use]
-pub fn raised_term(term: Term) -> Term {
-    Term(term.0.saturating_add(RAISE))
+/// A generation or term that no life of the store can have given out before `at`: the milliseconds of that moment. A fence, an unfence
+/// and a leadership take longer than one each, in whatever life, also in one that was restored from the same backup, or from a
+/// later one. It stays exact in JSON (2⁵³) for longer than there are clocks.
+fn raised(number: u64, at: WallTime) -> u64 {
+    if at.millis() > number { at.millis() } else { number.saturating_add(RAISE) }
 }
 
-pub(crate) fn raised(generation: Generation) -> Generation {
-    Generation(generation.0.saturating_add(RAISE))
+/// A term that no leadership of an earlier life can have had.
+#[must_use]
+pub fn raised_term(term: Term, at: WallTime) -> Term {
+    Term(raised(term.0, at))
+}
+
+/// A generation that no fence of an earlier life can have had.
+#[must_use]
+pub fn raised_generation(generation: Generation, at: WallTime) -> Generation {
+    Generation(raised(generation.0, at))
 }
 
 /// That the record came out of a backup and no device has said since whether the node is on.
@@ -71,7 +78,7 @@ pub struct Restore {
 /// device says otherwise. One that is fenced, or on its way there or back, wants a person until it reads Off.
 pub fn reborn(mut record: NodeRecord, restore: Restore, fence: FenceId) -> (NodeRecord, Option<Fence>) {
     let Restore { at, taken_at, from } = restore;
-    record.generation = raised(record.generation);
+    record.generation = raised_generation(record.generation, at);
     record.bringing = Bringing::PowerOn;
     record.breaches = 0;
     let phase = record.phase.label().to_owned();
@@ -162,6 +169,7 @@ pub(crate) fn empty(
         ended_at: None,
         audit: None,
         budget_override: None,
+        quorum_override: None,
         interrupted: None,
         moments: Vec::new(),
     }

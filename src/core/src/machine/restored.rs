@@ -29,7 +29,7 @@ pub(super) fn mark(draft: &mut Draft, mark: Restored) -> Result<(), Refused> {
     if draft.record != NodeRecord::new(draft.record.node.clone()) {
         return Err(Refused::ForeignProof("something is stored of it"));
     }
-    let generation = restore::raised(draft.record.generation);
+    let generation = restore::raised_generation(draft.record.generation, draft.at);
     draft.record.generation = generation;
     draft.record.restored = Some(mark);
     Ok(())

@@ -1,5 +1,7 @@
 //! S21: what a backup's records become, and what its devices' first words mean.
 
+use std::time::Duration;
+
 use super::*;
 use crate::device::DeviceSpec;
 use crate::support::{Player, fence_id, host, node, release, request, supply, topology};
@@ -16,7 +18,7 @@ fn a_node_that_was_not_fenced_stays_so_and_is_marked() {
     let (after, ended) = reborn(record, restore(), fence_id(9));
     assert_eq!(
         (after.phase.clone(), after.generation, ended),
-        (Phase::Normal, Generation(1_000_000_006), None)
+        (Phase::Normal, Generation(2_000_000_000_000), None)
     );
     assert!(after.fence.is_none() && after.is_undecided() && !after.is_groundless());
     let mark = after.restored.expect("it is there");
@@ -75,17 +77,35 @@ fn a_restore_of_a_restore_keeps_what_the_first_one_kept() {
     player.confirm();
     player.attempt("detach");
     let (once, _) = reborn(player.record().clone(), restore(), fence_id(8));
-    let (twice, ended) = reborn(once.clone(), restore(), fence_id(9));
+    let again = Restore { at: WallTime::from_millis(2_000_000_001_000), ..restore() };
+    let (twice, ended) = reborn(once.clone(), again, fence_id(9));
     assert_eq!(ended.expect("it is there").id, fence_id(8));
-    assert_eq!(twice.generation.0, once.generation.0 + RAISE);
+    assert!(twice.generation > once.generation);
     let (one, two) = (once.fence.expect("it is there"), twice.fence.expect("it is there"));
     assert_eq!((one.releases, one.switched_off, one.holds), (two.releases, two.switched_off, two.holds));
 }
 
+/// The same backup is restored once more, after a life in which nodes were fenced: no number of that one is met again.
+#[test]
+fn a_second_restore_of_one_backup_raises_beyond_what_the_first_one_s_life_gave_out() {
+    let record = Player::fencing(&[&[host("bmc")]], &["detach"]).record().clone();
+    let (first, _) = reborn(record.clone(), restore(), fence_id(8));
+    let an_hour_later = Restore { at: restore().at.after(Duration::from_secs(3_600)), ..restore() };
+    let (second, _) = reborn(record, an_hour_later, fence_id(9));
+    assert!(second.generation.0 > first.generation.0 + 3_600);
+    assert!(raised_term(Term(3), an_hour_later.at).0 > raised_term(Term(3), restore().at).0 + 3_600);
+}
+
 #[test]
 fn terms_and_generations_are_raised_beyond_any_of_the_old_life() {
-    assert_eq!(raised_term(Term(3)), Term(1_000_000_003));
-    assert_eq!(raised(Generation(u64::MAX - 1)), Generation(u64::MAX));
+    let at = restore().at;
+    assert_eq!(raised_term(Term(3), at), Term(at.millis()));
+    assert_eq!(
+        raised_generation(Generation(at.millis() + 7), at).0,
+        at.millis() + 7 + RAISE,
+        "its clock is behind"
+    );
+    assert_eq!(raised_generation(Generation(u64::MAX - 1), at), Generation(u64::MAX));
     assert_eq!(request(1, &[&[host("bmc")]], &[]).releases, []);
 }
 

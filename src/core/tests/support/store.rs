@@ -67,7 +67,7 @@ impl OneNode {
     /// The store comes out of a backup, in which the record stands so.
     pub fn restores(&self, stored: Stored) {
         let mut inner = self.0.lock().unwrap();
-        inner.term = picket_core::restore::raised_term(inner.term);
+        inner.term = picket_core::restore::raised_term(inner.term, WallTime::from_millis(1));
         inner.stored = Some(stored);
     }
 

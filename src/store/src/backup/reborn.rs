@@ -52,7 +52,7 @@ pub fn reborn(backup: Backup, rebirth: Rebirth<'_>) -> Content {
     content.notes.retain(|(name, _)| name != restore::NOTE);
     let text = serde_json::to_string(&mark).unwrap_or_default();
     content.notes.push((restore::NOTE.to_owned(), Note { version: Version(1), text }));
-    content.term = restore::raised_term(content.term);
+    content.term = restore::raised_term(content.term, restore.at);
     content.incarnation = rebirth.incarnation;
     content
 }

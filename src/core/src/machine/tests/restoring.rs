@@ -268,7 +268,8 @@ fn a_node_of_which_the_backup_has_nothing_is_marked_like_one_that_was_not_fenced
     let mut player = Player::new();
     player.apply(Event::Marked(mark.clone()));
     let record = player.record();
-    assert_eq!((record.phase.clone(), record.generation.0), (Phase::Normal, crate::restore::RAISE));
+    assert_eq!(record.phase, Phase::Normal);
+    assert!(record.generation.0 > 0);
     assert!(record.is_undecided() && record.restored.as_ref() == Some(&mark));
     // Of what is stored already nobody says so.
     assert!(player.try_apply(Event::Marked(mark)).is_err());
