@@ -59,6 +59,10 @@ pub(super) fn accept(
     if let Some(fence) = &mut draft.record.fence {
         fence.topology = fence.topology.clone().without_verified(|id| wired.contains_key(id));
         fence.said.remove(&device);
+        // What the board before earned is none of this one's: its proof with a hold, and the look at what it controlled (S2).
+        fence.proved_held.remove(&device);
+        fence.seen_off.remove(&device);
+        fence.holds.entry(device).and_modify(|hold| hold.outlives.clear());
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::device::Identity;
 use crate::event::Event;
 use crate::ids::Generation;
 use crate::machine::Refused;
@@ -117,9 +118,8 @@ fn a_node_that_came_back_in_order_begins_to_count_anew() {
     assert_eq!(player.record().breaches, 0);
 }
 
-/// A proof with a hold lets a device that restarted be believed again in its own generation alone.
-#[test]
-fn a_proof_with_a_hold_is_of_its_generation() {
+/// Proven by a device with a hold that outlives its restart.
+fn proven_with_a_hold() -> Player {
     let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
     player.off_intent(&["bmc"]);
     let mut bench = Bench::judging(player.record(), player.proof().term(), false);
@@ -130,10 +130,32 @@ fn a_proof_with_a_hold_is_of_its_generation() {
     player.apply(Event::HoldEnded { results: vec![(device("bmc"), state)], known: Vec::new() });
     let proof = bench.proves();
     player.apply(Event::Confirmed(&proof));
+    player
+}
+
+/// A proof with a hold lets a device that restarted be believed again in its own generation alone.
+#[test]
+fn a_proof_with_a_hold_is_of_its_generation() {
+    let mut player = proven_with_a_hold();
     player.apply(Event::Unproven { why: "three Unknown in a row".to_owned(), seen: true });
     let proved = player.open_fence().proved_held.values().flatten();
     assert_eq!(proved.collect::<Vec<_>>(), ["restore policy always-off"]);
     player.confirm();
     player.breach(2, "bmc").unwrap();
     assert!(player.open_fence().proved_held.is_empty(), "it was found on since");
+}
+
+/// Nor does another board have it, that has the place of the one which proved it.
+#[test]
+fn a_proof_with_a_hold_is_of_its_board() {
+    for accepted in [false, true] {
+        let mut player = proven_with_a_hold();
+        player.apply(Event::GiveUp { reason: Reason::ReleaseDeadline, detail: String::new() });
+        if accepted {
+            let identity = Identity { uuid: None, serial: Some("CN9".to_owned()) };
+            player.apply(Event::Accepted { device: device("bmc"), identity, person: person() });
+        }
+        player.apply(Event::Retry(person()));
+        assert_eq!(player.open_fence().proved_held.is_empty(), accepted, "{:?}", player.open_fence());
+    }
 }
