@@ -187,8 +187,8 @@ impl Books {
                 let is_open =
                     matches!(record.phase, Phase::Fencing | Phase::Fenced) && !record.is_groundless();
                 let fence = record.fence.as_ref();
-                let named =
-                    fence.is_some_and(|one| one.cause == Cause::Breach || one.budget_override.is_some());
+                let is_breach = fence.is_some_and(|one| one.cause == Cause::Breach);
+                let named = is_breach || fence.is_some_and(|one| one.budget_override.is_some());
                 // A place that was taken is kept as it was taken.
                 let kept = old.filter(|old| old.is_open || !is_open);
                 let is_exempt = named || kept.is_some_and(|old| old.is_exempt && is_open);
@@ -201,7 +201,9 @@ impl Books {
                 if is_undone && old.is_some_and(|old| !old.is_undone) {
                     self.count.take_back(node);
                 }
-                let may_cost_quorum = kept.is_some_and(|old| old.may_cost_quorum && is_open);
+                let may_cost_quorum = is_breach
+                    || fence.is_some_and(|one| one.quorum_override.is_some())
+                    || kept.is_some_and(|old| old.may_cost_quorum && is_open);
                 let stand = Stand { is_open, order, is_exempt, is_undone, may_cost_quorum };
                 self.count.stands.insert(node.clone(), stand);
             }

@@ -114,13 +114,14 @@ impl Books {
     }
 
     /// The last look (S15): whether a fence that was begun, and has sent nothing, still may be. What was begun after it bars it
-    /// not; settings that became tighter, a breach before it, or the brake do.
+    /// not; settings that became tighter, a breach before it, or the brake do. A budget that was set aside is; the quorum is by its own name.
     ///
     /// # Errors
     /// The limit that bars it.
     pub fn recheck(&self, node: &NodeId, now: BootTime) -> Result<(), Bar> {
-        let Some(own) = self.count.stands.get(node).filter(|own| !own.is_exempt) else { return Ok(()) };
-        if let Some(bar) = self.brake.bar(None, self.fleet.len(), &self.waiting, now) {
+        let Some(own) = self.count.stands.get(node) else { return Ok(()) };
+        let brake = self.brake.bar(None, self.fleet.len(), &self.waiting, now);
+        if let Some(bar) = brake.filter(|_| !own.is_exempt) {
             return Err(bar);
         }
         let before = |stand: &Stand| stand.order < own.order;
@@ -132,14 +133,9 @@ impl Books {
             .map(|(node, stand)| (node.clone(), *stand))
             .collect();
         let count = Count { stands, ..Count::default() };
-        let bar = match own.may_cost_quorum {
-            true => self.bar_in_groups(&count, node, now),
-            false => self.bar_among(&count, node, now),
-        };
-        match bar {
-            Some(bar) => Err(bar),
-            None => Ok(()),
-        }
+        let quorum = self.quorum_bar(&count, node).filter(|_| !own.may_cost_quorum);
+        let in_groups = || self.bar_in_groups(&count, node, now).filter(|_| !own.is_exempt);
+        quorum.or_else(in_groups).map_or(Ok(()), Err)
     }
 
     /// What concerns the node alone, or all of them.

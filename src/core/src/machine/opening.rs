@@ -70,6 +70,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         ended_at: None,
         audit: None,
         budget_override: set_aside.budget.as_ref().map(|(who, _)| who.clone()),
+        quorum_override: set_aside.quorum.as_ref().map(|(who, _)| who.clone()),
         interrupted: None,
         moments: Vec::new(),
     };

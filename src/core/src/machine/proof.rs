@@ -136,6 +136,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
         outcome: None,
         ended_at: None,
         budget_override: None,
+        quorum_override: None,
         // A look, and a proof, of the generation before: it was found on since.
         seen_off: BTreeSet::new(),
         proved_held: BTreeMap::new(),

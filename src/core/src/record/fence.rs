@@ -181,6 +181,9 @@ pub struct Fence {
     /// Who set the budget aside for it, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_override: Option<SetAside>,
+    /// The same of the store's quorum (S17).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum_override: Option<SetAside>,
     /// The releases of the unfence that it interrupted before the node was seen on, all over: where it ends before an off of
     /// its own was sent, that goes on. `None`: it interrupted none that owes an on.
     #[serde(default, skip_serializing_if = "Option::is_none")]

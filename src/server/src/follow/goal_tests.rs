@@ -68,6 +68,7 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         ended_at: None,
         audit: None,
         budget_override: None,
+        quorum_override: None,
         interrupted: None,
         moments: Vec::new(),
     }

@@ -7,7 +7,6 @@ use crate::common::*;
 use picket_core::ids::{Generation, Incarnation, Revision, Term};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Cause, NodeRecord, Phase};
-use picket_core::restore::RAISE;
 use picket_core::store::{Content, Guard, Store, StoreError, Write};
 use picket_store::backup::{self, Backup, BackupError, Lines, Rebirth};
 use picket_store::{EmbeddedStore, MemoryStore, OpenError};
@@ -185,7 +184,7 @@ async fn what_stands_in_it_twice_or_without_its_history_is_refused_with_where() 
 
 /// Each `golden/backup-*.jsonl` is what one version wrote. They are never changed: where the form changes on purpose,
 /// `PICKET_GOLDEN=<another name>` writes one more, and this names it.
-const NEWEST: &str = "backup-v1.6.jsonl";
+const NEWEST: &str = "backup-v1.7.jsonl";
 
 #[tokio::test]
 async fn every_backup_ever_written_is_read_and_restored() {
@@ -224,13 +223,13 @@ async fn every_backup_ever_written_is_read_and_restored() {
 async fn a_restored_store_is_another_life_in_which_nothing_is_proven() {
     let old = taken().await;
     let new = restored(&old, life(9));
-    assert_eq!((new.incarnation, new.term), (life(9), Term(old.term.0 + RAISE)));
+    assert_eq!((new.incarnation, new.term), (life(9), Term(TAKEN + 1_000)));
     let phases: Vec<(&str, Phase)> =
         new.records.iter().map(|one| (one.record.node.as_str(), one.record.phase.clone())).collect();
     let kept = Phase::NeedsOperator(Reason::Restored);
     assert_eq!(phases, [("a", kept.clone()), ("b", kept), ("c", Phase::Normal)]);
     for (before, after) in old.records.iter().zip(&new.records) {
-        assert_eq!(after.record.generation, Generation(before.record.generation.0 + RAISE));
+        assert_eq!(after.record.generation, Generation(TAKEN + 1_000), "{}", before.record.node);
         assert!(after.record.restored.is_some());
         let Some(fence) = &after.record.fence else { continue };
         assert_eq!((fence.cause, &fence.evidence, &fence.attestation), (Cause::Restored, &None, &None));
@@ -266,7 +265,7 @@ async fn it_is_restored_into_a_store_of_either_kind_and_old_guards_are_void() {
         let refused = store.check(old, &node("a"), content.records[0].version).await.unwrap_err();
         assert!(matches!(refused, StoreError::Deposed(_)), "{refused}");
         let term = store.take_term().await.unwrap();
-        assert_eq!(term, Term(RAISE + 2));
+        assert_eq!(term, Term(TAKEN + 1_001));
         let guard = Guard { term, incarnation: life(9) };
         store.check(guard, &node("a"), content.records[0].version).await.unwrap();
         assert_eq!(store.changed_since(Revision(1)).await.unwrap().len(), 2);

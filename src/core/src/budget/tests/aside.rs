@@ -41,6 +41,25 @@ fn whoever_sets_a_cool_down_or_a_brake_aside_sets_no_quorum_aside() {
     }
 }
 
+/// A member falls silent between the decision and the first off.
+#[test]
+fn whose_budget_was_set_aside_is_barred_by_the_quorum_before_its_first_off() {
+    for (aside, barred) in [
+        (Aside { budget: false, quorum: false }, true),
+        (Aside { budget: true, quorum: false }, true),
+        (Aside { budget: false, quorum: true }, false),
+        (Aside { budget: true, quorum: true }, false),
+    ] {
+        let mut books = carried(calm());
+        books.count.stands.clear();
+        books.take_aside(&node(2), aside, boot(0));
+        assert_eq!(books.recheck(&node(2), boot(0)), Ok(()));
+        books.silent = ["e1".to_owned()].into();
+        let found = books.recheck(&node(2), boot(0)).map_err(|bar| bar.kind);
+        assert_eq!(found, if barred { Err(LimitKind::Quorum) } else { Ok(()) }, "{aside:?}");
+    }
+}
+
 #[test]
 fn the_budget_is_set_aside_where_the_store_keeps_its_quorum() {
     let cool = cools_down(carried(calm()), 4);

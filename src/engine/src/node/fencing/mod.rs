@@ -184,7 +184,8 @@ impl NodeTask {
             run.barred = None;
             if let Some(bar) = self.barred() {
                 let (reason, why) = (bar.reason(), bar.detail());
-                if self.record().held_alone().is_empty() {
+                // What a person wants, or was told, is not ended: it waits.
+                if self.is_undecided() {
                     self.persist(|| Event::Bar { reason, why: why.clone() }).await?;
                     return Ok(());
                 }

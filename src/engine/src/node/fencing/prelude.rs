@@ -44,15 +44,10 @@ impl NodeTask {
         self.bar().filter(|_| self.is_unsent())
     }
 
-    /// The pause, or the limit, that holds for the open fence, whether or not its first off is stored.
+    /// The pause, or the limit, that holds for the open fence, whether or not its first off is stored: also in a round that a person asked for.
     pub(super) fn bar(&self) -> Option<Bar> {
-        let fence = self.open_fence()?;
-        // To the budget a retry is no new fence; a pause is set aside by nobody.
-        match fence.round {
-            _ if self.is_held_for_a_breach() => None,
-            0 => self.office.last_look(&self.plan),
-            _ => self.office.paused(&self.plan),
-        }
+        self.open_fence().filter(|_| !self.is_held_for_a_breach())?;
+        self.office.last_look(&self.plan)
     }
 
     /// Nothing was sent for the open fence, and nothing is known that wants it: it may still be let be (S15).

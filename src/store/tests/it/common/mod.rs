@@ -156,6 +156,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         ended_at: None,
         audit: Some(AuditHead { seq: 57, hash: "0123456789abcdef".repeat(4) }),
         budget_override: Some(SetAside { by: "ada@example".to_owned(), reason: "it is true".to_owned() }),
+        quorum_override: Some(SetAside { by: "ada@example".to_owned(), reason: "it is gone".to_owned() }),
         interrupted: None,
         moments: vec![Moment {
             at: opened_at,
