@@ -17,7 +17,8 @@ pub struct Gateway {
     pub name: String,
     /// `node`: the node on which it stands, if it is one of its own; that one it never fences (S17). Default: none.
     pub node: Option<NodeId>,
-    /// `kubernetes_node`: the Kubernetes Node on which its pod runs; a node of that name is [`Self::node`] then (K13). Default: none.
+    /// `kubernetes_node`: the Kubernetes Node on which its pod runs; a node of that name is the one on which it stands, or the one that a
+    /// release finds by what that Node says of its machine (K13). Default: none.
     pub kubernetes_node: Option<String>,
     /// `check_at_start`: whether devices are checked, and identities learned, after the start. Default: true.
     pub check_at_start: bool,
@@ -124,18 +125,14 @@ pub(crate) fn gateway(mut table: Table<'_>) -> Gateway {
 }
 
 impl Gateway {
-    /// That it stands on a Kubernetes Node, says whoever started its pod, who does not know which Nodes are nodes of ours: one that is
-    /// not is none that it could fence.
-    pub(crate) fn standing_among(self, nodes: &BTreeMap<NodeId, NodeSettings>) -> Result<Self, String> {
-        let found =
-            self.kubernetes_node.as_ref().and_then(|name| nodes.keys().find(|id| id.as_str() == name));
-        match (&self.node, found) {
-            (Some(node), Some(found)) if node != found => Err(format!(
-                "{found} is a node in these settings, and node says {node}: a gateway stands on one of them"
-            )),
-            (None, Some(found)) => Ok(Self { node: Some(found.clone()), ..self }),
-            _ => Ok(self),
-        }
+    /// That it stands on a Kubernetes Node, says whoever started its pod, who does not know which Nodes are nodes of ours. Why the two
+    /// contradict each other, if they do.
+    pub(crate) fn contradicts(&self, nodes: &BTreeMap<NodeId, NodeSettings>) -> Option<String> {
+        let (node, name) = (self.node.as_ref()?, self.kubernetes_node.as_ref()?);
+        let found = nodes.keys().find(|id| id.as_str() == name && *id != node)?;
+        Some(format!(
+            "{found} is a node in these settings, and node says {node}: a gateway stands on one of them"
+        ))
     }
 }
 

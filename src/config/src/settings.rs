@@ -128,10 +128,9 @@ impl Settings {
             let offer = did_you_mean(own.as_str(), nodes.keys().map(NodeId::as_str));
             top.table("gateway").fault("node", format!("there is no node {own} in these settings{offer}"));
         }
-        let gateway = gateway.clone().standing_among(&nodes).unwrap_or_else(|why| {
+        if let Some(why) = gateway.contradicts(&nodes) {
             top.table("gateway").fault("kubernetes_node", why);
-            gateway
-        });
+        }
         top.done();
         let faults = Faults::new(log.into_faults());
         let settings = Self {

@@ -23,6 +23,7 @@ use picket_release::Releaser;
 use crate::error::EngineError;
 use crate::hooks::Hooks;
 use crate::logins::Logins;
+use crate::own::Own;
 use crate::parents::Parents;
 use crate::receipts::Receipts;
 use crate::twins::Twins;
@@ -66,7 +67,7 @@ pub struct NodePlan {
     pub retries: BTreeMap<DeviceId, Duration>,
     /// Its releases, in order.
     pub releases: Vec<PlannedRelease>,
-    /// This gateway stands on it: it is never fenced by this gateway (S17).
+    /// This gateway stands on it, as its settings say: it is never fenced by this gateway (S17).
     pub own_host: bool,
     /// Labels (`rack`, `zone`, `role`).
     pub labels: Arc<BTreeMap<String, String>>,
@@ -171,6 +172,8 @@ pub struct Parts {
     pub budget: Budget,
     /// The fleet.
     pub nodes: Vec<NodePlan>,
+    /// On which node this gateway stands, where its settings do not say.
+    pub own: Arc<Own>,
     /// Identities that more than one node claims.
     pub twins: Arc<Twins>,
     /// The way from nodes to those on which they run.

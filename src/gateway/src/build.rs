@@ -14,7 +14,7 @@ use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, PowerDriver, SettingFault};
-use picket_engine::NodePlan;
+use picket_engine::{NodePlan, Own};
 use picket_release::{ForNode, Releaser};
 use picket_server::Tls;
 use serde_json::json;
@@ -38,6 +38,8 @@ pub(crate) struct Built {
     pub(crate) limits: NewLimits,
     /// Why it is simulated; `None`: its devices are real (S1).
     pub(crate) simulated: Option<Simulated>,
+    /// Who is asked on which node the gateway stands.
+    pub(crate) own: Own,
 }
 
 /// The fleet of these settings, and the certificates of its door. Sends nothing, and changes nothing of what runs. `told` is what is
@@ -51,6 +53,7 @@ pub(crate) fn all(
     let mut faults = Vec::new();
     let tls = crate::doors::tls(settings, &mut faults);
     let releasers = releases::made(settings, &mut faults);
+    let own = releases::who_tells_where_it_stands(settings, &releasers);
     let simulated = simulated::of(settings, &drivers.kinds, &mut faults);
     let sources = sources::read(&settings.groups, &mut faults);
     let mut builder = Builder {
@@ -73,7 +76,7 @@ pub(crate) fn all(
         .values()
         .filter_map(|node| {
             let mut plan = builder.node(node)?;
-            plan.own_host = settings.gateway.node.as_ref() == Some(&node.id);
+            plan.own_host = releases::stands_on(&settings.gateway, &own, &plan);
             plan.mark = mark(settings, node, &plan);
             Some(plan)
         })
@@ -84,7 +87,11 @@ pub(crate) fn all(
     // What is wrong with a text is told once: a driver that cannot read it either says nothing new.
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
     faults.extend(told);
-    if faults.is_empty() { Ok(Built { nodes, tls, limits, simulated }) } else { Err(Faults::new(faults)) }
+    if faults.is_empty() {
+        Ok(Built { nodes, tls, limits, simulated, own })
+    } else {
+        Err(Faults::new(faults))
+    }
 }
 
 /// A digest of all that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.

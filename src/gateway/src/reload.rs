@@ -89,9 +89,9 @@ impl Reloader {
             let built = build::all(&settings, told, &context, &drivers)?;
             Ok((settings, built))
         });
-        let (settings, Built { nodes, limits, simulated, .. }) =
+        let (settings, Built { nodes, limits, simulated, own, .. }) =
             read.await.map_err(|error| Refused::Unread(error.to_string()))?.map_err(Refused::Wrong)?;
-        let fixed = self.fixed(&settings, simulated.is_some());
+        let fixed = self.fixed(&settings, simulated.is_some(), own.is_asked());
         if !fixed.is_empty() {
             return Err(Refused::Restart(fixed.join(", ")));
         }
@@ -116,7 +116,7 @@ impl Reloader {
     }
 
     /// What differs and holds for as long as the process runs.
-    fn fixed(&self, new: &Settings, simulated: bool) -> Vec<&'static str> {
+    fn fixed(&self, new: &Settings, simulated: bool, asks_where_it_stands: bool) -> Vec<&'static str> {
         let old = &self.running;
         let tls = |settings: &Settings| {
             let files = |tls: &picket_config::ListenTls| {
@@ -128,6 +128,7 @@ impl Reloader {
             ("gateway.name", old.gateway.name != new.gateway.name),
             // It is said at the start, and stands in what was told since (S1).
             (SIMULATED, self.engine.is_simulated() != simulated),
+            ("find_by", self.engine.asks_where_it_stands() != asks_where_it_stands),
             ("[store]", old.store != new.store),
             ("[election]", old.election != new.election),
             ("[audit]", old.audit != new.audit),

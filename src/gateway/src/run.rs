@@ -77,7 +77,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
     }
     let built = built.map_err(Failure::Settings)?;
     let remarks = build::remarks(&built);
-    let Built { nodes, tls, limits, simulated } = built;
+    let Built { nodes, tls, limits, simulated, own } = built;
     limits.take();
     let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
     for remark in remarks {
@@ -105,6 +105,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
         metrics: metrics.clone(),
         rules: settings.rules.clone(),
         budget: settings.budget.clone(),
+        own: Arc::new(own),
         twins: Arc::default(),
         parents: drivers.parents.clone(),
         simulated: simulated.is_some(),

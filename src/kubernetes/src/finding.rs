@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use picket_core::device::{Identity, IdentityMatch};
-use picket_release::Whose;
+use picket_release::{Machine, Whose};
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
@@ -12,10 +12,19 @@ use crate::fault::Fault;
 use crate::identity::Met;
 use crate::note::Ours;
 use crate::object::Node;
-use crate::taints;
+use crate::{node, taints};
 
 /// A list of all Nodes is good for so long, to find a name: the Node of that name is read for itself.
 const FRESH: Duration = Duration::from_secs(10);
+
+/// What the Node of that name says of its machine.
+pub(crate) async fn machine_named(cluster: &Cluster, name: &str, until: Instant) -> Result<Machine, Fault> {
+    cluster.is_meant(until).await?;
+    let node = node::read(cluster, name, until).await?;
+    let uuid = Identity::usable_uuid(&node.status.node_info.system_uuid);
+    let provider_id = Some(node.spec.provider_id).filter(|id| !id.is_empty());
+    Ok(Machine { provider_id, identity: Identity { uuid, serial: None } })
+}
 
 /// By what it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

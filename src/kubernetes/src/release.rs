@@ -10,7 +10,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_reach::{SettingFault, Settings};
 use picket_release::{
-    ForNode, Left, LetOn, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose,
+    ForNode, Left, LetOn, Machine, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose,
 };
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -28,7 +28,7 @@ use crate::pods::Fate;
 use crate::remains::named;
 use crate::settings::Asked;
 use crate::taints::{FENCED, Mark, OUT_OF_SERVICE};
-use crate::{identity, node, pods, taints, unattached};
+use crate::{finding, identity, node, pods, taints, unattached};
 
 /// For so long after the taint is gone the attach-detach controller, pod GC and taint eviction may act on what they have read (K3).
 pub(crate) const LINGERS: Duration = Duration::from_secs(30);
@@ -234,6 +234,14 @@ impl Releaser for OutOfService {
 
     fn passes_on(&self) -> bool {
         true
+    }
+
+    fn finds_otherwise(&self) -> bool {
+        self.asked.find_by != FindBy::Name
+    }
+
+    async fn machine_named(&self, name: &str, until: Instant) -> Result<Machine, String> {
+        finding::machine_named(&self.cluster, name, until).await.map_err(|fault| fault.to_string())
     }
 
     fn remarks(&self) -> Vec<String> {

@@ -26,5 +26,6 @@ pub use pace::Pace;
 pub use picket_reach::SettingFault;
 pub use registry::{KINDS, make};
 pub use releaser::{
-    Devices, ForNode, Found, InParts, Left, LetOn, Prepared, Progress, ReleaseError, Releaser, Subject, Whose,
+    Devices, ForNode, Found, InParts, Left, LetOn, Machine, Prepared, Progress, ReleaseError, Releaser,
+    Subject, Whose,
 };

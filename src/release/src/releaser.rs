@@ -46,6 +46,15 @@ pub struct LetOn {
     pub found: Option<String>,
 }
 
+/// What the far side says of a machine of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// What its cloud calls it.
+    pub provider_id: Option<String>,
+    /// What it says of itself.
+    pub identity: Identity,
+}
+
 impl Progress {
     /// In words.
     pub fn words(&self) -> &str {
@@ -253,6 +262,19 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     async fn machine(&self, until: Instant) -> Option<(Identity, String)> {
         let _ = until;
         None
+    }
+
+    /// Whether it finds a node's machine at its far side otherwise than by the node's name.
+    fn finds_otherwise(&self) -> bool {
+        false
+    }
+
+    /// The machine that has this name at its far side: a gateway that runs there knows by it which of its nodes that is (S17). Changes nothing.
+    ///
+    /// # Errors
+    /// That is not told now.
+    async fn machine_named(&self, _name: &str, _until: Instant) -> Result<Machine, String> {
+        Err("it knows no machines by name".to_owned())
     }
 
     /// What it will need of this machine and does not find now, in words: no fault, it may be there by then. Told by `picketd --check` and at

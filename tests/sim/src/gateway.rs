@@ -99,6 +99,7 @@ impl Gateway {
             rules: scene.shape.rules.clone(),
             budget: scene.shape.budget.clone(),
             nodes: scene.shape.plans(id, &scene.world, &link, &releaser, &parents),
+            own: Arc::default(),
             twins: Arc::default(),
             parents,
             simulated: false,

@@ -16,6 +16,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::Engine;
 use crate::node::{self, Kept, Mailbox};
+use crate::own::Own;
 use crate::parts::{NodePlan, Parts};
 use crate::view::{Live, NodeView};
 
@@ -135,6 +136,11 @@ impl Fleet {
 }
 
 impl Slot {
+    /// Whether this gateway stands on it.
+    pub(super) fn is_own_host(&self, own: &Own) -> bool {
+        self.plan.own_host || own.is(&self.plan, &self.view.borrow().stored.record)
+    }
+
     fn new(plan: Arc<NodePlan>, parts: Arc<Parts>, orphan: Option<String>, stored: Arc<Stored>) -> Self {
         let (mailbox, inbox) = node::mailbox(MAILBOX);
         let live = Live { orphaned: orphan.clone(), ..Live::default() };

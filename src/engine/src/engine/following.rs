@@ -332,8 +332,12 @@ impl Engine {
     }
 
     /// S17: who stands on a machine that is kept off, or has let others try a fence, does not stand for election while
-    /// somebody else does.
+    /// somebody else does; nor who does not know on which it stands.
     fn why_aside(&self) -> Option<String> {
+        let own = &self.shared.parts.own;
+        if let Some(why) = own.unknown() {
+            return Some(why);
+        }
         let successors = self.successors();
         if !successors.is_any() {
             return None;
@@ -345,7 +349,8 @@ impl Engine {
             let view = slot.view.borrow();
             let record = &view.stored.record;
             let kept_off = !matches!(record.phase, Phase::Normal | Phase::Unfencing | Phase::Retired);
-            if kept_off && (slot.plan.own_host || self.carries_own_host(&record.node)) {
+            let is_own = || slot.plan.own_host || own.is(&slot.plan, record);
+            if kept_off && (is_own() || self.carries_own_host(&record.node)) {
                 return Some(format!("it stands on {}, which is {}", record.node, record.phase.label()));
             }
             let tried = &record.fence.as_ref().filter(|_| record.phase == Phase::Fencing)?.handed_over;

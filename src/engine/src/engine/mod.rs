@@ -148,6 +148,14 @@ impl Engine {
         stop: CancellationToken,
         hurry: CancellationToken,
     ) -> Result<(), StoreError> {
+        tokio::select! {
+            biased;
+            never = self.shared.parts.own.learn() => match never {},
+            ended = self.lead_until(stop, hurry) => ended,
+        }
+    }
+
+    async fn lead_until(&self, stop: CancellationToken, hurry: CancellationToken) -> Result<(), StoreError> {
         let mut asked = self.shared.asked.lock().await;
         let result = loop {
             let ended = self.lead_once(&stop, &hurry, &mut asked).await;

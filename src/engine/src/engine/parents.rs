@@ -97,7 +97,9 @@ impl Engine {
     /// Asks where the gateway's own machine runs, where that may be another node and the settings do not say on which: what a check
     /// saw may be minutes old. Takes [`LOCATE`] at the longest; what is not said then is as it was.
     pub(crate) async fn locate_own_host(&self) {
-        let own = self.fleet().plans.values().find(|plan| plan.own_host).cloned();
+        let own = &self.shared.parts.own;
+        let own =
+            self.fleet().slots.values().find(|slot| slot.is_own_host(own)).map(|slot| slot.plan.clone());
         let is_parent = |driver: &&Arc<dyn PowerDriver>| driver.traits().class == DeviceClass::Parent;
         let Some(parent) = own.iter().flat_map(|plan| plan.drivers.values()).find(is_parent) else { return };
         if parent.only_parent().is_none() {
@@ -115,7 +117,10 @@ impl Engine {
     pub(crate) fn carries_own_host(&self, node: &NodeId) -> bool {
         let children = self.shared.office.children(node);
         let fleet = self.fleet();
-        children.iter().any(|child| fleet.plans.get(child).is_some_and(|plan| plan.own_host))
+        let is_own = |child: &NodeId| {
+            fleet.slots.get(child).is_some_and(|slot| slot.is_own_host(&self.shared.parts.own))
+        };
+        children.iter().any(is_own)
     }
 
     /// Where a node stands that is neither normal nor retired, as the store has it.

@@ -142,6 +142,11 @@ impl Engine {
         }
     }
 
+    /// Whether the far side of a release is asked on which node this gateway stands.
+    pub fn asks_where_it_stands(&self) -> bool {
+        self.shared.parts.own.is_asked()
+    }
+
     /// What is told of everything that was asked, decided and done.
     pub fn audit(&self) -> &Audit {
         &self.shared.parts.audit

@@ -23,6 +23,7 @@ mod lookers;
 mod moved;
 mod observer;
 mod operation;
+mod own_host;
 mod parents;
 mod patience;
 mod pauses;

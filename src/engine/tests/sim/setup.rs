@@ -17,8 +17,8 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
 use picket_engine::{
-    Change, Engine, Hooks, Logins, NodePlan, ParentDriver, ParentSettings, Parents, Parts, PlannedRelease,
-    Receipts, Unit,
+    Change, Engine, Hooks, Logins, NodePlan, Own, ParentDriver, ParentSettings, Parents, Parts,
+    PlannedRelease, Receipts, Unit,
 };
 use picket_liveness::Liveness;
 use picket_receipt::Keys;
@@ -52,6 +52,8 @@ pub struct Setup {
     pub drills: bool,
     /// What says of every node whether it recovered.
     pub liveness: Option<Arc<dyn Liveness>>,
+    /// Who tells on which node the gateway stands; without, the nodes say it.
+    pub own: Option<Arc<dyn Releaser>>,
     /// The only node of which it does.
     pub lives: Option<String>,
     pub audit: Audit,
@@ -96,6 +98,7 @@ impl Setup {
             releases: Vec::new(),
             without_releases: false,
             drills: true,
+            own: None,
             liveness: None,
             lives: None,
             audit: Audit::none(),
@@ -142,6 +145,10 @@ impl Setup {
             rules: self.rules.clone(),
             budget: self.budget.clone(),
             nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),
+            own: self
+                .own
+                .clone()
+                .map_or_else(Arc::default, |of| Arc::new(Own::named("worker-7".to_owned(), of))),
             twins: Arc::default(),
             parents,
             simulated: false,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use picket_config::{Fault, Gateway, Kinded, Settings};
 use picket_core::ids::ReleaseId;
-use picket_engine::PlannedRelease;
+use picket_engine::{NodePlan, Own, PlannedRelease};
 use picket_release::{ForNode, Releaser};
 
 /// Those of the settings, by name; what is wrong is told.
@@ -65,11 +65,43 @@ fn out_of_order(releases: &[Hands]) -> Option<String> {
     ))
 }
 
+/// By the service account of the pod in which the gateway runs.
+fn is_within(release: &Kinded) -> bool {
+    release.kind == "kubernetes" && !release.settings.contains_key("kubeconfig")
+}
+
+/// Whether the settings say that the gateway stands on that node: by its name, or by that of its Node. Where the Node itself is asked
+/// (`own`), a name counts for nodes that are found by it alone.
+pub(super) fn stands_on(gateway: &Gateway, own: &Own, plan: &NodePlan) -> bool {
+    let is_found_by_name =
+        || plan.releases.iter().any(|one| one.releaser.passes_on() && !one.releaser.finds_otherwise());
+    match &gateway.node {
+        Some(node) => *node == plan.id,
+        None => {
+            gateway.kubernetes_node.as_deref() == Some(plan.id.as_str())
+                && (!own.is_asked() || is_found_by_name())
+        }
+    }
+}
+
+/// Where the settings do not say on which node the gateway stands, and a release finds Nodes otherwise than by their names, the Node
+/// of the pod tells by which of them it is found.
+pub(super) fn who_tells_where_it_stands(
+    settings: &Settings,
+    made: &BTreeMap<ReleaseId, Arc<dyn Releaser>>,
+) -> Own {
+    let Gateway { node: None, kubernetes_node: Some(name), .. } = &settings.gateway else {
+        return Own::default();
+    };
+    let within = settings.releases.values().filter(|release| is_within(&release.how));
+    let releaser = within.filter_map(|release| made.get(&release.id)).find(|one| one.finds_otherwise());
+    releaser.map_or_else(Own::default, |one| Own::named(name.clone(), one.clone()))
+}
+
 /// Who uses the service account of a pod runs on a Node of the very cluster that it lets go, and must know on which (S17, K13).
 fn stands_nowhere(gateway: &Gateway, release: &Kinded) -> Option<Fault> {
-    let within = release.kind == "kubernetes" && !release.settings.contains_key("kubeconfig");
     let knows = gateway.node.is_some() || gateway.kubernetes_node.is_some();
-    (within && !knows).then(|| {
+    (is_within(release) && !knows).then(|| {
         release.fault(
             "",
             "uses the service account of the pod in which this gateway runs, and the gateway does not know on which Node that is: it could \

@@ -145,6 +145,12 @@ fn who_uses_its_pod_s_account_says_on_which_node_it_stands() {
     assert!(own(built("kubernetes_node = \"n1\"", "").expect("it knows")));
     assert!(!own(built("kubernetes_node = \"m1\"", "").expect("it knows")));
     assert!(own(built("node = \"n1\"", "").expect("it knows")));
+    // Where Nodes are found otherwise than by their names, a node of that name is not it: the Node itself is asked.
+    let by_uuid = built("kubernetes_node = \"n1\"", "find_by = \"system_uuid\"").expect("it is asked");
+    assert!(by_uuid.own.is_asked());
+    assert!(!own(by_uuid));
+    assert!(!built("node = \"n1\"", "find_by = \"system_uuid\"").expect("it knows").own.is_asked());
+    assert!(!built("kubernetes_node = \"n1\"", "").expect("it knows").own.is_asked());
     // Elsewhere, with a kubeconfig, it stands on no Node of that cluster.
     assert!(!own(built("", "kubeconfig = \"/etc/picket/kubeconfig\"").expect("it need not")));
 }

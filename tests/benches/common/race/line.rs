@@ -73,6 +73,7 @@ impl Line {
             rules: rules.clone(),
             budget: picket_core::budget::Budget::unlimited(),
             nodes: plans,
+            own: Arc::default(),
             twins: Arc::default(),
             parents: Arc::default(),
             simulated: false,

@@ -94,6 +94,7 @@ impl Inside {
             rules,
             budget: picket_core::budget::Budget::unlimited(),
             nodes: vec![plan],
+            own: Arc::default(),
             twins: Arc::default(),
             parents: Arc::default(),
             simulated: false,

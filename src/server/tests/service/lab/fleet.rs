@@ -45,6 +45,7 @@ pub fn engine(
         rules,
         budget,
         nodes,
+        own: Arc::default(),
         twins: Arc::default(),
         parents: Arc::default(),
         simulated: false,

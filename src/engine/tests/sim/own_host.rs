@@ -1,0 +1,83 @@
+//! S17, K13: a gateway does not shoot the machine on which it stands, also where only the far side of a release tells which one that is.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::Identity;
+use picket_core::ground::ReleasePermit;
+use picket_core::order::ReleaseOrder;
+use picket_core::outcome::Reason;
+use picket_engine::EngineError;
+use picket_release::{Machine, Pace, Progress, ReleaseError, Releaser, Subject};
+use tokio::time::Instant;
+
+use crate::lab::{Lab, NODE, node, s};
+use crate::setup::Setup;
+
+/// What the Node under the gateway says of its machine, once the API server answers.
+#[derive(Debug)]
+struct Tells(Mutex<Result<Machine, String>>);
+
+#[async_trait]
+impl Releaser for Tells {
+    fn max_in_flight(&self) -> Option<Duration> {
+        None
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::default()
+    }
+
+    async fn attempt(
+        &self,
+        _order: &ReleaseOrder,
+        _permit: &ReleasePermit<'_>,
+        _until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        Err(ReleaseError::DidNotHappen("it lets nothing go".to_owned()))
+    }
+
+    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
+        Err(ReleaseError::DidNotHappen("it lets nothing go".to_owned()))
+    }
+
+    async fn machine_named(&self, _name: &str, _until: Instant) -> Result<Machine, String> {
+        self.0.lock().expect("whole").clone()
+    }
+}
+
+/// A gateway whose Node says that it is that machine, after the API server was away for a minute.
+async fn told(seed: u64, says: impl FnOnce(&Identity) -> Identity) -> Lab {
+    let tells = Arc::new(Tells(Mutex::new(Err("the API server is away".to_owned()))));
+    let setup = Setup { own: Some(tells.clone()), ..Setup::new(NODE, &[&["bmc"]]) };
+    let mut lab = Lab::dark(seed, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    });
+    assert!(tokio::time::timeout(s(60), lab.start()).await.is_err(), "it could shoot itself");
+    let aside = lab.engine.aside().expect("it says why");
+    assert!(aside.contains("worker-7") && aside.contains("the API server is away"), "{aside}");
+    let identity = says(lab.world.lock().expect("whole").identity(NODE));
+    *tells.0.lock().expect("whole") = Ok(Machine { provider_id: None, identity });
+    lab.engine.until_leading().await;
+    lab
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_told_that_it_stands_on_a_node_does_not_shoot_it() {
+    let mut lab = told(61, Identity::clone).await;
+    let call = lab.call();
+    match lab.engine.fence(&node(), call).await {
+        Err(EngineError::Blocked { reason: Reason::OwnHost, .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stands_on_none_of_them_fences_all() {
+    let other = |_: &Identity| Identity { uuid: Identity::usable_uuid(&"ab".repeat(16)), serial: None };
+    let mut lab = told(62, other).await;
+    lab.fence().await;
+    assert!(!lab.is_on());
+}
