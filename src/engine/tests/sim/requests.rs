@@ -226,6 +226,26 @@ async fn a_key_replayed_after_a_breach_is_superseded() {
     assert_eq!(lab.phase(), "released");
 }
 
+/// S20: who repeats a retry is told by a look, like who repeats a fence.
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_is_asked_again_is_answered_once_the_node_was_read() {
+    let mut lab = lab(395).await;
+    lab.fault("bmc", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.mend("bmc");
+    let mut ask = picket_engine::Ask::from(person());
+    ask.key.clone_from(&lab.call().key);
+    lab.engine.retry(&node(), ask.clone()).await.expect("taken");
+    lab.reach("released", s(120)).await;
+    lab.kill().await;
+    let machine = crate::lab::NODE.to_owned();
+    lab.happen(picket_driver_sim::Act::Foreign { machine, verb: picket_driver_sim::Verb::On });
+    lab.start().await;
+    let taken = lab.engine.retry(&node(), ask).await.expect("answered");
+    assert!(matches!(taken, picket_engine::Taken::Before(_)), "{taken:?}");
+    assert_ne!(lab.phase(), "released", "it runs");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_identity_that_was_learned_is_held_against_an_exchanged_board() {
     let mut setup = crate::setup::Setup::new(crate::lab::NODE, &[&["bmc"]]);

@@ -106,15 +106,8 @@ impl NodeTask {
         let record = self.record();
         let open = record.fence.as_ref().filter(|open| open.id == fence);
         if open.is_some_and(|open| open.generation == record.generation) && !record.is_groundless() {
-            // Fenced is said only with a proof in hand and an Off read just now, to whoever asks again too.
-            if matches!(record.phase, Phase::Fenced | Phase::Released) {
-                // And only while this leadership stands: after it another one may have brought the node back.
-                if let Some(fresh_until) = self.prove_now().await? {
-                    if let Err(error) = self.ask_store().await {
-                        return Ok(Some(refusal(store_failure(error))?));
-                    }
-                    self.is_off_still(fresh_until).await?;
-                }
+            if let Err(error) = self.look_again(fence).await? {
+                return Ok(Some(Err(error)));
             }
             if self.fence_id() == fence {
                 return Ok(Some(Ok(Admission::Joined(fence))));
@@ -126,6 +119,23 @@ impl NodeTask {
             Ok(None) => Some(Err(Stale::FenceGone(fence).into())),
             Err(error) => Some(refusal(store_failure(error))?),
         })
+    }
+
+    /// Fenced is said only with a proof in hand and an Off read just now, to whoever asks again too (S20). Where that does not hold the fence
+    /// is the present one no more, or goes on.
+    pub(super) async fn look_again(&mut self, fence: FenceId) -> Result<Result<(), EngineError>, Fatal> {
+        let is_proven = matches!(self.record().phase, Phase::Fenced | Phase::Released);
+        if !is_proven || self.record().is_groundless() || self.fence_id() != fence {
+            return Ok(Ok(()));
+        }
+        // And only while this leadership stands: after it another one may have brought the node back.
+        if let Some(fresh_until) = self.prove_now().await? {
+            if let Err(error) = self.ask_store().await {
+                return refusal(store_failure(error));
+            }
+            self.is_off_still(fresh_until).await?;
+        }
+        Ok(Ok(()))
     }
 
     /// A fence of this node: the open one, or one of the history.

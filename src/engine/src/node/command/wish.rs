@@ -205,7 +205,14 @@ impl NodeTask {
     /// The answer to a request that came before, or comes too late; `None`: it is to be done.
     async fn asked_before(&mut self, ask: &Ask) -> Result<Option<Result<Taken, EngineError>>, Fatal> {
         match self.bound(ask.key.as_ref()).await {
-            Ok(Ok(Some(entry))) => return Ok(Some(Ok(Taken::Before(entry.fence)))),
+            Ok(Ok(Some(entry))) => {
+                if let Some(fence) = entry.fence
+                    && let Err(error) = self.look_again(fence).await?
+                {
+                    return Ok(Some(Err(error)));
+                }
+                return Ok(Some(Ok(Taken::Before(entry.fence))));
+            }
             Ok(Ok(None)) => {}
             Ok(Err(error)) => return Ok(Some(Err(error))),
             Err(failure) => return Ok(Some(refusal(failure)?)),
