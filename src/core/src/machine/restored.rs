@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::Refused;
 use super::draft::Draft;
 use super::unfence::expect_released;
+use crate::device::DeviceClass;
 use crate::event::{Person, PlannedRelease};
 use crate::ground::Look;
-use crate::ids::{FenceId, Term};
+use crate::ids::{DeviceId, FenceId, Term};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
@@ -97,20 +98,26 @@ pub(super) fn read(
     }
     let own = draft.record.fence.as_ref().map(|fence| &fence.topology);
     match restore::seen(own.unwrap_or(&topology), looks) {
-        Some(Power::Off) => found_off(draft, id, topology),
+        Some(Power::Off) => found_off(draft, id, topology, looks),
         Some(Power::On) => found_on(draft),
         _ => Err(Refused::ForeignProof("no device says whether it is on")),
     }
 }
 
-fn found_off(draft: &mut Draft, id: FenceId, topology: Topology) -> Result<(), Refused> {
+fn found_off(draft: &mut Draft, id: FenceId, topology: Topology, looks: &[Look]) -> Result<(), Refused> {
     let words = match draft.record.restored.take() {
         Some(mark) => format!("it reads Off after the restore of {}", mark.at),
         None => "it reads Off again".to_owned(),
     };
     if draft.record.fence.is_none() {
         draft.next_generation();
-        let fence = restore::empty(&draft.record, id, topology, words.clone(), draft.at);
+        let mut fence = restore::empty(&draft.record, id, topology, words.clone(), draft.at);
+        // Nobody else switches an outlet on again.
+        let off =
+            looks.iter().filter(|look| look.reading.as_ref().is_some_and(|one| one.power == Power::Off));
+        let is_supply =
+            |id: &&DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Supply);
+        fence.switched_off = off.map(|look| &look.device).filter(is_supply).cloned().collect();
         draft.record.fence = Some(fence);
     }
     draft.fence()?.outcome = None;

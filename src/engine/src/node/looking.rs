@@ -44,11 +44,6 @@ impl NodeTask {
         let boot = self.now();
         let expected = self.expected_identity(device);
         self.sessions.note(device, did);
-        if let (Some(drilled), Did::Read { result: Ok(reading), .. }) = (&mut self.drilled, did)
-            && reading.power == Power::Off
-        {
-            drilled.reads_off(device, reading.asked_at);
-        }
         if self.stands_by().device(device).is_some_and(DeviceSpec::hides_its_restarts) {
             let refused_at = self.plan.drivers.get(device).and_then(|driver| driver.refused_session_at());
             self.sessions.note_unseen(device, did, refused_at, boot);

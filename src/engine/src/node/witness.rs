@@ -32,7 +32,7 @@ pub(super) struct Drilled {
     /// The liveness source said just before it that the node is alive.
     alive: bool,
     /// What was switched off until the node was confirmed.
-    pub(super) cut: BTreeSet<DeviceId>,
+    cut: BTreeSet<DeviceId>,
     /// Host devices that read Off since the node is dark.
     dark: BTreeSet<DeviceId>,
     asking: Option<Asking>,
@@ -86,16 +86,6 @@ impl Drilled {
     }
 }
 
-impl Drilled {
-    /// Since the node is dark its liveness source said that it is alive, in these words.
-    pub(super) fn said_alive(&self) -> Option<String> {
-        match self.asking.as_ref().and_then(Asking::word)? {
-            Look::Recovered(words) => Some(words),
-            _ => None,
-        }
-    }
-}
-
 /// One look, which takes no longer than the source's patience.
 pub(super) async fn look(source: &dyn Liveness) -> Look {
     tokio::time::timeout(source.patience(), source.look()).await.unwrap_or_else(|_| source.late())
@@ -108,11 +98,9 @@ impl NodeTask {
         spec.class == DeviceClass::Host && expected.is_learned && !expected.is_empty()
     }
 
-    /// What a drill asks before anything is cut; `None`: no identity and no wiring waits for a witness, or nobody could be one.
+    /// What a drill asks before anything is cut; `None`: no identity waits for a witness, or nobody could be one.
     pub(super) fn source_of_witness(&self) -> Option<Arc<dyn Liveness>> {
-        let levels = self.plan.levels_now(self.record());
-        let is_unwired = |spec: &DeviceSpec| spec.class == DeviceClass::Supply && !spec.verified;
-        let is_needed = levels.devices().any(|spec| self.is_only_learned(spec) || is_unwired(spec));
+        let is_needed = self.plan.topology.hosts().any(|spec| self.is_only_learned(spec));
         self.plan.liveness.clone().filter(|_| is_needed)
     }
 
@@ -130,7 +118,7 @@ impl NodeTask {
         let dark: BTreeSet<DeviceId> = hosts.filter(reads_off).collect();
         let source = self.source_of_witness();
         let Some(drilled) = &mut self.drilled else { return };
-        (drilled.cut, drilled.dark, drilled.dark_since) = (cut, dark, Some(dark_since));
+        (drilled.cut, drilled.dark) = (cut, dark);
         // Where the proof was lost and made again the first word stands: a later one may have another reason.
         if drilled.asking.is_none() {
             drilled.asking = source.filter(|_| drilled.alive).map(Asking::begin);

@@ -12,6 +12,7 @@ use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, Until};
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
+use crate::setup::Setup;
 
 const FENCED: Outcome = Outcome::Fenced { released: true };
 
@@ -59,6 +60,24 @@ async fn a_node_that_reads_off_is_kept_off_for_an_admin_and_nothing_is_sent() {
     lab.engine.drop_restored(&node(), person()).await.expect("an admin may");
     lab.reach("normal", s(300)).await;
     assert!(lab.is_on());
+}
+
+/// The backup is of before the outlets were cut: nobody else switches them on.
+#[tokio::test(start_paused = true)]
+async fn a_machine_of_outlets_alone_comes_back_with_its_outlets() {
+    let mut lab = Lab::set_up(3021, Setup::new(NODE, &[&["a", "b"]]), |world| {
+        world.add_machine(NODE).add_supply(NODE, "a").add_supply(NODE, "b");
+    })
+    .await;
+    let file = lab.backup().await;
+    assert_eq!(lab.fence().await, FENCED);
+    lab.restore(&file).await;
+    lab.start().await;
+    lab.reach("fenced", s(300)).await;
+    assert_eq!(holders(&lab), [HOLD]);
+    lab.engine.drop_restored(&node(), person()).await.expect("an admin may");
+    lab.reach("normal", s(600)).await;
+    assert!(lab.is_on(), "it is told as back");
 }
 
 #[tokio::test(start_paused = true)]

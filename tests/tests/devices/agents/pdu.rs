@@ -117,13 +117,11 @@ async fn a_drill_verifies_what_an_agents_outlet_feeds() -> Result<()> {
         if let Some(ended) = drill.try_wait().map_err(PeerError::io("wait for picket"))? {
             break ended.code();
         }
-        // Its power is the outlet's, and so is its BMC's, which was told to keep it off.
+        // Its power is the outlet's, and so is its BMC's.
         if pdu.is_on(7) != powered {
             powered = !powered;
             falls += u32::from(!powered);
-            if !powered {
-                bmc.press(false)?;
-            }
+            bmc.press(powered)?;
             if powered { bmc.process().thaw() } else { bmc.process().freeze() }
         }
         assert!(Instant::now() < until, "{}", gateway.log());
