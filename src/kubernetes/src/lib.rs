@@ -12,6 +12,7 @@
 mod alive;
 mod announcing;
 mod attachments;
+mod attempt;
 mod back;
 mod cluster;
 mod fault;
