@@ -63,7 +63,7 @@ impl OutOfService {
         let mark = Mark { ours: ours.clone(), round: round_of(subject), term: None };
         let fenced = [(FENCED, "NoSchedule")];
         let patch = taints::setting(&node, &fenced, &mark, self.asked.keeps_node);
-        self.change(&node, &patch, until).await?;
+        self.change(&node, &patch, None, until).await?;
         Ok(Some(met))
     }
 

@@ -1,9 +1,10 @@
 //! One attempt, and a look at what is left: pods, then the taint `out-of-service`, until nothing of the node is attached (K2, K4, K5).
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use picket_core::ground::ReleasePermit;
+use picket_reach::LastWord;
 use picket_release::{Progress, ReleaseError, Subject};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -34,7 +35,8 @@ impl OutOfService {
         let Read { name, node, .. } = &read;
         let by = node.as_ref().map(|node| self.is_this(of, node, permit, read.round)).transpose()?;
         let mark = Mark::of(&of.sought.ours, permit, read.round);
-        permit.may_send().map_err(Fault::refused)?;
+        let check = permit.check();
+        let word: LastWord = Arc::new(move || check.may_send());
         let (goes, evicted) = read.losing();
         let lost: Vec<&Pod> = goes.iter().chain(&evicted).copied().collect();
         let unattached = unattached::words(&self.cluster, &lost, until);
@@ -53,7 +55,8 @@ impl OutOfService {
             (Some(node), Some(by)) if goes.is_empty() && evicted.is_empty() => {
                 let both = [(FENCED, "NoSchedule"), (OUT_OF_SERVICE, "NoExecute")];
                 let setting = taints::setting(node, &both, &mark, kept);
-                let (changed, unattached) = tokio::join!(self.change(node, &setting, until), unattached);
+                let (changed, unattached) =
+                    tokio::join!(self.change(node, &setting, Some(&word), until), unattached);
                 changed?;
                 return Ok(Progress::Accepted(format!(
                     "Node {name} (known {by}) is out of service{unattached}"
@@ -62,7 +65,8 @@ impl OutOfService {
             // The first change names the version that was read before the store's last word: who stood still since then ends here.
             (Some(node), _) => {
                 let fenced = [(FENCED, "NoSchedule")];
-                self.change(node, &taints::setting(node, &fenced, &mark, kept), until).await?;
+                let setting = taints::setting(node, &fenced, &mark, kept);
+                self.change(node, &setting, Some(&word), until).await?;
             }
             (None, _) if goes.is_empty() => {
                 return Ok(Progress::Accepted(format!(
@@ -76,7 +80,7 @@ impl OutOfService {
         }
         let held = goes.iter().all(|pod| pods::is_held(pod));
         let (deleted, unattached) =
-            tokio::join!(pods::delete(&self.cluster, &goes, permit, until), unattached);
+            tokio::join!(pods::delete(&self.cluster, &goes, &word, until), unattached);
         let deleted = deleted?;
         if held || deleted == 0 {
             return Err(ReleaseError::DidNotHappen(format!("not gone yet: {words}")));

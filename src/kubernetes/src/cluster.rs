@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use kube::Client;
+use picket_reach::LastWord;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::client::{self, Word};
 use crate::fault::{Fault, Kind};
 use crate::object::{List, Namespace, Node};
 use crate::{rights, rivals};
@@ -114,7 +116,7 @@ impl Cluster {
 
     /// Reads from a quorum.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<T, Fault> {
-        self.ask(Method::GET, path, None, until).await
+        self.ask(Method::GET, path, None, None, until).await
     }
 
     /// All Nodes, as a quorum had them so long ago at most.
@@ -140,7 +142,7 @@ impl Cluster {
         body: &Value,
         until: Instant,
     ) -> Result<T, Fault> {
-        self.ask(Method::POST, path, Some(("application/json", body)), until).await
+        self.ask(Method::POST, path, Some(("application/json", body)), None, until).await
     }
 
     pub(crate) async fn patch<T: DeserializeOwned>(
@@ -150,16 +152,29 @@ impl Cluster {
         body: &Value,
         until: Instant,
     ) -> Result<T, Fault> {
+        self.patch_at(None, path, patch, body, until).await
+    }
+
+    /// The same at that word, if there is one.
+    pub(crate) async fn patch_at<T: DeserializeOwned>(
+        &self,
+        word: Option<&LastWord>,
+        path: &str,
+        patch: Patch,
+        body: &Value,
+        until: Instant,
+    ) -> Result<T, Fault> {
         let kind = match patch {
             Patch::Json => "application/json-patch+json",
             Patch::Strategic => "application/strategic-merge-patch+json",
         };
-        self.ask(Method::PATCH, path, Some((kind, body)), until).await
+        self.ask(Method::PATCH, path, Some((kind, body)), word, until).await
     }
 
-    /// Deletes at once what has that UID, as it was read, and nothing else.
+    /// Deletes at that word, and at once, what has that UID, as it was read, and nothing else.
     pub(crate) async fn delete(
         &self,
+        word: &LastWord,
         path: &str,
         (uid, version): (&str, &str),
         until: Instant,
@@ -170,7 +185,8 @@ impl Cluster {
             "gracePeriodSeconds": 0,
             "preconditions": { "uid": uid, "resourceVersion": version },
         });
-        let _: Value = self.ask(Method::DELETE, path, Some(("application/json", &body)), until).await?;
+        let body = Some(("application/json", &body));
+        let _: Value = self.ask(Method::DELETE, path, body, Some(word), until).await?;
         Ok(())
     }
 
@@ -179,8 +195,10 @@ impl Cluster {
         method: Method,
         path: &str,
         body: Option<(&str, &Value)>,
+        word: Option<&LastWord>,
         until: Instant,
     ) -> Result<T, Fault> {
+        let word = word.cloned().map(Word::new);
         let what =
             format!("{} {}", method.as_str().to_ascii_lowercase(), path.split('?').next().unwrap_or(path));
         let end = until.min(Instant::now() + ASKED);
@@ -194,10 +212,17 @@ impl Cluster {
                 request = request.header(http::header::CONTENT_TYPE, kind);
                 sent = body.to_string().into_bytes();
             }
-            let request = request.body(sent).map_err(|error| Fault::refused(format!("{what}: {error}")))?;
+            let request = request.body(sent).map_err(|error| Fault::refused(format!("{what}: {error}")));
+            let mut request = request?;
+            if let Some(word) = &word {
+                request.extensions_mut().insert(word.clone());
+            }
             client.request::<T>(request).await.map_err(|error| Fault::of(&what, error))
         };
         let answer = tokio::time::timeout_at(end, asking).await.unwrap_or_else(|_| Err(Fault::late(&what)));
+        if let Some(why) = word.as_ref().and_then(Word::refused) {
+            return Err(Fault::unpermitted(&format!("{what}: {why}")));
+        }
         if answer.as_ref().is_err_and(|fault| fault.is(Kind::Away) || fault.is_of_login()) {
             // The files may have been replaced, or the server may have moved: they are read anew.
             *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -211,9 +236,7 @@ impl Cluster {
             return Ok(client);
         }
         let login = picket_login::config(self.kubeconfig.as_deref(), self.context.as_deref()).await;
-        let mut config = login.map_err(|wrong| Fault::refused(wrong.to_string()))?;
-        config.read_timeout = None;
-        let client = Client::try_from(config).map_err(|error| Fault::of("the kubeconfig", error))?;
+        let client = client::client(login.map_err(|wrong| Fault::refused(wrong.to_string()))?)?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
     }

@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     Invalid,
     /// Refused, and nothing else will be said.
     Refused,
+    /// Its permit was over before anything of it was sent.
+    Unpermitted,
     /// It may be said otherwise soon: too many requests, a server that is starting, nobody who answers.
     Away,
 }
@@ -36,6 +38,10 @@ impl Fault {
 
     pub(crate) fn not_found(words: String) -> Self {
         Self { kind: Kind::NotFound, ..Self::refused(words) }
+    }
+
+    pub(crate) fn unpermitted(words: &str) -> Self {
+        Self { kind: Kind::Unpermitted, ..Self::refused(words) }
     }
 
     pub(crate) fn away(words: String) -> Self {

@@ -5,7 +5,8 @@
 //! Whether a Node recovered, asked before anything is done to it ([`Alive`]).
 //! **Non-goals.** No decision whether a node failed, nor whether a release is due. No cloud's volumes: the CSI driver detaches.
 //! **Invariants.** A change names the UID of what it changes, and of a Node the version that was read, so that a late one is refused;
-//! nothing is replaced whole, and what others set stays as it is. The permit is asked before each request that lets anything go. The
+//! nothing is replaced whole, and what others set stays as it is. The permit is asked for its word before each request that
+//! lets anything go, once the connection of that request stands. The
 //! taint `out-of-service` is set only where no pod that could be deleted is left, so that nobody else deletes one by its name.
 //! Nothing is sent twice by the client itself.
 
@@ -14,6 +15,7 @@ mod announcing;
 mod attachments;
 mod attempt;
 mod back;
+mod client;
 mod cluster;
 mod fault;
 mod finding;

@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::ground::ReleasePermit;
+use picket_reach::LastWord;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -98,16 +98,16 @@ pub(crate) fn named(pods: &[&Pod]) -> String {
     remains::named(&pods.iter().map(|pod| words(pod)).collect::<Vec<_>>())
 }
 
-/// Deletes these, side by side, for as long as the permit bears it. How many were sent off.
+/// Deletes these, side by side, each request at that word. How many were sent off.
 pub(crate) async fn delete(
     cluster: &Cluster,
     pods: &[&Pod],
-    permit: &ReleasePermit<'_>,
+    word: &LastWord,
     until: Instant,
 ) -> Result<usize, Fault> {
     let mut waiting = pods.iter();
     let mut deleting: FuturesUnordered<_> =
-        waiting.by_ref().take(AT_ONCE).map(|pod| delete_one(cluster, pod, permit, until)).collect();
+        waiting.by_ref().take(AT_ONCE).map(|pod| delete_one(cluster, pod, word, until)).collect();
     let (mut deleted, mut first_fault) = (0, None);
     while let Some(one) = deleting.next().await {
         match one {
@@ -125,26 +125,20 @@ pub(crate) async fn delete(
         if first_fault.is_none()
             && let Some(pod) = waiting.next()
         {
-            deleting.push(delete_one(cluster, pod, permit, until));
+            deleting.push(delete_one(cluster, pod, word, until));
         }
     }
     first_fault.map_or(Ok(deleted), Err)
 }
 
 /// Failed first, by a disruption (a Job counts such a one against nobody), then gone: both of this pod, by its UID.
-async fn delete_one(
-    cluster: &Cluster,
-    pod: &Pod,
-    permit: &ReleasePermit<'_>,
-    until: Instant,
-) -> Result<(), Fault> {
+async fn delete_one(cluster: &Cluster, pod: &Pod, word: &LastWord, until: Instant) -> Result<(), Fault> {
     let meta = &pod.metadata;
     let path = format!("/api/v1/namespaces/{}/pods/{}", meta.namespace, meta.name);
     let mut version = meta.resource_version.clone();
     if !is_over(pod) {
-        permit.may_send().map_err(Fault::refused)?;
-        let failed = disrupted(&meta.uid, &version);
-        match cluster.patch::<Pod>(&format!("{path}/status"), Patch::Strategic, &failed, until).await {
+        let (status, failed) = (format!("{path}/status"), disrupted(&meta.uid, &version));
+        match cluster.patch_at::<Pod>(Some(word), &status, Patch::Strategic, &failed, until).await {
             Ok(now) => version = now.metadata.resource_version,
             Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
             // Whoever may delete pods, and not say how they ended, deletes them.
@@ -154,8 +148,7 @@ async fn delete_one(
             Err(fault) => return Err(fault),
         }
     }
-    permit.may_send().map_err(Fault::refused)?;
-    match cluster.delete(&path, (&meta.uid, &version), until).await {
+    match cluster.delete(word, &path, (&meta.uid, &version), until).await {
         Err(fault) if !fault.is(Kind::NotFound) => Err(fault),
         _ => Ok(()),
     }

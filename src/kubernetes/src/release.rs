@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
-use picket_reach::{SettingFault, Settings};
+use picket_reach::{LastWord, SettingFault, Settings};
 use picket_release::{
     ForNode, Left, LetOn, Machine, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose,
 };
@@ -157,15 +157,16 @@ impl OutOfService {
         ))
     }
 
-    /// Changes the Node as it was read, or not at all.
+    /// Changes the Node as it was read, at that word if there is one, or not at all.
     pub(crate) async fn change(
         &self,
         node: &Node,
         patch: &Value,
+        word: Option<&LastWord>,
         until: Instant,
     ) -> Result<(), ReleaseError> {
         let name = &node.metadata.name;
-        match self.cluster.patch::<Node>(&node::path(name), Patch::Json, patch, until).await {
+        match self.cluster.patch_at::<Node>(word, &node::path(name), Patch::Json, patch, until).await {
             Ok(_) => Ok(()),
             Err(fault) if fault.is_changed() => {
                 Err(ReleaseError::DidNotHappen(format!("Node {name} was changed since it was read: {fault}")))

@@ -2,13 +2,17 @@
 //! does not know is not there.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tower::BoxError;
+
+use crate::client::{self, AtAWord};
 
 /// The UID of its namespace `kube-system`.
 pub const CLUSTER: &str = "c";
@@ -21,6 +25,8 @@ pub struct Api {
     others: BTreeMap<String, Value>,
     failing: Mutex<String>,
     reports: Mutex<u32>,
+    connects_in: Mutex<Duration>,
+    changes: Mutex<Vec<String>>,
 }
 
 impl Api {
@@ -40,11 +46,11 @@ impl Api {
     /// What asks it.
     pub fn client(self: &Arc<Self>) -> Client {
         let api = self.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
+        let service = tower::service_fn(move |request: Request<AtAWord>| {
             let api = api.clone();
-            async move { Ok::<_, Infallible>(api.answer(request).await) }
+            async move { api.answer(request).await }
         });
-        Client::new(service, "default")
+        Client::new(client::at_a_word(service), "default")
     }
 
     /// From now on it refuses wherever a path ends like that. (After a fault of its own a client would be made anew.)
@@ -55,6 +61,16 @@ impl Api {
     /// So many of the next readings of one Node are out of date at once: its kubelet reports right after them.
     pub fn reports(&self, so_often: u32) {
         *self.reports.lock().expect("whole") = so_often;
+    }
+
+    /// From now on a connection to it takes so long.
+    pub fn connects_in(&self, takes: Duration) {
+        *self.connects_in.lock().expect("whole") = takes;
+    }
+
+    /// What was to be changed there so far: each method and path.
+    pub fn changes(&self) -> Vec<String> {
+        self.changes.lock().expect("whole").clone()
     }
 
     /// A Node, as it is now.
@@ -69,9 +85,14 @@ impl Api {
         taints.map(|taint| taint["key"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    async fn answer(&self, request: Request<AtAWord>) -> Result<Response<Body>, BoxError> {
+        let connects_in = *self.connects_in.lock().expect("whole");
+        tokio::time::sleep(connects_in).await;
         let (head, body) = request.into_parts();
-        let body = body.collect_bytes().await.expect("a body");
+        let body = body.collect().await?.to_bytes();
+        if head.method != Method::GET {
+            self.changes.lock().expect("whole").push(format!("{} {}", head.method, head.uri.path()));
+        }
         let (code, answer) = self.said(&head.method, head.uri.path(), &body);
         let answer = match code {
             200 => answer,
@@ -80,7 +101,7 @@ impl Api {
             }
         };
         let code = StatusCode::from_u16(code).expect("a code");
-        Response::builder().status(code).body(Body::from(answer.to_string().into_bytes())).expect("an answer")
+        Ok(Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()))?)
     }
 
     fn said(&self, method: &Method, path: &str, body: &[u8]) -> (u16, Value) {

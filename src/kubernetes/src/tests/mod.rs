@@ -1,6 +1,7 @@
 //! Nodes that are found by what they say of their machine, before an API of a few lines.
 
 mod api;
+mod permit;
 mod replaced;
 mod unattached;
 mod vouching;
@@ -44,12 +45,18 @@ fn noted(mut node: Value, whose: &str, generation: u64) -> Value {
     node
 }
 
-/// The release of the gateway's node `r1`, whose devices say that UUID, or none.
-fn release(api: &Arc<Api>) -> Arc<dyn Releaser> {
+/// A release that asks that one.
+fn release_by(api: &Arc<Api>) -> OutOfService {
     let settings =
         json!({ "cluster_uid": CLUSTER, "owner": "blue", "find_by": "system_uuid", "settle": "0s" });
     let release = OutOfService::read(settings.as_object().expect("a table")).expect("settings");
     release.cluster.by(api.client());
+    release
+}
+
+/// The release of the gateway's node `r1`, whose devices say that UUID, or none.
+fn release(api: &Arc<Api>) -> Arc<dyn Releaser> {
+    let release = release_by(api);
     let (id, devices) = (NodeId::new("r1").expect("a name"), Devices::default());
     let of = ForNode { id: &id, provider_id: None, devices: &devices };
     release.of_node(&of).expect("it can").expect("it is another one")
