@@ -1,7 +1,7 @@
 //! The pods of a node that is off (K4): each is deleted by its UID, before the taint that would make others delete it by its name.
 
 use futures::StreamExt;
-use futures::stream::FuturesUnordered;
+use futures::stream::{self, FuturesUnordered};
 use picket_reach::LastWord;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::cluster::{Cluster, Patch};
 use crate::fault::{Fault, Kind};
+use crate::note::Ours;
 use crate::object::{List, Node, Pod, Toleration};
 use crate::{remains, taints};
 
@@ -19,6 +20,9 @@ const AT_ONCE: usize = 16;
 const SOON: i64 = 5;
 /// It is waited for so many seconds at most.
 const PATIENCE: i64 = 30;
+
+/// Our annotation of a pod, with the owner behind it: the version that was read for it.
+const OUTDATED: &str = "picket.dev/outdated-";
 
 /// What becomes of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +155,34 @@ async fn delete_one(cluster: &Cluster, pod: &Pod, word: &LastWord, until: Instan
     match cluster.delete(word, &path, (&meta.uid, &version), until).await {
         Err(fault) if !fault.is(Kind::NotFound) => Err(fault),
         _ => Ok(()),
+    }
+}
+
+/// Whatever is on its way to delete a pod of that Node, and goes by what was read before, is refused from now on: each pod has another version (S8).
+pub(crate) async fn outdate(cluster: &Cluster, name: &str, ours: &Ours, until: Instant) -> Result<(), Fault> {
+    let (mut pods, now) = (of(cluster, name, until).await?, OffsetDateTime::now_utc());
+    pods.retain(|pod| !matches!(fate(pod, &Node::default(), now), Fate::Stays(_)));
+    let outdating = pods.into_iter().map(|pod| async move { outdate_one(cluster, &pod, ours, until).await });
+    let mut outdated = stream::iter(outdating).buffer_unordered(AT_ONCE);
+    while let Some(one) = outdated.next().await {
+        one?;
+    }
+    Ok(())
+}
+
+async fn outdate_one(cluster: &Cluster, pod: &Pod, ours: &Ours, until: Instant) -> Result<(), Fault> {
+    let (meta, key) = (&pod.metadata, format!("{OUTDATED}{}", ours.owner));
+    let path = format!("/api/v1/namespaces/{}/pods/{}/status", meta.namespace, meta.name);
+    let patch = json!({ "metadata": { "uid": meta.uid, "annotations": { key: meta.resource_version } } });
+    match cluster.patch::<Pod>(&path, Patch::Strategic, &patch, until).await {
+        // Another pod has its name.
+        Err(fault) if fault.is(Kind::NotFound) || fault.is(Kind::Conflict) => Ok(()),
+        // The check names the right that is lacking; the machine is not kept off for that.
+        Err(fault) if fault.is(Kind::Refused) || fault.is(Kind::Invalid) => {
+            tracing::warn!(pod = words(pod), %fault, "a deletion that is on its way to the pod is not refused");
+            Ok(())
+        }
+        outdated => outdated.map(drop),
     }
 }
 

@@ -7,16 +7,22 @@ use tokio::time::Instant;
 use crate::fault::Fault;
 use crate::finding::FindBy;
 use crate::release::OutOfService;
-use crate::taints;
+use crate::{pods, taints};
 
 impl OutOfService {
     /// From every Node on which it may stand, or may be about to: one that fails keeps it on no other. What is on its way and goes by what was
-    /// read before is refused from then on (S8).
+    /// read before of that Node, or of its pods, is refused from then on (S8).
     pub(crate) async fn withdrawn(&self, whose: &Whose, until: Instant) -> Result<(), Fault> {
         let of = self.of()?;
         self.cluster.is_meant(until).await?;
         let sought = &of.sought;
-        let from = async |name: String| taints::remove(&self.cluster, &name, &sought.ours, until).await;
+        let from = async |name: String| {
+            taints::remove(&self.cluster, &name, &sought.ours, until).await?;
+            match self.asked.leaves_pods {
+                true => Ok(()),
+                false => pods::outdate(&self.cluster, &name, &sought.ours, until).await,
+            }
+        };
         // Whom the record has is told by no list: of what is on its way to that one nothing stands there yet.
         let met = sought.met(whose.met.as_deref());
         let first = async {

@@ -32,15 +32,23 @@ pub struct Api {
 impl Api {
     /// One with these Nodes.
     pub fn of(nodes: impl IntoIterator<Item = Value>) -> Arc<Self> {
+        Self::of_both(nodes, [])
+    }
+
+    /// One with these Nodes, and with these other objects, each by its path.
+    pub fn of_both<'p>(
+        nodes: impl IntoIterator<Item = Value>,
+        others: impl IntoIterator<Item = (&'p str, Value)>,
+    ) -> Arc<Self> {
         let name = |node: &Value| node["metadata"]["name"].as_str().expect("a name").to_owned();
         let nodes = nodes.into_iter().map(|node| (name(&node), node)).collect();
-        Arc::new(Self { nodes: Mutex::new(nodes), ..Self::default() })
+        let others = others.into_iter().map(|(path, object)| (path.to_owned(), object)).collect();
+        Arc::new(Self { nodes: Mutex::new(nodes), others, ..Self::default() })
     }
 
     /// One with these objects, each by its path, and no Node.
     pub fn with<'p>(others: impl IntoIterator<Item = (&'p str, Value)>) -> Arc<Self> {
-        let others = others.into_iter().map(|(path, object)| (path.to_owned(), object)).collect();
-        Arc::new(Self { others, ..Self::default() })
+        Self::of_both([], others)
     }
 
     /// What asks it.
@@ -128,11 +136,11 @@ impl Api {
             None if path == "/api/v1/namespaces/kube-system" => {
                 (200, json!({ "metadata": { "name": "kube-system", "uid": CLUSTER } }))
             }
-            None if path.ends_with("/pods") || path.ends_with("/volumeattachments") => {
-                (200, json!({ "items": [] }))
-            }
             None => match self.others.get(path) {
                 Some(object) => (200, object.clone()),
+                None if path.ends_with("/pods") || path.ends_with("/volumeattachments") => {
+                    (200, json!({ "items": [] }))
+                }
                 None => (404, json!("not here")),
             },
         }

@@ -106,6 +106,26 @@ async fn whom_the_record_met_is_withdrawn_from_though_nothing_stands_there() {
     assert_eq!(api.node("n2")["metadata"]["resourceVersion"], "5", "it is none of ours");
 }
 
+/// The same of its pods: a machine that is alive still would have two writers, once one of them is deleted and made anew elsewhere (S8).
+#[tokio::test(start_paused = true)]
+async fn the_pods_of_whom_is_withdrawn_from_are_others_by_then() {
+    let pod = |name: &str, owner: &str| {
+        let owners = json!([{ "kind": owner, "controller": true }]);
+        json!({ "metadata": { "name": name, "namespace": "default", "uid": "u", "resourceVersion": "5", "ownerReferences": owners } })
+    };
+    let pods = json!({ "items": [pod("db-0", "StatefulSet"), pod("log-x", "DaemonSet")] });
+    let (met, status) = (node("n1", UUID, &[]), "/api/v1/namespaces/default/pods/db-0/status");
+    let api = Api::of_both([met.clone()], [("/api/v1/pods", pods), (status, json!({}))]);
+    let release = release(&api);
+    release.withdraw(&whose(Some(&met), UUID), soon()).await.expect("nothing stands");
+    let of_pods =
+        |api: &Api| api.changes().into_iter().filter(|one| one.contains("/pods/")).collect::<Vec<_>>();
+    assert_eq!(of_pods(&api), [format!("PATCH {status}")]);
+    // Whoever may not do that keeps no machine off.
+    api.fails("status");
+    release.withdraw(&whose(Some(&met), UUID), soon()).await.expect("nothing stands");
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_that_fails_keeps_what_stands_on_no_other() {
     let taint = [(OUT_OF_SERVICE, "picket.blue.7")];
