@@ -13,8 +13,9 @@ use tokio::time::Instant;
 
 use crate::cluster::Patch;
 use crate::fault::{Fault, Kind};
+use crate::finding::FRESH;
 use crate::foreign;
-use crate::identity::Met;
+use crate::identity::{self, Met};
 use crate::machines;
 use crate::node;
 use crate::note::{self, Ours};
@@ -40,11 +41,12 @@ impl OutOfService {
             let name = self.name(of, &subject.identities, subject.met.as_deref(), until).await?;
             node::read(&self.cluster, &name, until).await
         };
-        let (meant, read) = tokio::join!(self.cluster.is_meant(until), read);
+        let all = self.cluster.nodes(FRESH, until);
+        let (meant, read, all) = tokio::join!(self.cluster.is_meant(until), read, all);
         meant?;
         let node = read?;
         let name = &node.metadata.name;
-        self.known_by(of, &node, &subject.identities)?;
+        self.known_by(of, &node, &all?, &subject.identities)?;
         let met = Met::of(&node).words();
         if subject.met.as_deref().and_then(Met::read).is_some_and(|met| met.differs(&node, true).is_some()) {
             return Err(ReleaseError::DidNotHappen(format!("another machine is Node {name} by now")));
@@ -74,8 +76,10 @@ impl OutOfService {
         let (meant, name) = tokio::join!(self.cluster.is_meant(until), finding);
         meant?;
         let name = name?;
-        let (node, pods) =
-            tokio::join!(node::read(&self.cluster, &name, until), pods::of(&self.cluster, &name, until));
+        let node = node::read(&self.cluster, &name, until);
+        let (pods, all) = (pods::of(&self.cluster, &name, until), self.cluster.nodes(FRESH, until));
+        let (node, pods, all) = tokio::join!(node, pods, all);
+        let all = all?;
         let node = match node {
             // Its name was that machine's, and is nobody's.
             Err(fault) if fault.is(Kind::NotFound) && subject.met.is_some() => None,
@@ -88,7 +92,7 @@ impl OutOfService {
                 return Err(replaced);
             }
             // Who is another machine is not who was met.
-            self.known_by(of, node, &subject.identities)?;
+            self.known_by(of, node, &all, &subject.identities)?;
             met = Some(Met::of(node).words());
         } else {
             // The pods that were listed may be those of a machine that took the name meanwhile.
@@ -100,7 +104,8 @@ impl OutOfService {
                 }
             }
         }
-        let read = Read { name, node, pods: pods?, at: OffsetDateTime::now_utc(), round: subject.round };
+        let (at, round) = (OffsetDateTime::now_utc(), subject.round);
+        let read = Read { name, node, pods: pods?, at, round, all };
         let goes = if self.asked.leaves_pods { Vec::new() } else { read.losing().0 };
         let beside = (!goes.is_empty()).then(|| pods::named(&goes));
         let stands = read.node.as_ref().is_some_and(|node| taints::stands(node, &of.sought.ours));
@@ -153,7 +158,8 @@ impl OutOfService {
             }
             read => read?,
         };
-        self.known_by(of, &node, identities)?;
+        let all = self.cluster.nodes(rivals::FRESH, until).await?;
+        self.known_by(of, &node, &all, identities)?;
         let mut told = rivals::of(&self.cluster, &node, until).await;
         told.extend(self.foreign(of, &node));
         told.extend(foreign::left(&node, &of.sought.ours.owner));
@@ -174,6 +180,10 @@ impl OutOfService {
             return None;
         }
         let uuid = Identity::usable_uuid(&node.status.node_info.system_uuid)?;
+        let all = self.cluster.nodes(rivals::FRESH, until).await.ok()?;
+        if identity::who_shares_its_uuid(&node, &all).is_some() {
+            return None;
+        }
         let identity = Identity { uuid: Some(uuid), serial: None };
         Some((identity, format!("Node {name} in Kubernetes has the same system UUID")))
     }

@@ -33,7 +33,7 @@ impl OutOfService {
         let read = of.read.lock().unwrap_or_else(PoisonError::into_inner).take();
         let read = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
         let Read { name, node, .. } = &read;
-        let by = node.as_ref().map(|node| self.is_this(of, node, permit, read.round)).transpose()?;
+        let by = node.as_ref().map(|node| self.is_this(of, node, permit, &read)).transpose()?;
         let mark = Mark::of(&of.sought.ours, permit, read.round);
         let check = permit.check();
         let word: LastWord = Arc::new(move || check.may_send());
@@ -146,15 +146,15 @@ impl OutOfService {
         of: &OfNode,
         node: &Node,
         permit: &ReleasePermit<'_>,
-        round: u32,
+        read: &Read,
     ) -> Result<&'static str, ReleaseError> {
-        let by = self.known_by(of, node, permit.identities())?;
+        let by = self.known_by(of, node, &read.all, permit.identities())?;
         if let Some(note) = of.sought.ours.note(node) {
             if note.term > permit.term().0 || note.generation > permit.generation().0 {
                 let name = &node.metadata.name;
                 return Err(Fault::refused(format!("a later leadership has been at Node {name}")).into());
             }
-            has_not_booted(&note, (permit.generation(), round), node)?;
+            has_not_booted(&note, (permit.generation(), read.round), node)?;
         }
         match self.foreign(of, node) {
             None => Ok(by),

@@ -15,7 +15,7 @@ use crate::object::Node;
 use crate::{node, taints};
 
 /// A list of all Nodes is good for so long, to find a name: the Node of that name is read for itself.
-const FRESH: Duration = Duration::from_secs(10);
+pub(crate) const FRESH: Duration = Duration::from_secs(10);
 
 /// What the Node of that name says of its machine.
 pub(crate) async fn machine_named(cluster: &Cluster, name: &str, until: Instant) -> Result<Machine, Fault> {

@@ -79,16 +79,17 @@ pub(crate) enum Match {
     Name,
 }
 
-/// Compares them. In words how it is known; `Err`: it is another machine, or nothing says that it is this one.
+/// Compares them. In words how it is known; `Err`: it is another machine, or nothing says that it is this one. What another one of `all` Nodes
+/// says of itself, too, says nothing.
 pub(crate) fn is_this(
     node: &Node,
+    all: &[Node],
     devices: &[Identity],
     provider_id: Option<&str>,
     matched: Match,
 ) -> Result<&'static str, String> {
     let name = &node.metadata.name;
-    let uuid = Identity::usable_uuid(&node.status.node_info.system_uuid);
-    let said = Identity { uuid, serial: None };
+    let said = said_by(node);
     let compared: Vec<IdentityMatch> = devices.iter().map(|device| uuid_of(device).compare(&said)).collect();
     if compared.contains(&IdentityMatch::Mismatch) {
         let wanted: Vec<String> = devices.iter().map(Identity::words).collect();
@@ -105,19 +106,46 @@ pub(crate) fn is_this(
             "Node {name} is another machine: its providerID is {found}, and the node's is {wanted}"
         ));
     }
+    let mut shared = None;
     if compared.contains(&IdentityMatch::Match) {
-        return Ok("by its system UUID");
+        match who_shares_its_uuid(node, all) {
+            None => return Ok("by its system UUID"),
+            other => shared = other.map(|other| (other, "system UUID")),
+        }
     }
     if provider.is_some() {
-        return Ok("by its providerID");
+        let same = |other: &Node| other.spec.provider_id == node.spec.provider_id;
+        match another(node, all, same) {
+            None => return Ok("by its providerID"),
+            other => shared = other.map(|other| (other, "providerID")),
+        }
     }
-    match matched {
-        Match::Name => Ok("by its name alone"),
-        Match::Identity => Err(format!(
+    match (matched, shared) {
+        (Match::Name, _) => Ok("by its name alone"),
+        (Match::Identity, Some((other, what))) => Err(format!(
+            "the Nodes {name} and {other} both have one {what}: which of them is the machine is not known"
+        )),
+        (Match::Identity, None) => Err(format!(
             "nothing says that Node {name} is this machine: its devices and Kubernetes know no UUID in common, and no providerID is \
              set; set `provider_id` of the node, or `match = \"name\"` of the release"
         )),
     }
+}
+
+/// What a Node says of its machine.
+fn said_by(node: &Node) -> Identity {
+    Identity { uuid: Identity::usable_uuid(&node.status.node_info.system_uuid), serial: None }
+}
+
+/// The name of another Node that says the same system UUID, in either byte order.
+pub(crate) fn who_shares_its_uuid<'n>(node: &Node, all: &'n [Node]) -> Option<&'n str> {
+    let said = said_by(node);
+    another(node, all, |other| said_by(other).compare(&said) == IdentityMatch::Match)
+}
+
+fn another<'n>(node: &Node, all: &'n [Node], same: impl Fn(&Node) -> bool) -> Option<&'n str> {
+    let others = all.iter().filter(|other| other.metadata.name != node.metadata.name);
+    others.into_iter().find(|other| same(other)).map(|other| other.metadata.name.as_str())
 }
 
 /// What Kubernetes knows of a machine besides: a BMC's serial number is another one.
@@ -146,7 +174,7 @@ mod tests {
     }
 
     fn known(node: &Node, devices: &[Identity], provider_id: Option<&str>) -> Option<&'static str> {
-        is_this(node, devices, provider_id, Match::Identity).ok()
+        is_this(node, &[], devices, provider_id, Match::Identity).ok()
     }
 
     #[test]
@@ -162,7 +190,7 @@ mod tests {
         let other = node("11111111-2222-4333-8444-555555555555", "aws:///a/i-1");
         assert_eq!(known(&other, &[device(UUID)], Some("aws:///a/i-1")), None);
         assert_eq!(known(&node(UUID, "aws:///a/i-2"), &[device(UUID)], Some("aws:///a/i-1")), None);
-        let by_name = is_this(&other, &[device(UUID)], None, Match::Name);
+        let by_name = is_this(&other, &[], &[device(UUID)], None, Match::Name);
         assert!(by_name.expect_err("another machine").contains("another machine"));
     }
 
@@ -186,13 +214,45 @@ mod tests {
         }
     }
 
+    /// A cloned machine, or a board whose vendor gave all of them one UUID.
+    #[test]
+    fn what_two_nodes_say_of_themselves_says_nothing_of_either() {
+        let named = |name: &str, uuid: &str, provider_id: &str| {
+            let mut node = node(uuid, provider_id);
+            name.clone_into(&mut node.metadata.name);
+            node
+        };
+        let (swapped, aws) = ("4542554b-4e2d-444f-452d-303030303031", "aws:///a/i-1");
+        let n1 = named("n1", UUID, aws);
+        let known = |other: Node, provider_id: Option<&str>, matched: Match| {
+            is_this(&n1, &[n1.clone(), other], &[device(UUID)], provider_id, matched)
+        };
+        for uuid in [UUID, swapped] {
+            let refused = known(named("n2", uuid, ""), None, Match::Identity);
+            assert!(
+                refused
+                    .expect_err("either of them")
+                    .starts_with("the Nodes n1 and n2 both have one system UUID")
+            );
+            assert_eq!(known(named("n2", uuid, ""), None, Match::Name), Ok("by its name alone"));
+            assert_eq!(known(named("n2", uuid, ""), Some(aws), Match::Identity), Ok("by its providerID"));
+        }
+        let refused = known(named("n2", UUID, aws), Some(aws), Match::Identity);
+        assert!(refused.expect_err("either of them").contains("both have one providerID"));
+        assert_eq!(known(named("n2", "", ""), None, Match::Identity), Ok("by its system UUID"));
+        // What contradicts stops it, whoever says the same.
+        let stranger = [device("11111111-2222-4333-8444-555555555555")];
+        let others = is_this(&n1, &[named("n2", UUID, "")], &stranger, None, Match::Name);
+        assert!(others.expect_err("another machine").contains("another machine"));
+    }
+
     #[test]
     fn nothing_known_is_no_match_but_where_a_setting_says_so() {
         for nothing in ["", "00000000-0000-0000-0000-000000000000"] {
             assert_eq!(known(&node(nothing, ""), &[device(UUID)], None), None);
         }
         assert_eq!(known(&node(UUID, ""), &[], None), None);
-        assert_eq!(is_this(&node("", ""), &[], None, Match::Name), Ok("by its name alone"));
+        assert_eq!(is_this(&node("", ""), &[], &[], None, Match::Name), Ok("by its name alone"));
         assert_eq!(known(&node("", "gce://p/z/n"), &[], Some("gce://p/z/n")), Some("by its providerID"));
     }
 }

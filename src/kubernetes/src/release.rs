@@ -62,6 +62,8 @@ pub(crate) struct Read {
     pub(crate) at: OffsetDateTime,
     /// Of which round of the fence it is.
     pub(crate) round: u32,
+    /// All Nodes: what two of them say of themselves says nothing.
+    pub(crate) all: Arc<Vec<Node>>,
 }
 
 impl Read {
@@ -137,9 +139,10 @@ impl OutOfService {
         &self,
         of: &OfNode,
         node: &Node,
+        all: &[Node],
         devices: &[Identity],
     ) -> Result<&'static str, ReleaseError> {
-        identity::is_this(node, devices, of.sought.provider_id.as_deref(), self.asked.matched)
+        identity::is_this(node, all, devices, of.sought.provider_id.as_deref(), self.asked.matched)
             .map_err(ReleaseError::DidNotHappen)
     }
 

@@ -46,9 +46,8 @@ fn noted(mut node: Value, whose: &str, generation: u64) -> Value {
 }
 
 /// A release that asks that one.
-fn release_by(api: &Arc<Api>) -> OutOfService {
-    let settings =
-        json!({ "cluster_uid": CLUSTER, "owner": "blue", "find_by": "system_uuid", "settle": "0s" });
+fn release_by(api: &Arc<Api>, find_by: &str) -> OutOfService {
+    let settings = json!({ "cluster_uid": CLUSTER, "owner": "blue", "find_by": find_by, "settle": "0s" });
     let release = OutOfService::read(settings.as_object().expect("a table")).expect("settings");
     release.cluster.by(api.client());
     release
@@ -56,7 +55,11 @@ fn release_by(api: &Arc<Api>) -> OutOfService {
 
 /// The release of the gateway's node `r1`, whose devices say that UUID, or none.
 fn release(api: &Arc<Api>) -> Arc<dyn Releaser> {
-    let release = release_by(api);
+    release_of(api, "system_uuid")
+}
+
+fn release_of(api: &Arc<Api>, find_by: &str) -> Arc<dyn Releaser> {
+    let release = release_by(api, find_by);
     let (id, devices) = (NodeId::new("r1").expect("a name"), Devices::default());
     let of = ForNode { id: &id, provider_id: None, devices: &devices };
     release.of_node(&of).expect("it can").expect("it is another one")
@@ -309,6 +312,7 @@ fn what_goes_is_told_by_the_reading_and_left_to_eviction_by_the_attempt() {
         pods: vec![serde_json::from_value(pod.clone()).expect("a Pod")],
         at: after(seconds),
         round: 0,
+        all: Arc::default(),
     };
     let count = |read: &Read| (read.losing().0.len(), read.losing().1.len());
     assert_eq!((count(&read(292)), count(&read(296)), count(&read(340))), ((1, 0), (0, 1), (1, 0)));
@@ -330,6 +334,25 @@ async fn an_identity_that_two_nodes_claim_is_nobody_s() {
         if let Err(why) = told {
             assert!(why.to_string().contains("the Nodes n1 and n2 both have"), "{why}");
         }
+    }
+}
+
+/// Also where its name finds it: the machine that the device says it controls may be the other one.
+#[tokio::test(start_paused = true)]
+async fn a_name_makes_an_identity_of_two_nodes_nobody_else_s() {
+    for (second, found) in [(UUID, false), ("", true)] {
+        let api = Api::of([node("r1", UUID, &[]), node("r2", second, &[])]);
+        let (release, subject) = (release_of(&api, "name"), subject(whose(None, UUID)));
+        let prepared = release.prepare(&subject, soon()).await.map(drop);
+        let announced = release.announce(&subject, soon()).await.map(drop);
+        for told in [prepared, announced] {
+            assert_eq!(told.is_ok(), found, "{told:?}");
+            let why = told.err().map(ReleaseError::into_words).unwrap_or_default();
+            assert!(found || why.contains("the Nodes r1 and r2 both have one system UUID"), "{why}");
+        }
+        let told = release.check(&identities(UUID), soon()).await;
+        assert_eq!(told.iter().any(|one| one.contains("r1 and r2 both have")), !found, "{told:?}");
+        assert_eq!((api.taints("r1").is_empty(), api.taints("r2").len()), (!found, 0));
     }
 }
 
