@@ -16,7 +16,6 @@ use crate::fault::{Fault, Kind};
 use crate::finding::FRESH;
 use crate::foreign;
 use crate::identity::{self, Met};
-use crate::machines;
 use crate::node;
 use crate::note::{self, Ours};
 use crate::object::Node;
@@ -116,10 +115,10 @@ impl OutOfService {
     /// Nobody else remediates the Machine of the Node that was met.
     pub(crate) async fn spared(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
         let met = subject.met.as_deref().and_then(Met::read);
-        match (&self.machines, met.as_ref().and_then(Met::machine)) {
-            (Some(machines), Some(machine)) => {
+        match (&self.machines, &met) {
+            (Some(machines), Some(met)) => {
                 let ours = &self.of()?.sought.ours;
-                Ok(machines.spare(machine, ours, subject.generation, until).await?)
+                Ok(machines.spare(met, ours, subject.generation, until).await?)
             }
             _ => Ok(()),
         }
@@ -164,7 +163,7 @@ impl OutOfService {
         told.extend(self.foreign(of, &node));
         told.extend(foreign::left(&node, &of.sought.ours.owner));
         if let Some(machines) = &self.machines {
-            told.extend(machines.check(machines::named(&node.metadata).as_deref(), until).await);
+            told.extend(machines.check(&Met::of(&node), until).await);
         }
         Ok(told)
     }
@@ -191,11 +190,10 @@ impl OutOfService {
     /// Whether the Machine of the Node that was met is taken away. Who is not reached says nothing.
     pub(crate) async fn machine_is_going(&self, subject: &Subject, until: Instant) -> Option<String> {
         let met = subject.met.as_deref().and_then(Met::read)?;
-        let (machines, machine) = (self.machines.as_ref()?, met.machine()?);
-        match machines.is_going(machine, until).await {
+        match self.machines.as_ref()?.is_going(&met, until).await {
             Ok(going) => going,
             Err(fault) => {
-                tracing::warn!(machine, %fault, "whether its Machine is being deleted is not told");
+                tracing::warn!(node = met.node(), %fault, "whether its Machine is being deleted is not told");
                 None
             }
         }

@@ -19,6 +19,9 @@ pub(crate) struct Met {
     /// The Machine of Cluster API that it named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
+    /// Its providerID; empty: it had none, or a version before this one noted none.
+    #[serde(rename = "providerID", default, skip_serializing_if = "String::is_empty")]
+    provider_id: String,
 }
 
 impl Met {
@@ -30,6 +33,7 @@ impl Met {
             system_uuid: info.system_uuid.clone(),
             machine_id: info.machine_id.clone(),
             machine: machines::named(&node.metadata),
+            provider_id: node.spec.provider_id.clone(),
         }
     }
 
@@ -41,6 +45,14 @@ impl Met {
     /// The Node's name.
     pub(crate) fn node(&self) -> &str {
         &self.node
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    pub(crate) fn provider_id(&self) -> &str {
+        &self.provider_id
     }
 
     /// The namespace and name of its Machine.

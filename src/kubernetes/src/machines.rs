@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::cluster::{Cluster, Kept, Patch};
 use crate::fault::{Fault, Kind};
+use crate::identity::Met;
 use crate::note::{Ours, pointer};
 use crate::object::{List, Metadata};
 use crate::rights;
@@ -45,6 +46,29 @@ pub(crate) struct Machines {
 #[serde(default)]
 struct Machine {
     metadata: Metadata,
+    spec: Spec,
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    #[serde(rename = "providerID")]
+    provider_id: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    node_ref: NodeRef,
+}
+
+/// Which Node Cluster API says that a Machine is; since v1beta2 by its name alone.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct NodeRef {
+    name: String,
+    uid: String,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +101,15 @@ pub(crate) fn named(node: &Metadata) -> Option<String> {
 impl Machine {
     fn words(&self) -> String {
         format!("{}/{}", self.metadata.namespace, self.metadata.name)
+    }
+
+    /// Whether Cluster API says that it is that Node's: a kubelet writes what its Node says by itself (K1).
+    fn is_of(&self, met: &Met) -> bool {
+        let known = &self.status.node_ref;
+        let agrees = |said: &str, is: &str| said.is_empty() || is.is_empty() || said == is;
+        known.name == met.node()
+            && agrees(&known.uid, met.uid())
+            && agrees(&self.spec.provider_id, met.provider_id())
     }
 
     /// Our annotation; `None`: there is none, or it is somebody else's.
@@ -156,27 +189,36 @@ impl Machines {
         format!("{root}/namespaces/{namespace}/machines/{name}")
     }
 
-    /// `None`: it is gone.
-    async fn find(&self, machine: &str, until: Instant) -> Result<Option<(String, Machine)>, Fault> {
+    /// The Machine that the Node named which was met, and where it is; `None`: it named none, or that one is gone. A Machine that is another
+    /// Node's is refused.
+    async fn find(&self, met: &Met, until: Instant) -> Result<Option<(String, Machine)>, Fault> {
+        let Some(machine) = met.machine() else { return Ok(None) };
         let path = Self::path(&self.root(until).await?, machine);
         match self.cluster.get::<Machine>(&path, until).await {
-            Ok(found) => Ok(Some((path, found))),
+            Ok(found) if found.is_of(met) => Ok(Some((path, found))),
+            Ok(found) => Err(Fault::refused(format!(
+                "the Machine {machine}, which the Node {} names, is not that Node's: its status.nodeRef is {:?}, its providerID {:?}; correct \
+                 the annotations {NAME} and {NAMESPACE} of the Node",
+                met.node(),
+                found.status.node_ref.name,
+                found.spec.provider_id
+            ))),
             Err(fault) if fault.is(Kind::NotFound) => Ok(None),
             Err(fault) => Err(fault),
         }
     }
 
-    /// Nobody else remediates it from now on.
+    /// Nobody else remediates from now on the Machine of the Node that was met.
     pub(crate) async fn spare(
         &self,
-        machine: &str,
+        met: &Met,
         ours: &Ours,
         generation: Generation,
         until: Instant,
     ) -> Result<(), Fault> {
         let mut tries = TRIES;
         loop {
-            let Some((path, found)) = self.find(machine, until).await? else { return Ok(()) };
+            let Some((path, found)) = self.find(met, until).await? else { return Ok(()) };
             let Some(patch) = found.sparing(ours, generation) else { return Ok(()) };
             tries -= 1;
             match self.cluster.patch::<Machine>(&path, Patch::Json, &patch, until).await {
@@ -217,28 +259,29 @@ impl Machines {
         Ok(waits)
     }
 
-    /// Whether it is being taken away; in words. One that is not there says nothing: the settings may name another cluster's Machines.
-    pub(crate) async fn is_going(&self, machine: &str, until: Instant) -> Result<Option<String>, Fault> {
-        let found = self.find(machine, until).await?;
-        let is_deleted = found.is_some_and(|(_, found)| found.metadata.deletion_timestamp.is_some());
-        Ok(is_deleted.then(|| format!("the Machine {machine} of Cluster API is being deleted")))
+    /// Whether the Machine of the Node that was met is being taken away; in words. One that is not there says nothing: the settings may name
+    /// another cluster's Machines.
+    pub(crate) async fn is_going(&self, met: &Met, until: Instant) -> Result<Option<String>, Fault> {
+        let found = self.find(met, until).await?;
+        let deleted = found.filter(|(_, found)| found.metadata.deletion_timestamp.is_some());
+        Ok(deleted.map(|(_, found)| format!("the Machine {} of Cluster API is being deleted", found.words())))
     }
 
-    /// Whether what a fence would do there can be done, as far as that can be told; in words what is wrong.
-    pub(crate) async fn check(&self, machine: Option<&str>, until: Instant) -> Vec<String> {
-        let Some(machine) = machine else {
+    /// Whether what a fence of that Node would do there can be done, as far as that can be told; in words what is wrong.
+    pub(crate) async fn check(&self, met: &Met, until: Instant) -> Vec<String> {
+        let Some(machine) = met.machine() else {
             return vec![format!(
                 "machines is set, and the Node names no Machine ({NAME} and {NAMESPACE} in its annotations)"
             )];
         };
         let lacking =
             self.lacking.get(KNOWN, until, rights::lacking(&self.cluster, &rights::MACHINES, until));
-        let (lacking, found) = tokio::join!(lacking, self.find(machine, until));
+        let (lacking, found) = tokio::join!(lacking, self.find(met, until));
         let mut told: Vec<String> = lacking.ok().and_then(|lacking| (*lacking).clone()).into_iter().collect();
         match found {
             Ok(Some(_)) => {}
             Ok(None) => told.push(format!("the Machine {machine}, which the Node names, is not there")),
-            Err(fault) => told.push(format!("the Machine {machine}: {fault}")),
+            Err(fault) => told.push(fault.to_string()),
         }
         told
     }

@@ -1,6 +1,7 @@
 //! Nodes that are found by what they say of their machine, before an API of a few lines.
 
 mod api;
+mod machines;
 mod permit;
 mod replaced;
 mod unattached;
@@ -45,24 +46,27 @@ fn noted(mut node: Value, whose: &str, generation: u64) -> Value {
     node
 }
 
-/// A release that asks that one.
-fn release_by(api: &Arc<Api>, find_by: &str) -> OutOfService {
-    let settings = json!({ "cluster_uid": CLUSTER, "owner": "blue", "find_by": find_by, "settle": "0s" });
-    let release = OutOfService::read(settings.as_object().expect("a table")).expect("settings");
+/// A release that asks that one, with these settings besides.
+fn unbound(api: &Arc<Api>, more: Value) -> OutOfService {
+    let mut settings = json!({ "cluster_uid": CLUSTER, "owner": "blue", "settle": "0s" });
+    let table = settings.as_object_mut().expect("a table");
+    table.extend(more.as_object().expect("a table").clone());
+    let release = OutOfService::read(table).expect("settings");
     release.cluster.by(api.client());
     release
 }
 
-/// The release of the gateway's node `r1`, whose devices say that UUID, or none.
-fn release(api: &Arc<Api>) -> Arc<dyn Releaser> {
-    release_of(api, "system_uuid")
-}
-
-fn release_of(api: &Arc<Api>, find_by: &str) -> Arc<dyn Releaser> {
-    let release = release_by(api, find_by);
+/// The same of the gateway's node `r1`.
+fn with(api: &Arc<Api>, more: Value) -> Arc<dyn Releaser> {
+    let release = unbound(api, more);
     let (id, devices) = (NodeId::new("r1").expect("a name"), Devices::default());
     let of = ForNode { id: &id, provider_id: None, devices: &devices };
     release.of_node(&of).expect("it can").expect("it is another one")
+}
+
+/// The release of the gateway's node `r1`, whose devices say that UUID, or none.
+fn release(api: &Arc<Api>) -> Arc<dyn Releaser> {
+    with(api, json!({ "find_by": "system_uuid" }))
 }
 
 fn identities(uuid: &str) -> Vec<Identity> {
@@ -342,7 +346,7 @@ async fn an_identity_that_two_nodes_claim_is_nobody_s() {
 async fn a_name_makes_an_identity_of_two_nodes_nobody_else_s() {
     for (second, found) in [(UUID, false), ("", true)] {
         let api = Api::of([node("r1", UUID, &[]), node("r2", second, &[])]);
-        let (release, subject) = (release_of(&api, "name"), subject(whose(None, UUID)));
+        let (release, subject) = (with(&api, json!({ "find_by": "name" })), subject(whose(None, UUID)));
         let prepared = release.prepare(&subject, soon()).await.map(drop);
         let announced = release.announce(&subject, soon()).await.map(drop);
         for told in [prepared, announced] {

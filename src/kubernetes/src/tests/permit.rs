@@ -24,7 +24,7 @@ async fn what_lets_go_asks_its_permit_once_its_connection_stands() {
     for (connects_in, goes) in [(1, true), (5, false)] {
         let api = Api::of([node("n1", UUID, &[])]);
         let read: Node = serde_json::from_value(api.node("n1")).expect("a Node");
-        let release = release_by(&api, "name");
+        let release = unbound(&api, json!({}));
         api.connects_in(Duration::from_secs(connects_in));
         let word = good_for(Duration::from_secs(2));
         let changed = release.change(&read, &json!([]), Some(&word), soon()).await;

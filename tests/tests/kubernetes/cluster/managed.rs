@@ -29,6 +29,7 @@ async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is
         "kind": "Machine",
         "metadata": { "name": name, "namespace": "default", "finalizers": ["machine.test/takes-it-away"] },
         "spec": { "clusterName": "test" },
+        "status": { "nodeRef": { "name": name } },
     });
     cluster.apply(&managed).await?;
     let its = ["get", "machines.cluster.x-k8s.io", name];
