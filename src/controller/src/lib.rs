@@ -29,6 +29,7 @@ mod remediation;
 mod run;
 mod settings;
 mod spec;
+mod table;
 mod teller;
 mod told;
 mod unconfigured;

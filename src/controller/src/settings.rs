@@ -4,7 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use toml::{Table, Value};
+use toml::Table;
+
+use crate::table::Taken;
 
 /// Everything that is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub struct Settings {
     pub kured: DaemonSet,
     /// What NodeHealthCheck asks for is done.
     pub remediation: bool,
-    /// In these namespaces alone; empty: in all.
+    /// In these namespaces alone: at least one, where `remediation` is set.
     pub remediation_namespaces: Vec<String>,
     /// This replica.
     pub identity: String,
@@ -104,85 +106,6 @@ pub enum Select {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{}", .0.join("\n"))]
 pub struct Faults(pub Vec<String>);
-
-/// One table, from which keys are taken.
-struct Taken<'a> {
-    name: &'static str,
-    table: Table,
-    faults: &'a mut Vec<String>,
-}
-
-impl<'a> Taken<'a> {
-    fn of(whole: &mut Table, name: &'static str, faults: &'a mut Vec<String>) -> Self {
-        let table = match whole.remove(name) {
-            None => Table::new(),
-            Some(Value::Table(table)) => table,
-            Some(other) => {
-                faults.push(format!("{name}: expected a table, found {other}"));
-                Table::new()
-            }
-        };
-        Self { name, table, faults }
-    }
-
-    fn fault(&mut self, key: &str, message: &str) {
-        self.faults.push(format!("{}.{key}: {message}", self.name));
-    }
-
-    fn text(&mut self, key: &str) -> Option<String> {
-        match self.table.remove(key)? {
-            Value::String(text) if !text.trim().is_empty() => Some(text),
-            other => {
-                self.fault(key, &format!("expected a text that is not empty, found {other}"));
-                None
-            }
-        }
-    }
-
-    fn path(&mut self, key: &str) -> Option<PathBuf> {
-        let path = PathBuf::from(self.text(key)?);
-        if !path.is_absolute() {
-            self.fault(key, "expected an absolute path");
-        }
-        Some(path)
-    }
-
-    fn texts(&mut self, key: &str) -> Vec<String> {
-        let Some(value) = self.table.remove(key) else { return Vec::new() };
-        let texts: Option<Vec<String>> = value
-            .as_array()
-            .and_then(|all| all.iter().map(|one| one.as_str().map(|text| text.trim().to_owned())).collect());
-        texts.unwrap_or_else(|| {
-            self.fault(key, &format!("expected a list of texts, found {value}"));
-            Vec::new()
-        })
-    }
-
-    fn word<T: Copy>(&mut self, key: &str, words: &[(&str, T)], default: T) -> T {
-        let Some(text) = self.text(key) else { return default };
-        if let Some((_, found)) = words.iter().find(|(word, _)| *word == text) {
-            return *found;
-        }
-        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        self.fault(key, &format!("expected one of {}, found {text:?}", known.join(", ")));
-        default
-    }
-
-    fn flag(&mut self, key: &str, default: bool) -> bool {
-        let Some(value) = self.table.remove(key) else { return default };
-        value.as_bool().unwrap_or_else(|| {
-            self.fault(key, &format!("expected true or false, found {value}"));
-            default
-        })
-    }
-
-    /// What nobody took is not known.
-    fn finish(self) {
-        for key in self.table.keys() {
-            self.faults.push(format!("{}.{key}: there is no such key", self.name));
-        }
-    }
-}
 
 impl Settings {
     /// Reads the file.
@@ -287,8 +210,14 @@ impl Settings {
         if let Some(wrong) = remediation_namespaces.iter().find(|name| !is_object(name)) {
             own.fault("remediation_namespaces", &format!("expected names of namespaces, found {wrong:?}"));
         }
-        if !remediation && !remediation_namespaces.is_empty() {
-            own.fault("remediation_namespaces", "is of no use without remediation = true");
+        match (remediation, remediation_namespaces.is_empty()) {
+            (true, true) => own.fault(
+                "remediation_namespaces",
+                "needed with remediation = true: the namespaces whose remediations count, for example [\"medik8s\"]; whoever may make one \
+                 there has a Node fenced",
+            ),
+            (false, false) => own.fault("remediation_namespaces", "is of no use without remediation = true"),
+            _ => {}
         }
         let log = own.text("log").unwrap_or_else(|| "info".to_owned());
         let log_json = own.word("log_format", &[("text", false), ("json", true)], false);
@@ -355,6 +284,16 @@ mod tests {
             ("kured", "reboots.weekly")
         );
         assert!(elsewhere.kured.is_named());
+        // Who may have a Node fenced by a remediation is said by name (K12).
+        let wanted =
+            |namespaces: &str| parse(&format!("{text}[controller]\nremediation = true\n{namespaces}"));
+        let Faults(faults) = wanted("").expect_err("of which namespaces");
+        assert!(
+            faults.len() == 1 && faults[0].starts_with("controller.remediation_namespaces: needed"),
+            "{faults:?}"
+        );
+        let settings = wanted("remediation_namespaces = [\"medik8s\"]\n").expect("it is right");
+        assert_eq!(settings.remediation_namespaces, ["medik8s"]);
         let settings = Settings::parse(&text, |name| (name == "POD_NAME").then(|| "controller-7".to_owned()));
         assert_eq!(settings.expect("it is right").identity, "controller-7");
     }

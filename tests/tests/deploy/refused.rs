@@ -48,6 +48,10 @@ async fn a_controller_without_a_certificate_is_refused() -> Result<()> {
     let elsewhere =
         with(given(), &[("/controller", elsewhere), ("/gateways/fenceThisCluster", json!(false))]);
     assert!(refused(&elsewhere).await?.contains("whose Nodes are fenced"));
+    let remediating =
+        json!({ "enabled": true, "remediation": true, "tls": { "secretName": "controller-tls" } });
+    let told = refused(&with(given(), &[("/controller", remediating)])).await?;
+    assert!(told.contains("controller.remediationNamespaces"), "{told}");
     Ok(())
 }
 

@@ -166,7 +166,11 @@ async fn remediations_have_the_shipped_roles_where_they_are_wanted() -> Result<(
         all.map(|role| (name(role).trim_start_matches("fencing-").to_owned(), role.clone())).collect()
     };
     assert!(remediating(&rendered(&values).await?).is_empty(), "not without a word");
-    let objects = rendered(&with(values, &[("/controller/remediation", true.into())])).await?;
+    let wanted = [
+        ("/controller/remediation", true.into()),
+        ("/controller/remediationNamespaces", serde_json::json!(["medik8s"])),
+    ];
+    let objects = rendered(&with(values, &wanted)).await?;
     let (found, shipped) = (remediating(&objects), remediating(&parse_yaml_documents(REMEDIATION).await?));
     let rules = |all: &BTreeMap<String, Value>| -> Vec<(String, Value)> {
         all.iter().map(|(name, role)| (name.clone(), role["rules"].clone())).collect()
@@ -179,7 +183,7 @@ async fn remediations_have_the_shipped_roles_where_they_are_wanted() -> Result<(
     assert_eq!(bound["subjects"][0]["name"], "picket-controller");
     let settings = one("ConfigMap", "picket-controller", &objects);
     let toml = settings["data"]["controller.toml"].as_str().unwrap_or_default();
-    assert!(toml.contains("remediation = true"), "{toml}");
+    assert!(toml.contains("remediation = true\nremediation_namespaces = [\"medik8s\"]"), "{toml}");
     Ok(())
 }
 

@@ -146,6 +146,9 @@ volumeClaimTemplates:
 {{- if and .Values.controller.enabled (not .Values.controller.tls.secretName) }}
 {{- fail "\n\ncontroller.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt: gateways know who asks by a certificate, whose name has the role controller in their settings." }}
 {{- end }}
+{{- if and .Values.controller.enabled .Values.controller.remediation (not .Values.controller.remediationNamespaces) }}
+{{- fail "\n\ncontroller.remediationNamespaces: name the namespaces whose PicketRemediations count, for example [medik8s]: whoever may make one there has a Node fenced." }}
+{{- end }}
 {{- if .Values.gateways.enabled }}
 {{- include "picket.checkGateways" . }}
 {{- else }}

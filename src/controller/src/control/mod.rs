@@ -340,7 +340,7 @@ impl Control {
             Why::Excluded(_) => "excluded",
             Why::Braked(_) => "braked",
             Why::Quiet(_) => "quiet",
-            Why::ControlPlane(_) => "control plane",
+            Why::ControlPlane(_) | Why::Unnamed => "control plane",
             Why::Unseen | Why::Watching { .. } | Why::Heard(_) | Why::NotLeading => return,
         };
         if self.withheld.insert(name.to_owned(), word) != Some(word) {

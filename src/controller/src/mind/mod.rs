@@ -139,7 +139,7 @@ impl Mind {
             let lasted = voice.lasted(sight)?;
             let stage = self.episodes.get(name).map(|episode| &episode.stage);
             let is_settled = matches!(stage, Some(Stage::Asking | Stage::Kept | Stage::Person));
-            let is_spared = voice.spared(sight, self.rebooting.contains(name)).is_some();
+            let is_spared = self.spared(sight, speaker, &spoken).is_some();
             // Who does not lead leaves what the leader works on to it.
             let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());
             let waits = matches!(stage, Some(Stage::Waiting(_))) || self.brakes.held_in(sight.node.zone());
@@ -198,7 +198,7 @@ impl Mind {
         let names: Vec<String> = self.nodes.keys().cloned().collect();
         for name in names {
             let verdict = match self.speaker(&name, &speaking, &spoken) {
-                Some(Ok(speaker)) => self.one(&name, speaker, &braked, now),
+                Some(Ok(speaker)) => self.one(&name, speaker, &spoken, &braked, now),
                 Some(Err(nobody)) => self.unspoken(&name, nobody),
                 None => continue,
             };
@@ -222,6 +222,7 @@ impl Mind {
         &mut self,
         name: &str,
         speaker: Speaker,
+        spoken: &Spoken,
         braked: &BTreeMap<Option<String>, Braked>,
         now: Moment,
     ) -> Verdict {
@@ -264,6 +265,9 @@ impl Mind {
             }
         }
         let Some(turn) = turn else { return Verdict::Leave(Why::Healthy) };
+        if let Some(why) = self.spared(sight, speaker, spoken) {
+            return Verdict::Leave(why);
+        }
         if let Some(why) = self.hindrance(sight, voice, braked, now) {
             return Verdict::Leave(why);
         }
@@ -284,7 +288,20 @@ impl Mind {
         Verdict::Fence(Box::new(order))
     }
 
-    /// Why an unhealthy Node is not asked for now.
+    /// Whose word keeps an unhealthy Node from being asked for. A remediation goes by the rules of policies (K12).
+    fn spared(&self, sight: &Sight, speaker: Speaker, spoken: &Spoken) -> Option<Why> {
+        let node = &sight.node;
+        let ruled_out = match (speaker, spoken.of.get(&node.name)) {
+            (Speaker::Wish(_), Some(Ok(place))) if self.policies[*place].paused => {
+                Some(Why::Paused(self.policies[*place].name.clone()))
+            }
+            (Speaker::Wish(_), Some(Err(_))) if node.is_control_plane() => Some(Why::Unnamed),
+            _ => None,
+        };
+        ruled_out.or_else(|| self.voice(speaker).spared(sight, self.rebooting.contains(&node.name)))
+    }
+
+    /// Why an unhealthy Node that nobody spares is not asked for now.
     fn hindrance(
         &self,
         sight: &Sight,
@@ -292,9 +309,6 @@ impl Mind {
         braked: &BTreeMap<Option<String>, Braked>,
         now: Moment,
     ) -> Option<Why> {
-        if let Some(why) = voice.spared(sight, self.rebooting.contains(&sight.node.name)) {
-            return Some(why);
-        }
         if !sight.is_fresh(now) {
             return Some(Why::Unseen);
         }

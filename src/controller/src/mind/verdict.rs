@@ -47,6 +47,8 @@ pub enum Why {
     Quiet(Moment),
     /// Too much is silent at once.
     Braked(Braked),
+    /// It is of the control plane, and no policy acts for it: a remediation reaches such a Node by its name alone (K11, K12).
+    Unnamed,
     /// Another Node of the control plane is not Ready, or is being fenced (K11).
     ControlPlane(String),
     /// Another replica leads.
@@ -116,6 +118,9 @@ impl fmt::Display for Why {
             }
             Self::Quiet(_) => f.write_str("it was healthy a short while ago: its quiet time is not over"),
             Self::Braked(braked) => braked.fmt(f),
+            Self::Unnamed => f.write_str(
+                "it is of the control plane, and no FencingPolicy acts for it: name it in the controlPlaneNodes of one",
+            ),
             Self::ControlPlane(other) => {
                 write!(
                     f,

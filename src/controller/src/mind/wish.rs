@@ -122,10 +122,10 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// Where the settings name namespaces, nothing is asked by one of another. What hangs on it from before goes as ever.
+    /// Nothing is asked by one of a namespace that the settings do not name. What hangs on it from before goes as ever.
     #[must_use]
     pub fn counting_in(self, namespaces: &[String]) -> Self {
-        if namespaces.is_empty() || namespaces.contains(&self.id.namespace) {
+        if namespaces.contains(&self.id.namespace) {
             return self;
         }
         let text =

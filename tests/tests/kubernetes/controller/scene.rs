@@ -210,7 +210,7 @@ impl Scene {
         let [nobody, gateway] = self.endpoints();
         let settings = self.settings(identity, &[&nobody, &gateway], &self.login)?;
         let text = std::fs::read_to_string(&settings).unwrap_or_default();
-        write(&settings, &format!("{text}remediation = true\n"))?;
+        write(&settings, &format!("{text}remediation = true\nremediation_namespaces = [\"ops\"]\n"))?;
         Ok(settings)
     }
 

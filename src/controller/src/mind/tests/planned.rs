@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::*;
-use super::scene::{Scene, member, policy};
+use super::scene::{Scene, member, policy, wish};
 
 fn excluded(scene: &mut Scene) -> Exclusion {
     match scene.verdict("n1") {
@@ -149,4 +149,34 @@ fn of_the_control_plane_one_at_a_time_and_none_while_another_is_not_ready() {
     assert_eq!(scene.run(60), [], "m1 is not back");
     scene.boot("m1", "True");
     assert_eq!(scene.run(60).remove(0).node.name, "m2");
+}
+
+/// What holds for the policy of a Node holds for a remediation, too (K12).
+#[test]
+fn a_paused_policy_and_the_names_of_the_control_plane_hold_for_remediations_too() {
+    let told = |node: &str, policies: Vec<Policy>| {
+        let mut scene = Scene::with(Scene::new().nodes, policies);
+        scene.turn(node, "Unknown");
+        scene.run(2);
+        scene.mind.wishes(vec![wish("w", node)]);
+        let (is_asked, is_looked_at) = (!scene.run(30).is_empty(), !scene.mind.suspects().is_empty());
+        assert!(is_asked || !is_looked_at, "{node}");
+        (is_asked, scene.tiding("w").standing.text)
+    };
+    assert!(told("n1", vec![policy("workers")]).0);
+    let paused = told("n1", vec![Policy { paused: true, ..policy("workers") }]);
+    assert_eq!(paused, (false, "nothing is asked yet: the FencingPolicy workers is paused".to_owned()));
+
+    let named = || Policy { control_plane: BTreeSet::from(["m1".to_owned()]), ..policy("workers") };
+    for (policies, names) in [
+        (vec![], false),
+        (vec![policy("workers")], false),
+        (vec![named(), Policy { name: "others".to_owned(), ..named() }], false),
+        (vec![named()], true),
+    ] {
+        let (is_asked, text) = told("m1", policies.clone());
+        assert_eq!(is_asked, names, "{policies:?}");
+        assert!(names || text.contains("controlPlaneNodes"), "{text}");
+    }
+    assert!(!told("m1", vec![Policy { paused: true, ..named() }]).0);
 }

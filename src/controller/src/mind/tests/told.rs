@@ -82,6 +82,7 @@ fn every_reason_to_leave_a_node_alone_is_told_in_words() {
         Why::Heard(Moment::ZERO),
         Why::Braked(Braked { zone: Some(String::new()), stale: 3, of: 5 }),
         Why::ControlPlane("m1".to_owned()),
+        Why::Unnamed,
         Why::NotLeading,
     ] {
         assert!(why.to_string().len() > 10, "{why:?}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::*;
-use super::scene::{Scene, policy, wish, worker};
+use super::scene::{Scene, policy, selector, wish, worker};
 
 /// A cluster in which n1 is dead, and is wanted to be remediated.
 fn wanted(wishes: Vec<Wish>) -> Scene {
@@ -142,6 +142,8 @@ fn what_excludes_or_brakes_holds_for_it_too_and_is_told() {
     assert!(scene.tiding("w").standing.text.contains("zone a"), "{:?}", scene.tiding("w"));
 
     let mut scene = wanted(vec![wish("w", "m1")]);
+    let (control_plane, none) = (["m1".to_owned()].into(), selector("role", "none"));
+    scene.policies(vec![Policy { control_plane, selector: none, ..policy("control-plane") }]);
     scene.nodes.insert("m2".to_owned(), super::scene::member("m2"));
     scene.turn("m2", "False");
     scene.turn("m1", "Unknown");
@@ -336,7 +338,9 @@ fn one_of_a_namespace_that_does_not_count_asks_for_nothing() {
     assert_eq!(scene.tiding("w").standing.reason, "OtherNamespace");
     let deleted = elsewhere(Wish { deleted: true, ..wish("w", "n1") });
     assert_eq!(wanted(vec![deleted]).tiding("w").deed, Deed::Free);
-    assert_eq!(first(&mut wanted(vec![wish("w", "n1").counting_in(&[])])).key, "k8s/uid-n1/boot-n1/w");
+    let named = wish("w", "n1").counting_in(&["ops".to_owned()]);
+    assert_eq!(first(&mut wanted(vec![named])).key, "k8s/uid-n1/boot-n1/w");
+    assert_eq!(wish("w", "n1").counting_in(&[]).wrong.map(|(reason, _)| reason), Some("OtherNamespace"));
 }
 
 /// The leader tells what became of one: what a follower made of it is nobody's word.
