@@ -1,5 +1,6 @@
 //! One cluster's API server: requests that end in time, are sent once, and go to the cluster that the settings mean.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use crate::client::{self, Word};
 use crate::fault::{Fault, Kind};
 use crate::object::{List, Namespace, Node};
-use crate::{rights, rivals};
+use crate::{attachments, rights, rivals};
 
 /// How long the API server works on a request at most, whoever waits for it: its own parameter (K6).
 pub(crate) const SERVED: Duration = Duration::from_secs(10);
@@ -39,6 +40,7 @@ pub(crate) struct Cluster {
     nodes: Kept<Vec<Node>>,
     rivals: Kept<Vec<String>>,
     lacking: Kept<Option<String>>,
+    drivers: Kept<BTreeSet<String>>,
 }
 
 /// An answer that serves others for a while; whoever asks meanwhile waits for the same.
@@ -87,7 +89,8 @@ impl std::fmt::Debug for Cluster {
 impl Cluster {
     pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>, uid: String) -> Self {
         let (client, nodes) = (Mutex::default(), Kept::new());
-        Self { kubeconfig, context, uid, client, nodes, rivals: Kept::new(), lacking: Kept::new() }
+        let (rivals, lacking, drivers) = (Kept::new(), Kept::new(), Kept::new());
+        Self { kubeconfig, context, uid, client, nodes, rivals, lacking, drivers }
     }
 
     /// What is wrong with its kubeconfig, as far as the file tells.
@@ -133,6 +136,15 @@ impl Cluster {
     /// What its login may not do and needs, as it was so long ago at most.
     pub(crate) async fn lacking(&self, age: Duration, until: Instant) -> Result<Arc<Option<String>>, Fault> {
         self.lacking.get(age, until, rights::lacking(self, &rights::RELEASE, until)).await
+    }
+
+    /// The names of the CSI drivers of which anything is left there, as it was so long ago at most.
+    pub(crate) async fn drivers(
+        &self,
+        age: Duration,
+        until: Instant,
+    ) -> Result<Arc<BTreeSet<String>>, Fault> {
+        self.drivers.get(age, until, attachments::drivers(self, until)).await
     }
 
     /// Asks what changes nothing.

@@ -134,9 +134,17 @@ pub(crate) struct PersistentVolume {
     pub(crate) spec: Map<String, Value>,
 }
 
+impl PersistentVolume {
+    /// Its CSI driver.
+    pub(crate) fn driver(&self) -> Option<&str> {
+        self.spec.get("csi")?["driver"].as_str()
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct CsiDriver {
+    pub(crate) metadata: Metadata,
     pub(crate) spec: CsiDriverSpec,
 }
 
@@ -144,6 +152,26 @@ pub(crate) struct CsiDriver {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CsiDriverSpec {
     pub(crate) attach_required: Option<bool>,
+}
+
+/// The CSI drivers that registered with one kubelet.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CsiNode {
+    pub(crate) spec: CsiNodeSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CsiNodeSpec {
+    /// `null`: none.
+    pub(crate) drivers: Option<Vec<CsiNodeDriver>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CsiNodeDriver {
+    pub(crate) name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -167,6 +195,17 @@ pub(crate) struct Toleration {
 pub(crate) struct VolumeAttachment {
     pub(crate) metadata: Metadata,
     pub(crate) spec: VolumeAttachmentSpec,
+    pub(crate) status: VolumeAttachmentStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct VolumeAttachmentStatus {
+    pub(crate) attached: bool,
+    /// What the attacher said when it had attached it.
+    pub(crate) attachment_metadata: BTreeMap<String, String>,
+    /// Why it could not detach it.
+    pub(crate) detach_error: Option<Value>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

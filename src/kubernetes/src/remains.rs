@@ -3,7 +3,7 @@
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use crate::attachments;
+use crate::attachments::{self, Attachments};
 use crate::fault::Fault;
 use crate::object::Node;
 use crate::pods::{self, Fate};
@@ -35,9 +35,10 @@ pub(crate) fn named(all: &[String]) -> String {
 impl OutOfService {
     /// What is left of the node, and what of it is no reason to wait.
     pub(crate) async fn left(&self, name: &str, node: &Node, until: Instant) -> Result<Remains, Fault> {
-        let (pods, volumes) =
+        let (pods, attached) =
             tokio::join!(pods::of(&self.cluster, name, until), attachments::of(&self.cluster, name, until));
-        let mut left = Remains { volumes: volumes?, ..Remains::default() };
+        let Attachments { volumes, ignored } = attached?;
+        let mut left = Remains { volumes, ignored, ..Remains::default() };
         let now = OffsetDateTime::now_utc();
         for pod in pods? {
             match pods::fate(&pod, node, now) {

@@ -55,7 +55,10 @@ const NODES: &[Right] = &[
     may("list", "storage.k8s.io", "volumeattachments"),
     may("get", "", "persistentvolumeclaims"),
     may("get", "", "persistentvolumes"),
+    may("list", "", "persistentvolumes"),
     may("get", "storage.k8s.io", "csidrivers"),
+    may("list", "storage.k8s.io", "csidrivers"),
+    may("list", "storage.k8s.io", "csinodes"),
     Right { namespace: "kube-node-lease", ..may("get", "coordination.k8s.io", "leases") },
 ];
 

@@ -103,7 +103,7 @@ async fn of(cluster: &Cluster, pods: &[&Pod], until: Instant) -> (Vec<String>, O
             Ok((label, Some(volume))) => {
                 if let Some(words) = source(&volume.spec) {
                     all.insert(format!("{label} ({words})"));
-                } else if let Some(driver) = volume.spec.get("csi").and_then(|csi| csi["driver"].as_str()) {
+                } else if let Some(driver) = volume.driver() {
                     drivers.entry(driver.to_owned()).or_default().push(label);
                 }
             }

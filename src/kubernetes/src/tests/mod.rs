@@ -1,6 +1,7 @@
 //! Nodes that are found by what they say of their machine, before an API of a few lines.
 
 mod api;
+mod attachments;
 mod machines;
 mod permit;
 mod replaced;
