@@ -1,9 +1,10 @@
-//! Before the on the far side of each release that sets something up is asked once more whether it may go (K2): what somebody else set up,
-//! and lets volumes go for as long as it stands, bars it (K7).
+//! Before the on, and before supplies come back, the far side of each release that sets something up is asked once more whether it may go (K2):
+//! what somebody else set up, and lets volumes go for as long as it stands, bars it (K7).
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::record::Bringing;
 use picket_core::time::BootTime;
@@ -17,13 +18,18 @@ use crate::view::whose_release;
 const PACE: Duration = Duration::from_secs(2);
 /// So often what stands is taken away before a person is asked who sets it up.
 const MOST_ROUNDS: u32 = 3;
-/// So long an answer is waited for; whoever is away keeps no node off: it may be what answers there.
+/// So long an answer is waited for; whoever is away, and was not seen to bar it, keeps no node off: it may be what answers there.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 impl NodeTask {
     /// False: it is not let on before the deadline, the node was moved, or something stands that has to go first.
     pub(super) async fn is_let_on(&mut self, deadline: BootTime) -> Result<bool, Fatal> {
-        if self.record().bringing != Bringing::PowerOn {
+        // An outlet switches on whatever hangs on it, also where a person says that the machine was alive.
+        let switches_on = |class| !self.switched_off(class).is_empty();
+        let is_asked = self.record().bringing == Bringing::PowerOn
+            || switches_on(DeviceClass::Supply)
+            || switches_on(DeviceClass::Parent);
+        if !is_asked {
             return Ok(true);
         }
         let states = self.record().fence.iter().flat_map(|fence| &fence.releases);
@@ -54,8 +60,11 @@ impl NodeTask {
     ) -> Result<bool, Fatal> {
         let here = self.place();
         let patience = self.now() + PATIENCE;
-        // What was seen to stand stands also while nobody answers.
-        let mut barred: Option<String> = None;
+        // What was seen to stand stands also while nobody answers, until somebody says otherwise: before an attempt, or before a retry.
+        let mut barred = self.live.barred.contains(&subject.release.whole()).then(|| {
+            "somebody else's was seen to stand there, and lets its volumes go: take it away, then retry"
+                .to_owned()
+        });
         loop {
             let time = releaser.attempt_time().min(PATIENCE);
             let asked = tokio::time::timeout(time, releaser.lets_on(subject, Instant::now() + time)).await;
@@ -83,6 +92,10 @@ impl NodeTask {
                     return Ok(true);
                 }
                 Ok(Err(ReleaseError::DidNotHappen(why) | ReleaseError::Barred(why))) => barred = Some(why),
+                // Whoever stands it down says that it is this machine, and alive.
+                Ok(Err(ReleaseError::Replaced(_))) if self.record().bringing == Bringing::StandDown => {
+                    return Ok(true);
+                }
                 // Who is switched on would be another machine, or nobody (K1).
                 Ok(Err(ReleaseError::Replaced(why))) => {
                     self.replaced(&subject.release, &why).await?;
