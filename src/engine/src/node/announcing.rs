@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use picket_core::election::Leadership;
 use picket_core::event::Event;
 use picket_core::ids::{Generation, ReleaseId};
 use picket_core::record::{Phase, ReleaseStage, ReleaseState};
@@ -70,9 +71,11 @@ impl NodeTask {
         if all.is_empty() {
             return;
         }
-        let told = self.mailbox.own();
+        let (leadership, told) = (self.hands.leadership().clone(), self.mailbox.own());
         let task = tokio::spawn(async move {
-            join_all(all.into_iter().map(|(subject, releaser)| announced(subject, releaser, &told))).await;
+            let announced =
+                all.into_iter().map(|(subject, releaser)| announced(subject, releaser, &leadership, &told));
+            join_all(announced).await;
         });
         self.announcing = Some(Announcing { of, task });
     }
@@ -165,9 +168,10 @@ impl NodeTask {
 }
 
 /// Tries until it is told, and hands on who was met.
-async fn announced(subject: Subject, releaser: Arc<dyn Releaser>, told: &Own) {
+async fn announced(subject: Subject, releaser: Arc<dyn Releaser>, leadership: &Leadership, told: &Own) {
     let (mut time, mut pause) = (TIME, FIRST_PAUSE);
-    loop {
+    // A gateway that stood still would announce a fence that another one has ended (S6).
+    while leadership.check().is_ok() {
         let asked = releaser.announce(&subject, Instant::now() + time);
         let became = match tokio::time::timeout(time, asked).await {
             Ok(answer) => answer.map_err(ReleaseError::into_words),

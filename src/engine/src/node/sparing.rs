@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use picket_core::election::Leadership;
 use picket_core::ids::{Generation, ReleaseId};
 use picket_core::record::Phase;
 use picket_release::{Releaser, Subject};
@@ -48,15 +49,17 @@ impl NodeTask {
             .collect();
         for (subject, releaser) in due {
             self.sparing.begun.insert(subject.release.clone());
-            self.sparing.tasks.spawn(async move { spared(&subject, &*releaser).await });
+            let leadership = self.hands.leadership().clone();
+            self.sparing.tasks.spawn(async move { spared(&subject, &*releaser, &leadership).await });
         }
     }
 }
 
 /// Tries until it is done.
-async fn spared(subject: &Subject, releaser: &dyn Releaser) {
+async fn spared(subject: &Subject, releaser: &dyn Releaser, leadership: &Leadership) {
     let (time, mut pause) = (releaser.attempt_time(), FIRST_PAUSE);
-    loop {
+    // A gateway that stood still would keep others away from a machine that another one has brought back (S6).
+    while leadership.check().is_ok() {
         match tokio::time::timeout(time, releaser.spare(subject, Instant::now() + time)).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use picket_core::election::Leadership;
 use picket_core::ids::ReleaseId;
 use picket_core::record::Phase;
 use picket_release::{Left, ReleaseError, Releaser, Whose};
@@ -58,6 +59,7 @@ impl NodeTask {
             return;
         }
         let (turns, own) = (self.turns.clone(), self.mailbox.own());
+        let leadership = self.hands.leadership().clone();
         let task = tokio::spawn(async move {
             // What was sent before a fence ended may come until then.
             let mut pause = all.iter().filter_map(|(.., releaser)| releaser.max_in_flight()).max();
@@ -67,10 +69,9 @@ impl NodeTask {
                     let (own, release) = (&own, release.clone());
                     move |is| own.send(Command::NotBack(release.clone(), is))
                 };
-                join_all(
-                    all.iter()
-                        .map(|(release, left, releaser)| tidied(left, &**releaser, &turns, told(release))),
-                )
+                join_all(all.iter().map(|(release, left, releaser)| {
+                    tidied(left, &**releaser, &leadership, &turns, told(release))
+                }))
                 .await;
                 tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
             }
@@ -136,27 +137,45 @@ enum What {
     Spared,
 }
 
-async fn tidied(left: &Left, releaser: &dyn Releaser, turns: &Semaphore, not_back: impl Fn(bool)) {
-    done(What::Rest, left, releaser, turns, not_back).await;
+async fn tidied(
+    left: &Left,
+    releaser: &dyn Releaser,
+    leadership: &Leadership,
+    turns: &Semaphore,
+    not_back: impl Fn(bool),
+) {
+    done(What::Rest, left, releaser, leadership, turns, not_back).await;
     // Whoever has the machines says nothing of whether it is back.
-    done(What::Spared, left, releaser, turns, |_| ()).await;
+    done(What::Spared, left, releaser, leadership, turns, |_| ()).await;
 }
 
 /// Asks until nothing is left to do, or until the next round may do it.
-async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphore, not_back: impl Fn(bool)) {
+async fn done(
+    what: What,
+    left: &Left,
+    releaser: &dyn Releaser,
+    leadership: &Leadership,
+    turns: &Semaphore,
+    not_back: impl Fn(bool),
+) {
     let began = Instant::now();
     let (mut pace, mut told, mut is_late) = (PACE, false, false);
     loop {
+        // Thousands of nodes begin at once. Whoever has the machines may be away for long: nobody's turn is spent on that.
+        let turn = match what {
+            What::Rest => turns.acquire().await.ok(),
+            What::Spared => None,
+        };
+        // A gateway that stood still would take away what the fence of another one has set up (S6).
+        if leadership.check().is_err() {
+            return;
+        }
         let time = releaser.attempt_time();
         let asked = match what {
-            What::Rest => {
-                // Thousands of nodes begin at once.
-                let _turn = turns.acquire().await;
-                tokio::time::timeout(time, releaser.tidy(left, Instant::now() + time)).await
-            }
-            // Whoever has the machines may be away for long: nobody's turn is spent on that.
+            What::Rest => tokio::time::timeout(time, releaser.tidy(left, Instant::now() + time)).await,
             What::Spared => tokio::time::timeout(time, releaser.unspare(left, Instant::now() + time)).await,
         };
+        drop(turn);
         // Who does not answer says nothing of the machine.
         let waits = matches!(asked, Ok(Ok(Some(_))));
         let why = match asked {

@@ -5,6 +5,7 @@ mod around;
 mod barred;
 mod beside;
 pub mod cluster;
+mod deposed;
 mod no_store;
 mod passed_on;
 mod replaced;

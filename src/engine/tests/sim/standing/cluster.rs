@@ -88,6 +88,8 @@ pub struct State {
     /// Nobody else remediates its machine.
     pub spared: bool,
     pub spare_asked: usize,
+    /// When it was asked to change anything by no attempt.
+    pub asked_to_change: Vec<BootTime>,
     /// Who manages machines takes it away.
     pub going: Option<&'static str>,
     /// A question how far it is takes so long.
@@ -191,6 +193,7 @@ impl Releaser for Cluster {
         }
         let now = self.clock.boot();
         let mut state = self.state.lock().expect("whole");
+        state.asked_to_change.push(now);
         if state.hard_of_hearing {
             return Err(ReleaseError::DidNotHappen("not now".to_owned()));
         }
@@ -203,6 +206,7 @@ impl Releaser for Cluster {
     async fn spare(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
         assert!(subject.met.is_some());
         let mut state = self.state.lock().expect("whole");
+        state.asked_to_change.push(self.clock.boot());
         state.spare_asked += 1;
         match state.managers_are_away {
             true => return Err(ReleaseError::Unknown("nobody answers".to_owned())),
@@ -223,6 +227,7 @@ impl Releaser for Cluster {
 
     async fn tidy(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
         let mut state = self.state.lock().expect("whole");
+        state.asked_to_change.push(self.clock.boot());
         state.gone = left.gone.then(|| left.whose.met.clone());
         if state.is_away {
             return Err(ReleaseError::Unknown("nobody answers".to_owned()));
