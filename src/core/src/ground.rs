@@ -145,6 +145,25 @@ impl ReleaseGround {
         oldest.unwrap_or(now) + LOOK_LIFE
     }
 
+    /// Whether `looks` show at `now` what the ground says, for what goes on already: each Off counts for as long as one call of its device
+    /// takes (`call`), since a slow device is no silent one. An attempt is permitted by [`examine`](Self::examine) alone.
+    pub fn is_seen_off(&self, looks: &[Look], now: BootTime, call: impl Fn(&DeviceId) -> Duration) -> bool {
+        let answers = || looks.iter().filter_map(|look| Some((&look.device, look.reading.as_ref()?)));
+        if answers().any(|(_, reading)| reading.power == Power::On) {
+            return false;
+        }
+        let ReleaseGround::Confirmed(proof) = self else { return true };
+        proof.devices().all(|(device, epoch)| {
+            let of_it = answers().filter(|(one, _)| *one == device).map(|(_, reading)| reading);
+            let newest = of_it.max_by_key(|reading| reading.asked_at);
+            newest.is_some_and(|reading| {
+                let is_same = reading.epoch.map(|epoch| epoch.id) == epoch;
+                let is_fresh = now.since(reading.asked_at) <= call(device).max(LOOK_LIFE);
+                reading.power == Power::Off && is_same && is_fresh
+            })
+        })
+    }
+
     /// Whether `looks` permit an attempt at `now`.
     pub fn examine(&self, looks: &[Look], now: BootTime) -> Result<(), LookFault> {
         if let Some(on) =

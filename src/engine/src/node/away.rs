@@ -42,13 +42,11 @@ pub(super) struct Waiting {
     pause: Duration,
     /// Where something stands on the proof power is read then.
     watch_at: Option<Instant>,
-    /// Looks without an Off in a row.
-    unseen: u32,
 }
 
 impl Waiting {
     pub(super) fn watching() -> Self {
-        Self { pause: FIRST_PAUSE, watch_at: Some(Instant::now() + WATCH), unseen: 0 }
+        Self { pause: FIRST_PAUSE, watch_at: Some(Instant::now() + WATCH) }
     }
 
     /// With what is to be stored the proof ends anyhow: no reading is needed for that.
@@ -162,7 +160,7 @@ impl NodeTask {
     }
 
     /// Something stands that is to be taken away once the node is not proven off any more, or is under way that is to be cut off then.
-    fn stands_on_its_proof(&self) -> bool {
+    pub(super) fn stands_on_its_proof(&self) -> bool {
         let record = self.record();
         let goes_on = self.asking.is_some() || record.ledger.standing().next().is_some();
         record.phase == Phase::Fenced && self.ground.is_some() && goes_on
@@ -172,14 +170,9 @@ impl NodeTask {
     async fn watch_what_stands(&mut self, waiting: &mut Waiting) {
         let looks = self.glance().await;
         waiting.watch_at = Some(Instant::now() + WATCH);
-        let Some(Err(fault)) = self.ground.as_ref().map(|held| held.ground.examine(&looks, self.now()))
-        else {
-            waiting.unseen = 0;
-            return;
-        };
-        waiting.unseen += 1;
+        let Some(fault) = self.weigh(&looks) else { return };
         let at_once = matches!(fault, LookFault::On(_) | LookFault::NewEpoch(_));
-        if !at_once && waiting.unseen < UNKNOWN_LOOKS {
+        if !at_once && self.unseen < UNKNOWN_LOOKS {
             return;
         }
         self.doubts(looks, &fault);

@@ -34,14 +34,19 @@ impl NodeTask {
                 return Ok(());
             }
             let here = self.place();
-            let Some(looks) = self.watch(&self.kept_off()).await? else { return Ok(()) };
+            // A device that reads On for good, and is none of these, does not hide what the others say.
+            let decisive = if self.was_confirmed() {
+                self.hosts().into_iter().chain(self.proving_beside()).collect()
+            } else {
+                Vec::new()
+            };
+            let Some(looks) = self.watch_for(&self.kept_off(), &decisive).await? else { return Ok(()) };
             let record = self.record();
             let Some(fence) = record.fence.as_ref().filter(|fence| fence.generation == record.generation)
             else {
                 continue;
             };
-            let let_go = fence.releases.iter().any(|release| release.attempts > 0);
-            let (confirmed, breach) = (fence.evidence.is_some() || let_go, fence.cause == Cause::Breach);
+            let (confirmed, breach) = (self.was_confirmed(), fence.cause == Cause::Breach);
             if confirmed && (self.found_on(&looks).await? || self.proof_is_gone(&looks).await?) {
                 return Ok(());
             }
@@ -62,6 +67,13 @@ impl NodeTask {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether the node was held to be off, or something of it let go: found on it is in breach.
+    fn was_confirmed(&self) -> bool {
+        self.record().fence.as_ref().is_some_and(|fence| {
+            fence.evidence.is_some() || fence.releases.iter().any(|release| release.attempts > 0)
+        })
     }
 
     /// What is watched while a person is waited for: the host devices, and everything else that was switched off.

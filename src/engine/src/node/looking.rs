@@ -9,22 +9,29 @@ use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
 use picket_core::device::DeviceSpec;
 use picket_core::event::Event;
-use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
+use picket_core::ground::{LOOK_LIFE, Look, LookFault, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::outcome::Reason;
 use picket_core::power::Power;
+use picket_core::time::BootTime;
+use tokio::time::Instant;
 
 use super::children::Asks;
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
 
-/// Readings of host devices that a look did not wait for. Nothing else may be asked of these devices before they are
-/// gone on with or dropped: it would wait for them.
+/// So long a look waits for devices that it must hear, where nothing hurries: each call ends within that, and so does its turn.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+/// Readings that a look did not wait for. Nothing else may be asked of these devices before they are gone on with or dropped: it would
+/// wait for them.
 #[derive(Debug, Default)]
 pub(super) struct Lingering {
     devices: BTreeSet<DeviceId>,
     /// None in a node at rest.
     doing: Option<Mutex<FuturesUnordered<Doing>>>,
+    /// What came of them since the last look.
+    heard: Vec<Look>,
 }
 
 impl Lingering {
@@ -34,6 +41,18 @@ impl Lingering {
 
     fn doing(&mut self) -> &mut FuturesUnordered<Doing> {
         self.doing.get_or_insert_default().get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the next one came to; `None`: none is under way.
+    pub(super) async fn next(&mut self) -> Option<(DeviceId, Did)> {
+        let doing = self.doing.as_mut()?.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let (device, did) = doing.next().await?;
+        self.devices.remove(&device);
+        Some((device, did))
+    }
+
+    fn is_asking(&self, devices: &[DeviceId]) -> bool {
+        devices.iter().any(|device| self.devices.contains(device))
     }
 }
 
@@ -110,14 +129,14 @@ impl NodeTask {
 
     /// Reads these devices now, side by side, and answers callers meanwhile. `None`: the node was moved.
     pub(super) async fn watch(&mut self, devices: &[DeviceId]) -> Result<Option<Vec<Look>>, Fatal> {
-        self.watch_for(devices, |_| false).await
+        self.watch_for(devices, &[]).await
     }
 
-    /// The same, until one of them says that; what the others would have said is not waited for then.
+    /// The same, until one of `decisive` says On; what the others would have said is not waited for then.
     pub(super) async fn watch_for(
         &mut self,
         devices: &[DeviceId],
-        enough: fn(&Look) -> bool,
+        decisive: &[DeviceId],
     ) -> Result<Option<Vec<Look>>, Fatal> {
         let here = self.place();
         self.lingering.clear();
@@ -128,7 +147,7 @@ impl NodeTask {
             devices.iter().cloned().partition(|device| needed.contains(device));
         let mut doing = self.hands.read_all(&own);
         self.go_on_with(&besides);
-        while !doing.is_empty() || !self.lingering.doing().is_empty() {
+        while !doing.is_empty() || !self.lingering.devices.is_empty() {
             let next = tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
@@ -160,12 +179,11 @@ impl NodeTask {
                     continue;
                 }
                 Some(next) = doing.next(), if !doing.is_empty() => next,
-                Some(next) = self.lingering.doing().next() => next,
+                Some(next) = self.lingering.next() => next,
             };
             let (device, did) = next;
-            self.lingering.devices.remove(&device);
             looks.extend(self.looked(device, did));
-            if looks.last().is_some_and(enough) {
+            if looks.last().is_some_and(|look| is_on(look) && decisive.contains(&look.device)) {
                 break;
             }
         }
@@ -175,8 +193,8 @@ impl NodeTask {
     }
 
     /// Reads what the ground wants looked at, and every other host device besides: these are not waited for longer
-    /// than a look may be old, since a dead BMC must not make a proof by supplies stale. Their readings go on at the next
-    /// look: a device whose session has to be made anew takes longer than one.
+    /// than a look may be old, since a dead BMC must not make a proof by supplies stale. Where something stands, or is under way, that
+    /// goes for all of them. Their readings go on at the next look: a device whose session has to be made anew takes longer than one.
     pub(super) async fn look(&mut self) -> Result<Vec<Look>, Fatal> {
         let looks = self.glance().await;
         self.store_sessions().await?;
@@ -195,7 +213,7 @@ impl NodeTask {
     fn go_on_with(&mut self, devices: &[DeviceId]) {
         let new = |device: &&DeviceId| !self.lingering.devices.contains(*device);
         let new: Vec<DeviceId> = devices.iter().filter(new).cloned().collect();
-        let more: Vec<Doing> = new.iter().map(|device| self.hands.read(device)).collect();
+        let more = self.hands.read_all(&new);
         self.lingering.doing().extend(more);
         self.lingering.devices.extend(new);
     }
@@ -205,45 +223,91 @@ impl NodeTask {
         self.glance_within(LOOK_LIFE * 3 / 4).await
     }
 
+    /// `patience`: how long it waits for the devices besides. It ends at the first On.
     pub(super) async fn glance_within(&mut self, patience: Duration) -> Vec<Look> {
-        let mut looks: Vec<Look> = Vec::new();
         let (hosts, needed) = (self.hosts(), self.needed());
+        // What stands is not kept by a device that is slow, or waits for its turn (K3).
+        let hurries = self.stands_on_its_proof();
+        let is_attested =
+            self.ground.as_ref().is_some_and(|held| matches!(held.ground, ReleaseGround::Attested(_)));
         // Nothing but the host devices can speak against a person's word: also a slow one is heard.
-        if let Some(ReleaseGround::Attested(_)) = self.ground.as_ref().map(|held| &held.ground) {
-            looks = self.glance_at(&hosts).await;
-            looks.retain(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
+        if is_attested && !hurries {
+            self.lingering.clear();
+            let looks = self.hear((&hosts, LONGEST), (&[], Duration::ZERO)).await;
+            if on(&looks).next().is_some() {
+                return looks;
+            }
         }
         let besides: Vec<DeviceId> = hosts.into_iter().filter(|host| !needed.contains(host)).collect();
-        let mut doing = self.hands.read_all(&needed);
-        self.go_on_with(&besides);
-        let mut others = std::mem::take(&mut self.lingering);
-        let asked_at = self.now();
-        let patience = tokio::time::sleep(patience);
-        tokio::pin!(patience);
-        let mut patient = true;
-        loop {
+        let longest = if hurries { LOOK_LIFE } else { LONGEST };
+        self.hear((&needed, longest), (&besides, patience)).await
+    }
+
+    /// Reads devices, or goes on with it, each of the two groups for so long at most, and until one of them says On.
+    async fn hear(&mut self, needed: (&[DeviceId], Duration), besides: (&[DeviceId], Duration)) -> Vec<Look> {
+        let (asked_at, began) = (self.now(), Instant::now());
+        let mut looks = std::mem::take(&mut self.lingering.heard);
+        // An answer to an earlier look's question is of then: it may be On, and for the rest the device is asked anew.
+        let is_of_before = |look: &Look, now: BootTime| {
+            look.asked() < asked_at && (look.reading.is_none() || now.since(look.asked()) > LOOK_LIFE / 2)
+        };
+        for (devices, _) in [needed, besides] {
+            let is_heard = |device: &DeviceId| {
+                looks.iter().any(|look| look.device == *device && !is_of_before(look, asked_at))
+            };
+            let due: Vec<DeviceId> = devices.iter().filter(|device| !is_heard(device)).cloned().collect();
+            self.go_on_with(&due);
+        }
+        while on(&looks).next().is_none() {
+            let waits =
+                [needed, besides].into_iter().filter(|(devices, _)| self.lingering.is_asking(devices));
+            let Some(until) =
+                waits.map(|(_, patience)| began + patience).filter(|at| *at > Instant::now()).min()
+            else {
+                break;
+            };
             tokio::select! {
                 biased;
-                Some((device, did)) = doing.next() => looks.extend(self.looked(device, did)),
-                Some((device, did)) = others.doing().next() => {
-                    others.devices.remove(&device);
-                    looks.extend(self.looked(device, did));
+                Some((device, did)) = self.lingering.next() => {
+                    let Some(look) = self.looked(device, did) else { continue };
+                    if is_of_before(&look, self.now()) {
+                        self.go_on_with(std::slice::from_ref(&look.device));
+                    }
+                    looks.push(look);
                 }
-                () = &mut patience, if patient => patient = false,
-                else => break,
-            }
-            let waits = !doing.is_empty();
-            if !waits && (!patient || others.devices.is_empty()) {
-                break;
+                () = tokio::time::sleep_until(until) => {}
             }
         }
-        self.lingering = others;
-        for device in besides {
-            if looks.iter().all(|look| look.device != device) {
-                looks.push(Look { device, asked_at, reading: None });
-            }
+        let silent = [needed.0, besides.0].concat().into_iter().filter(|device| {
+            self.lingering.devices.contains(device) || looks.iter().all(|look| look.device != *device)
+        });
+        let silent: Vec<Look> = silent.map(|device| Look { device, asked_at, reading: None }).collect();
+        if on(&looks).next().is_some() {
+            self.lingering.clear();
         }
+        looks.extend(silent);
         looks
+    }
+
+    /// An answer to what a look did not wait for, which the next look hears. True if that is due at once.
+    pub(super) fn is_heard_late(&mut self, device: DeviceId, did: Did) -> bool {
+        let Some(look) = self.looked(device, did) else { return false };
+        let is_waited_for = look.reading.is_some() && self.needed().contains(&look.device);
+        let is_due = is_on(&look) || is_waited_for;
+        self.lingering.heard.push(look);
+        is_due
+    }
+
+    /// Why these looks do not bear an attempt. Those in a row that show no Off are counted (K3, S4).
+    pub(super) fn weigh(&mut self, looks: &[Look]) -> Option<LookFault> {
+        let now = self.now();
+        let Some(held) = self.ground.clone() else {
+            self.unseen += 1;
+            return None;
+        };
+        let is_off = held.ground.is_seen_off(looks, now, |device| self.hands.time(device));
+        self.unseen = if is_off { 0 } else { self.unseen + 1 };
+        held.ground.examine(looks, now).err()
     }
 
     fn looked(&mut self, device: DeviceId, did: Did) -> Option<Look> {
@@ -294,6 +358,12 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => self.command(command).await?,
+                Some((device, did)) = self.lingering.next() => {
+                    // Whoever waits for it has its turn, or its answer.
+                    if self.is_heard_late(device, did) {
+                        return Ok(false);
+                    }
+                }
                 () = sleep_until(now, until) => return Ok(false),
             }
             if self.place() != here {
@@ -313,6 +383,6 @@ pub(in crate::node) fn on(looks: &[Look]) -> impl Iterator<Item = &DeviceId> {
 }
 
 /// Whether it says On.
-pub(super) fn is_on(look: &Look) -> bool {
+fn is_on(look: &Look) -> bool {
     look.reading.as_ref().is_some_and(|reading| reading.power == Power::On)
 }

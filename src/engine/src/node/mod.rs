@@ -127,8 +127,10 @@ pub(crate) struct NodeTask {
     sessions: Sessions,
     /// Which sessions may be open.
     spoken: Spoken,
-    /// Readings of host devices that a look did not wait for: they go on at the next one.
+    /// Readings that a look did not wait for: they go on at the next one.
     lingering: Lingering,
+    /// Looks in a row that showed no Off although the node is proven off (S4, K3).
+    unseen: u32,
     /// The last look for a child.
     shared_look: Option<Box<SharedLook>>,
     /// How often the confirmation of the open fence did not hold; reset when the node moves on.
@@ -229,6 +231,7 @@ impl NodeTask {
             sessions,
             spoken: kept.spoken,
             lingering: Lingering::default(),
+            unseen: 0,
             shared_look: None,
             unproven: 0,
             resumed,

@@ -13,7 +13,7 @@ use picket_core::record::{HoldState, Phase};
 use picket_driver::{Effect, HoldFound, HoldReport};
 
 use super::hands::{Did, Doing};
-use super::looking::{is_on, on};
+use super::looking::on;
 use super::{Fatal, NodeTask};
 
 /// How often a hold that could not be engaged before the releases is tried after them.
@@ -35,7 +35,7 @@ impl NodeTask {
             let devices: Vec<DeviceId> = self.hosts().into_iter().chain(self.proving_beside()).collect();
             let began = self.now();
             // A word for on is not kept waiting by a device that is silent.
-            let Some(looks) = self.watch_for(&devices, is_on).await? else { return Ok(()) };
+            let Some(looks) = self.watch_for(&devices, &devices).await? else { return Ok(()) };
             if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
                 return Ok(());
             }

@@ -129,6 +129,32 @@ async fn a_breach_is_found_as_soon_while_a_person_is_waited_for() {
     assert!(began.elapsed() <= s(12), "{:?}", began.elapsed());
 }
 
+/// It is heard at once that the node is on, whatever another device takes for its answer.
+#[tokio::test(start_paused = true)]
+async fn a_breach_waits_for_no_slow_device_while_a_person_is_waited_for() {
+    let mut setup = Setup::new(NODE, &[&["bmc", "agent"]]);
+    setup.adjust = Arc::new(|spec| {
+        if spec.id.as_str() == "agent" {
+            spec.call = s(60);
+        }
+    });
+    let mut lab = Lab::set_up(908, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "agent");
+    })
+    .await;
+    lab.answers(&[Answer::Refuse]);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
+    lab.fault("agent", Fault::Silent);
+    // A look that began now would wait for a minute.
+    tokio::time::sleep(s(200)).await;
+    somebody_switches_on(&lab);
+    let (began, breaches) = (Instant::now(), lab.record().breaches);
+    while lab.record().breaches == breaches {
+        tokio::time::sleep(s(1)).await;
+    }
+    assert!(began.elapsed() <= s(72), "{:?}", began.elapsed());
+}
+
 fn stranger() -> Identity {
     Identity {
         uuid: Identity::usable_uuid("00112233-4455-6677-8899-aabbccddeeff"),

@@ -69,7 +69,8 @@ impl Pacing {
 
 /// What a run of the phase remembers.
 struct Run {
-    unknown: u32,
+    /// Why the last look permits no attempt.
+    barred: Option<LookFault>,
     /// Of each release, and of each part of one.
     paces: BTreeMap<ReleaseId, Pacing>,
     /// Releases of parts of which this run has asked what is attached.
@@ -127,8 +128,9 @@ impl NodeTask {
             self.persist(|| Event::Unproven { why: why.to_owned(), seen: false }).await?;
             return Ok(());
         }
+        self.unseen = 0;
         let mut run = Run {
-            unknown: 0,
+            barred: None,
             paces: BTreeMap::new(),
             surveyed: BTreeSet::new(),
             attached: BTreeSet::new(),
@@ -183,8 +185,8 @@ impl NodeTask {
             let said = run.heard.get(&whole).map_or_else(String::new, |words| format!(": {words}"));
             self.wait_for(format!("release {whole} to complete{said}"), whose_release(&whole), Some(left));
             let until_next = until.since(self.now());
-            let pause =
-                if run.unknown > 0 || until_next.is_zero() { FIRST_PAUSE } else { until_next.min(WATCH) };
+            let soon = run.barred.is_some() || until_next.is_zero();
+            let pause = if soon { FIRST_PAUSE } else { until_next.min(WATCH) };
             if self.pause(pause).await? {
                 return Ok(());
             }
@@ -220,6 +222,7 @@ impl NodeTask {
             return Ok(true);
         }
         let restarted = self.sessions.take_restarts();
+        let fault = self.weigh(looks);
         let Some(ground) = &self.ground else { return Ok(true) };
         // A person's word, and what other devices prove, do not stand on what that one says.
         let unseen = match &ground.ground {
@@ -231,18 +234,15 @@ impl NodeTask {
             }
             ReleaseGround::Attested(_) => None,
         };
-        let why = match (unseen, ground.ground.examine(looks, self.now())) {
+        run.barred = fault.clone();
+        let why = match (unseen, fault) {
             (Some(why), _) => why,
-            (None, Ok(())) => {
-                run.unknown = 0;
-                return Ok(false);
-            }
+            (None, None) => return Ok(false),
             // A supply that is on again: its machine may have run by the next look, whatever that says.
-            (None, Err(fault @ (LookFault::NewEpoch(_) | LookFault::On(_)))) => fault.to_string(),
-            (None, Err(fault)) => {
-                run.unknown += 1;
-                tracing::warn!(%fault, looks = run.unknown, "no release is attempted");
-                if run.unknown < UNKNOWN_LOOKS {
+            (None, Some(fault @ (LookFault::NewEpoch(_) | LookFault::On(_)))) => fault.to_string(),
+            (None, Some(fault)) => {
+                tracing::warn!(%fault, looks = self.unseen, "no release is attempted");
+                if self.unseen < UNKNOWN_LOOKS {
                     return Ok(false);
                 }
                 fault.to_string()

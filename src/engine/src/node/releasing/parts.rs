@@ -46,7 +46,7 @@ impl NodeTask {
         }
         let next_of =
             |run: &Run, part: &ReleaseState| run.paces.get(&part.id).map_or(now, |pacing| pacing.next);
-        if run.unknown == 0 {
+        if self.unseen == 0 {
             let mut due: Vec<&ReleaseState> = alive.iter().filter(|part| next_of(run, part) <= now).collect();
             // Who has waited longest is first: what takes all of its time again and again keeps nobody.
             due.sort_by_key(|part| next_of(run, part));
@@ -58,7 +58,9 @@ impl NodeTask {
                 self.follow(run, &followed, releaser).await?;
                 return Ok(Next::Again);
             }
-            if let Some(part) = attempts.first() {
+            if let (Some(part), Some(fault)) = (attempts.first(), &run.barred) {
+                run.heard.insert(part.id.clone(), format!("no attempt is permitted: {fault}"));
+            } else if let Some(part) = attempts.first() {
                 // Before the intent is stored and the permit asked for: what is waited for here makes no look too old.
                 let Some(turn) = releaser.in_parts().and_then(InParts::turn) else {
                     self.attempt(run, part, releaser, looks, false).await?;

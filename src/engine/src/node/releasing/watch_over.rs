@@ -32,7 +32,7 @@ impl NodeTask {
 
     async fn watch_until<T>(&mut self, mut asking: Asking<Option<T>>) -> Result<Option<T>, Fatal> {
         let here = self.place();
-        let (mut watch_at, mut unseen, mut heard) = (Instant::now() + WATCH, 0, None);
+        let (mut watch_at, mut heard) = (Instant::now() + WATCH, None);
         loop {
             tokio::select! {
                 biased;
@@ -49,11 +49,16 @@ impl NodeTask {
                         }
                         looks = self.glance() => looks,
                     };
-                    beside(self.watched(&looks, &mut unseen), &mut asking, &mut heard).await?;
+                    beside(self.watched(&looks), &mut asking, &mut heard).await?;
                     watch_at = Instant::now() + WATCH;
                 }
                 Some(command) = self.mailbox.recv() => {
                     beside(self.command(command), &mut asking, &mut heard).await?;
+                }
+                Some((device, did)) = self.lingering.next() => {
+                    if self.is_heard_late(device, did) {
+                        watch_at = Instant::now();
+                    }
                 }
             }
             if self.store_doubt().await? || self.place() != here {
@@ -65,29 +70,23 @@ impl NodeTask {
         }
     }
 
-    /// What these looks say of the proof; `unseen` counts those without an Off in a row.
-    async fn watched(&mut self, looks: &[Look], unseen: &mut u32) -> Result<(), Fatal> {
+    /// What these looks say of the proof.
+    async fn watched(&mut self, looks: &[Look]) -> Result<(), Fatal> {
         self.store_sessions().await?;
         if self.found_on(looks).await? {
             return Ok(());
         }
-        match self.fault_of(looks) {
-            None if self.ground.is_some() => *unseen = 0,
-            // A supply that is on again is no breach, and its node may run.
-            Some(fault @ LookFault::On(_)) if self.record().phase == Phase::Fenced => {
-                self.lose_proof(fault.to_string()).await?;
-            }
-            _ => *unseen += 1,
+        let fault = self.weigh(looks);
+        // A supply that is on again is no breach, and its node may run.
+        if let Some(fault @ LookFault::On(_)) = fault
+            && self.record().phase == Phase::Fenced
+        {
+            self.lose_proof(fault.to_string()).await?;
         }
-        if *unseen >= UNKNOWN_LOOKS || on(looks).next().is_some() {
+        if self.unseen >= UNKNOWN_LOOKS || on(looks).next().is_some() {
             self.withdraw_unseen().await?;
         }
         Ok(())
-    }
-
-    /// What of these looks does not bear the ground; `None` also where there is none.
-    fn fault_of(&self, looks: &[Look]) -> Option<LookFault> {
-        self.ground.as_ref().and_then(|ground| ground.ground.examine(looks, self.now()).err())
     }
 
     /// Something speaks against the proof: nothing more is sent by a call that is under way.

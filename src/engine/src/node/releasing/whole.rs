@@ -28,10 +28,13 @@ impl NodeTask {
         if now >= pacing.deadline {
             return self.overdue(run, state, releaser, pacing.deadline).await;
         }
-        if run.unknown == 0 && now >= pacing.next {
+        if self.unseen == 0 && now >= pacing.next {
             match state.stage {
                 _ if self.stands_from_before(run, &state.id) => self.withdraw_old(run, &state.id).await?,
                 ReleaseStage::Accepted => self.observe(run, state, releaser).await?,
+                _ if let Some(fault) = &run.barred => {
+                    run.heard.insert(state.id.clone(), format!("no attempt is permitted: {fault}"));
+                }
                 _ if releaser.lingers().is_none() => {
                     self.attempt(run, state, releaser, looks, false).await?;
                 }
@@ -51,7 +54,7 @@ impl NodeTask {
         let until = run.pace(&state.id).map_or(now, |pacing| pacing.next);
         // Something was done, and what is next goes by another look.
         let goes_on = releaser.lingers().is_some() && until <= self.now();
-        Ok(if goes_on && run.unknown == 0 { Next::Again } else { Next::Wait(until, pacing.deadline) })
+        Ok(if goes_on && run.barred.is_none() { Next::Again } else { Next::Wait(until, pacing.deadline) })
     }
 
     /// Its time is over: what stands behind it acts in its place, else a person is asked (S23).
@@ -146,7 +149,7 @@ impl NodeTask {
         };
         let looks = self.look().await?;
         let moved = self.judge_looks(run, &looks).await?;
-        Ok((!moved && run.unknown == 0).then_some((looks, sets_up)))
+        Ok((!moved && run.barred.is_none()).then_some((looks, sets_up)))
     }
 
     /// Nothing of another machine's is let go: a person decides (K1).
