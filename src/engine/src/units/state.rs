@@ -137,16 +137,17 @@ impl State {
         over.into_iter().flat_map(|number| self.ended(unit, number)).collect()
     }
 
-    /// A reading took so long.
+    /// A reading took so long. One that was not answered says how long its call may take, and nothing of how fast the unit is.
     pub(super) fn note(&mut self, unit: &Arc<Unit>, took: Duration, answered: bool) -> Left<LevelTurn> {
-        match answered {
-            true => self.silent_since = None,
-            false => drop(self.silent_since.get_or_insert_with(Instant::now)),
+        if answered {
+            self.silent_since = None;
+            if self.took.len() == REMEMBERED {
+                self.took.pop_front();
+            }
+            self.took.push_back(took);
+        } else {
+            self.silent_since.get_or_insert_with(Instant::now);
         }
-        if self.took.len() == REMEMBERED {
-            self.took.pop_front();
-        }
-        self.took.push_back(took);
         self.begin_levels(unit)
     }
 

@@ -128,6 +128,16 @@ async fn as_many_levels_go_on_as_the_unit_can_answer_within_a_dwell() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reading_that_was_not_answered_makes_no_dwell_longer() {
+    let unit = unit(1, 0);
+    call(&unit, ms(200)).await;
+    unit.took(s(60), false);
+    assert_eq!((unit.least_dwell(1), unit.round(1)), (ms(300), ms(200)));
+    sleep(s(1)).await;
+    assert_eq!(unit.silent_for(), s(1), "it is silent all the same");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_turn_that_never_comes_is_told() {
     let unit = unit(1, 0);
     let _held = unit.turn(Rank::Fence, s(600)).await.expect("free");

@@ -164,6 +164,19 @@ async fn a_slow_device_takes_its_time() {
     }
 }
 
+/// Its restarts are seen by its silence alone, and nobody takes our own pauses for one.
+#[tokio::test(start_paused = true)]
+async fn a_device_without_epochs_is_proven_off_by_readings_that_are_far_apart() {
+    let mut setup = Setup::new(NODE, &[&["bmc"]]);
+    setup.adjust = Arc::new(|spec| spec.dwell = s(18));
+    let mut lab = Lab::set_up(113, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").set_sessionless("bmc");
+    })
+    .await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(lab.record().fence.expect("open").lost.is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_transition_for_five_minutes_is_not_off() {
     let mut lab = lab(111).await;

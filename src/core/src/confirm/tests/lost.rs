@@ -309,6 +309,24 @@ fn the_time_of_a_call_that_it_answered_is_no_silence() {
     assert!(bench.is_confirmed());
 }
 
+/// It is asked within its dwell, too: only so is it known that it was not silent.
+#[test]
+fn our_own_pause_is_no_silence_where_the_dwell_is_longer_than_one() {
+    let slow = DeviceSpec { has_epochs: false, dwell: s(18), ..host("bmc") };
+    let mut bench = Bench::of(&[&[slow]]);
+    bench.reads("bmc", On).off("bmc");
+    let began = bench.now;
+    while !bench.is_confirmed() {
+        let due = bench.judge.readings_due().first().map_or(bench.now, |(_, at)| *at);
+        bench.wait(due.since(bench.now).max(s(1))).reads("bmc", Off);
+        if bench.wants_off("bmc") {
+            bench.already("bmc");
+        }
+        assert!(bench.lost.is_empty(), "after {:?}", bench.now.since(began));
+    }
+    assert!(bench.now.since(began) >= s(18), "its readings are a dwell apart");
+}
+
 #[test]
 fn what_it_may_have_taken_begins_the_time_in_which_it_is_to_be_heard_and_a_question_does_not() {
     let mut bench = without_epochs();

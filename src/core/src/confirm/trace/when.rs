@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::own_off::OwnOff;
 use super::Trace;
+use super::silence::SILENCE;
 use crate::ids::DeviceId;
 use crate::time::BootTime;
 
@@ -20,7 +21,7 @@ impl Trace {
         let unasked = |off: &OwnOff| self.last.is_none_or(|word| word.asked_at < off.answered_at);
         match self.off.filter(|off| self.run.is_none() && unasked(off)) {
             Some(off) => (self.spec.id.clone(), off.answered_at),
-            None if self.run.is_some() => self.asked_after(self.spec.dwell),
+            None if self.run.is_some() => self.asked_after(self.listens()),
             None => self.asked_after(self.pace()),
         }
     }
@@ -32,6 +33,12 @@ impl Trace {
 
     /// When it is to be asked next, as one that may only object.
     pub(in crate::confirm) fn objects_at(&self) -> (DeviceId, BootTime) {
-        self.asked_after(self.spec.dwell)
+        self.asked_after(self.listens())
+    }
+
+    /// How soon it is asked again while nothing but another reading is waited for. Where nothing but a silence shows a restart a pause of
+    /// our own must not look like one: it is asked within a longer dwell, too, and what it says then does not count.
+    fn listens(&self) -> Duration {
+        if self.spec.hides_its_restarts() { self.spec.dwell.min(SILENCE / 2) } else { self.spec.dwell }
     }
 }
