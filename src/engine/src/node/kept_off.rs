@@ -28,19 +28,23 @@ impl NodeTask {
         self.wait_for(format!("a decision ({})", reason.words()), "an operator", None);
         let watch = self.parts.rules.watch;
         let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
+        let mut began = self.now();
         loop {
             self.withdraw_unproven();
-            if self.pause(watch).await? {
+            if self.pause_between_looks(began).await? {
                 return Ok(());
             }
             let here = self.place();
+            began = self.now();
             // A device that reads On for good, and is none of these, does not hide what the others say.
             let decisive = if self.was_confirmed() {
                 self.hosts().into_iter().chain(self.proving_beside()).collect()
             } else {
                 Vec::new()
             };
-            let Some(looks) = self.watch_for(&self.kept_off(), &decisive).await? else { return Ok(()) };
+            let longest = self.watched_every() / 2;
+            let watched = self.kept_off();
+            let Some(looks) = self.watch_for(&watched, &decisive, longest).await? else { return Ok(()) };
             let record = self.record();
             let Some(fence) = record.fence.as_ref().filter(|fence| fence.generation == record.generation)
             else {

@@ -129,25 +129,31 @@ impl NodeTask {
 
     /// Reads these devices now, side by side, and answers callers meanwhile. `None`: the node was moved.
     pub(super) async fn watch(&mut self, devices: &[DeviceId]) -> Result<Option<Vec<Look>>, Fatal> {
-        self.watch_for(devices, &[]).await
+        self.lingering.clear();
+        self.watch_for(devices, &[], LONGEST).await
     }
 
-    /// The same, until one of `decisive` says On; what the others would have said is not waited for then.
+    /// The same, until one of `decisive` says On, and for so long at most: what the others say then is heard by the next one.
     pub(super) async fn watch_for(
         &mut self,
         devices: &[DeviceId],
         decisive: &[DeviceId],
+        longest: Duration,
     ) -> Result<Option<Vec<Look>>, Fatal> {
-        let here = self.place();
-        self.lingering.clear();
-        let mut looks: Vec<Look> = Vec::new();
+        let (here, until) = (self.place(), Instant::now() + longest);
+        let mut looks: Vec<Look> = std::mem::take(&mut self.lingering.heard);
+        looks.retain(|look| devices.contains(&look.device));
         // A child's look asks what proves, and lets the readings of all else go on: that may speak against it.
         let needed = self.needed();
-        let (own, besides): (Vec<DeviceId>, Vec<DeviceId>) =
-            devices.iter().cloned().partition(|device| needed.contains(device));
-        let mut doing = self.hands.read_all(&own);
+        let mut own: Vec<DeviceId> =
+            devices.iter().filter(|device| needed.contains(device)).cloned().collect();
+        own.retain(|device| !self.lingering.devices.contains(device));
+        let besides: Vec<DeviceId> = devices.iter().filter(|device| !own.contains(device)).cloned().collect();
+        let (mut asked, mut doing) = (own.clone(), self.hands.read_all(&own));
         self.go_on_with(&besides);
-        while !doing.is_empty() || !self.lingering.devices.is_empty() {
+        let is_decided =
+            |looks: &[Look]| looks.iter().any(|look| is_on(look) && decisive.contains(&look.device));
+        while !(is_decided(&looks) || doing.is_empty() && self.lingering.devices.is_empty()) {
             let next = tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
@@ -172,7 +178,8 @@ impl NodeTask {
                     }
                     if asks != Asks::Nothing {
                         let left = |device: &&DeviceId| looks.iter().all(|look| look.device != **device);
-                        doing = self.hands.read_all(own.iter().filter(left));
+                        asked = own.iter().filter(left).cloned().collect();
+                        doing = self.hands.read_all(&asked);
                         let left: Vec<DeviceId> = besides.iter().filter(left).cloned().collect();
                         self.go_on_with(&left);
                     }
@@ -180,12 +187,15 @@ impl NodeTask {
                 }
                 Some(next) = doing.next(), if !doing.is_empty() => next,
                 Some(next) = self.lingering.next() => next,
+                () = tokio::time::sleep_until(until) => {
+                    self.lingering.doing().extend(doing);
+                    self.lingering.devices.extend(asked);
+                    break;
+                }
             };
             let (device, did) = next;
+            asked.retain(|one| *one != device);
             looks.extend(self.looked(device, did));
-            if looks.last().is_some_and(|look| is_on(look) && decisive.contains(&look.device)) {
-                break;
-            }
         }
         self.store_sessions().await?;
         self.let_others_be(&mut looks).await?;

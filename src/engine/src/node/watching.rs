@@ -1,15 +1,18 @@
 //! A node that is fenced and released, or was not seen on: it is watched.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::DeviceClass;
+use picket_core::confirm::SILENCE;
+use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::event::Event;
 use picket_core::ground::{Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::record::{HoldState, Phase};
+use picket_core::time::BootTime;
 use picket_driver::{Effect, HoldFound, HoldReport};
 
 use super::hands::{Did, Doing};
@@ -35,7 +38,8 @@ impl NodeTask {
             let devices: Vec<DeviceId> = self.hosts().into_iter().chain(self.proving_beside()).collect();
             let began = self.now();
             // A word for on is not kept waiting by a device that is silent.
-            let Some(looks) = self.watch_for(&devices, &devices).await? else { return Ok(()) };
+            let longest = self.watched_every() / 2;
+            let Some(looks) = self.watch_for(&devices, &devices, longest).await? else { return Ok(()) };
             if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
                 return Ok(());
             }
@@ -51,12 +55,28 @@ impl NodeTask {
                 }
                 self.check_holds().await?;
             }
-            // From one look to the next, and not from its end, which a silent device puts off.
-            let watch = self.parts.rules.watch;
-            if self.pause(watch.saturating_sub(self.now().since(began)).max(watch / 2)).await? {
+            if self.pause_between_looks(began).await? {
                 return Ok(());
             }
         }
+    }
+
+    /// Waits until the look after the one that began then is due, and answers callers; true if the node was moved. From one look to the
+    /// next, and not from its end, which a silent device puts off.
+    pub(super) async fn pause_between_looks(&mut self, began: BootTime) -> Result<bool, Fatal> {
+        let watch = self.watched_every();
+        self.pause(watch.saturating_sub(self.now().since(began)).max(watch / 2)).await
+    }
+
+    /// How often a node is watched that is kept off: as the settings say, and often enough that no host device restarts, or ends a session
+    /// by idleness, between two looks (S2).
+    pub(super) fn watched_every(&self) -> Duration {
+        let silences = self.hosts().into_iter().flat_map(|device| {
+            let hides = self.stands_by().device(&device).is_some_and(DeviceSpec::hides_its_restarts);
+            let idle = self.plan.drivers.get(&device).and_then(|driver| driver.shortest_idle());
+            hides.then_some(SILENCE).into_iter().chain(idle.map(|idle| idle / 2))
+        });
+        silences.fold(self.parts.rules.watch, Duration::min)
     }
 
     /// Engages what would have barred the releases, and bars nothing any more (S11). What is refused is said, and tried again some

@@ -222,6 +222,51 @@ async fn one_that_fell_silent_after_its_proof_proves_nothing_either() {
     }
 }
 
+/// Settings that let a node be watched each minute only: a silence that shows a restart is heard all the same.
+#[tokio::test(start_paused = true)]
+async fn a_restart_between_two_looks_of_a_rare_watch_is_seen() {
+    for (seed, without_epochs) in [(2780, true), (2781, false)] {
+        let mut setup = Setup::new(NODE, &[&["bmc"]]);
+        setup.rules.watch = s(180);
+        let mut lab = Lab::set_up(seed, setup, |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc");
+            if without_epochs {
+                world.set_sessionless("bmc");
+            }
+        })
+        .await;
+        lab.fault("bmc", Fault::OffIgnored);
+        assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+        // Within one watch it is silent, answers again, and says off of a machine that runs.
+        tokio::time::sleep(s(200)).await;
+        lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(35), estranged: true });
+        tokio::time::sleep(s(300)).await;
+        assert!(!lab.record().fence.expect("open").lost.is_empty(), "without epochs: {without_epochs}");
+        lab.engine.retry(&node(), person()).await.expect("taken");
+        assert_eq!(settles(&lab).await, "needs_operator");
+        assert!(lab.is_on() && lab.attempts() == 0);
+    }
+}
+
+/// Nor does one that restarts while the next off of a breach is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_restart_while_a_breach_backs_off_is_seen() {
+    let mut lab = sessionless(2782).await;
+    lab.fence().await;
+    for breach in 1..=6 {
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+        lab.reach("fencing", s(60)).await;
+        if breach < 6 {
+            lab.reach("released", s(300)).await;
+        }
+    }
+    // The next off is half a minute away.
+    tokio::time::sleep(s(1)).await;
+    lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(25), estranged: true });
+    assert_eq!(settles(&lab).await, "needs_operator");
+    assert!(lab.is_on());
+}
+
 /// A successor knows nothing of what this BMC answered before: the silence that was seen is stored.
 #[tokio::test(start_paused = true)]
 async fn nor_is_one_whose_silence_the_gateway_before_saw() {

@@ -12,7 +12,7 @@ use picket_driver::{HoldReport, Identified};
 
 use super::{Run, Stage};
 use crate::node::drain::Drained;
-use crate::node::{Fatal, NodeTask, sleep_until};
+use crate::node::{Fatal, NodeTask};
 
 impl NodeTask {
     /// In a breach the first off is sent at once; the following ones back off, and never stop.
@@ -26,17 +26,17 @@ impl NodeTask {
         let pause = Duration::from_secs(1 << again.min(6));
         let until = self.now() + pause;
         self.wait_for(format!("breach {}: the next off", again + 1), "picket", Some(pause));
-        loop {
-            let now = self.now();
-            tokio::select! {
-                biased;
-                Some(command) = self.mailbox.recv() => self.command(command).await?,
-                () = sleep_until(now, until) => return Ok(Drained::Yes),
-            }
-            if self.place() != here {
+        while self.now() < until {
+            // A BMC that restarts meanwhile is seen to (S2).
+            self.look().await?;
+            let left = until.since(self.now());
+            if self.pause(left.min(self.watched_every())).await? || self.place() != here {
                 return Ok(Drained::Moved);
             }
         }
+        // The judge asks the same devices.
+        self.lingering.clear();
+        Ok(Drained::Yes)
     }
 
     /// The last look (S15) at pauses and limits, before the hold and again just before the first off; never once an off was sent.
