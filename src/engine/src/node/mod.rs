@@ -112,8 +112,10 @@ pub(crate) struct NodeTask {
     own: BTreeSet<EffectId>,
     /// Devices whose session was not seen to close, and since when nothing is said in it.
     unclosed: BTreeMap<DeviceId, BootTime>,
-    /// The holds were engaged by another process or leadership, and nobody looked since.
-    unchecked_holds: bool,
+    /// Holds that were engaged by another process or leadership, of devices that were not asked since, or did not answer.
+    unchecked_holds: BTreeSet<DeviceId>,
+    /// Another process or leadership began what is watched, and nobody asked since whose machines its devices control.
+    unasked: bool,
     /// How often late holds were tried since it was released.
     late_tries: u32,
     /// Devices that said whose machine they control, since this leadership began.
@@ -210,6 +212,7 @@ impl NodeTask {
             plan,
             hands,
             teller,
+            unchecked_holds: watching::held(&stored.record),
             stored,
             mailbox: kept.mailbox,
             view,
@@ -222,7 +225,7 @@ impl NodeTask {
             counted_from,
             own,
             unclosed: BTreeMap::new(),
-            unchecked_holds: resumed,
+            unasked: resumed,
             late_tries: 0,
             said_whose: BTreeSet::new(),
             said_first,

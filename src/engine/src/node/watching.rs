@@ -1,6 +1,6 @@
 //! A node that is fenced and released, or was not seen on: it is watched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -11,7 +11,7 @@ use picket_core::event::Event;
 use picket_core::ground::{Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
-use picket_core::record::{HoldState, Phase};
+use picket_core::record::{HoldState, NodeRecord, Phase};
 use picket_core::time::BootTime;
 use picket_driver::{Effect, HoldFound, HoldReport};
 
@@ -48,13 +48,11 @@ impl NodeTask {
             if self.place() != here {
                 return Ok(());
             }
-            if std::mem::take(&mut self.unchecked_holds) {
-                // What another process knew of its devices this one does not: whom it watches is asked.
-                if self.whose(&self.hosts()).await?.is_none() {
-                    return Ok(());
-                }
-                self.check_holds().await?;
+            // What another process knew of its devices this one does not: whom it watches is asked.
+            if std::mem::take(&mut self.unasked) && self.whose(&self.hosts()).await?.is_none() {
+                return Ok(());
             }
+            self.check_holds(&looks).await?;
             if self.pause_between_looks(began).await? {
                 return Ok(());
             }
@@ -136,18 +134,23 @@ impl NodeTask {
     }
 
     /// Whether what another process engaged still stands, as the crash table asks. Nothing is sent that changes anything:
-    /// what stands no more is said, and power is watched.
-    async fn check_holds(&mut self) -> Result<(), Fatal> {
-        let holds: BTreeMap<DeviceId, HoldState> =
-            self.record().fence.as_ref().map(|fence| fence.holds.clone()).unwrap_or_default();
-        let mut doing: FuturesUnordered<Doing> = holds
-            .iter()
-            .filter(|(_, hold)| !hold.engaged.is_empty())
-            .map(|(device, _)| self.hands.inspect(device, None))
+    /// what stands no more is said, and power is watched. A device that did not answer now is asked after a later look.
+    async fn check_holds(&mut self, looks: &[Look]) -> Result<(), Fatal> {
+        let answers =
+            |device: &DeviceId| looks.iter().any(|look| look.device == *device && look.reading.is_some());
+        let fence = self.record().fence.iter();
+        let holds: BTreeMap<DeviceId, HoldState> = fence
+            .flat_map(|fence| &fence.holds)
+            .filter(|(device, hold)| !hold.engaged.is_empty() && self.unchecked_holds.contains(*device))
+            .filter(|(device, _)| answers(device))
+            .map(|(device, hold)| (device.clone(), hold.clone()))
             .collect();
+        let mut doing: FuturesUnordered<Doing> =
+            holds.keys().map(|device| self.hands.inspect(device, None)).collect();
         while let Some((device, did)) = doing.next().await {
             self.show(&device, &did);
             let Did::Inspected { result: Ok(now), .. } = did else { continue };
+            self.unchecked_holds.remove(&device);
             let (Some(driver), Some(hold)) = (self.plan.drivers.get(&device), holds.get(&device)) else {
                 continue;
             };
@@ -237,4 +240,9 @@ impl NodeTask {
             self.close_expired(|_| true).await?;
         }
     }
+}
+
+/// The devices whose hold was engaged before this leadership.
+pub(super) fn held(record: &NodeRecord) -> BTreeSet<DeviceId> {
+    record.fence.iter().flat_map(|fence| fence.holds.keys()).cloned().collect()
 }

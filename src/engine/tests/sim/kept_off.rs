@@ -157,6 +157,24 @@ async fn a_breach_waits_for_no_slow_device() {
     }
 }
 
+/// What a predecessor engaged is looked at once its device answers the question (S11).
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_was_not_told_after_a_takeover_is_asked_for_again() {
+    let mut lab = lab(909).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.kill().await;
+    lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+    lab.fault("bmc", Fault::DropsQuestions);
+    lab.start().await;
+    tokio::time::sleep(s(60)).await;
+    let hold = |lab: &Lab| lab.record().fence.expect("open").holds.into_values().next().expect("a hold");
+    assert!(!hold(&lab).engaged.is_empty(), "nobody could tell");
+    lab.mend("bmc");
+    tokio::time::sleep(s(60)).await;
+    assert!(hold(&lab).detail.contains("found undone by somebody else"), "{:?}", hold(&lab));
+    assert_eq!(lab.phase(), "released");
+}
+
 fn stranger() -> Identity {
     Identity {
         uuid: Identity::usable_uuid("00112233-4455-6677-8899-aabbccddeeff"),
