@@ -328,19 +328,6 @@ impl NodeTask {
         self.adopt().await
     }
 
-    /// What the crash table asks for at the start: a person's word is stored and still stands; what was confirmed by
-    /// readings died with its process and is proven anew by the phases themselves.
-    fn recover(&mut self) {
-        if !matches!(self.stored.record.phase, Phase::Fenced | Phase::Released) {
-            return;
-        }
-        let term = self.hands.leadership().term();
-        if let Some(word) = picket_core::ground::AttestedOff::of(&self.stored.record, term) {
-            let dark_since = self.now();
-            self.ground = Some(Arc::new(Ground { ground: ReleaseGround::Attested(word), dark_since }));
-        }
-    }
-
     fn now(&self) -> BootTime {
         self.parts.clock.boot()
     }

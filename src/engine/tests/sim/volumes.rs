@@ -6,6 +6,7 @@ mod overrun;
 
 use std::time::Duration;
 
+use picket_core::device::Grade;
 use picket_core::ids::ReleaseId;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Fence, ReleaseStage};
@@ -227,6 +228,24 @@ async fn one_that_is_stuck_may_be_given_up_by_its_name() {
     lab.engine.abandon(&node(), id("volumes/v1"), person()).await.expect("let in");
     lab.reach("released", s(120)).await;
     lawful(&lab);
+}
+
+/// A person's word stands until a host device says On, also where the last part that waited for a person is given up (S12).
+#[tokio::test(start_paused = true)]
+async fn a_person_s_word_outlives_the_part_that_was_given_up() {
+    let lab = &mut lab(727).await;
+    lab.fault("bmc", Fault::SaysNothing);
+    stuck(lab, "v1", Some(Stuck::Refused));
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    lab.engine.attest(&node(), person()).await.expect("attested");
+    lab.reach("needs_operator", s(900)).await;
+    let offs = lab.received("bmc").offs;
+    lab.engine.abandon(&node(), id("volumes/v1"), person()).await.expect("given up");
+    lab.reach("released", s(60)).await;
+    let evidence = fence(lab).evidence.expect("attested");
+    assert_eq!((evidence.grade, lab.received("bmc").offs), (Grade::Attested, offs));
+    lawful(lab);
 }
 
 #[tokio::test(start_paused = true)]

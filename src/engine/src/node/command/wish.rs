@@ -1,10 +1,8 @@
 //! What people ask of a node besides fencing it: holds, their word that it is off, gone, or another machine.
 
-use std::sync::Arc;
-
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::event::{Event, Person};
-use picket_core::ground::{AttestedOff, Look, ReleaseGround};
+use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 use picket_core::machine::Refused;
 use picket_core::record::Phase;
@@ -13,7 +11,7 @@ use picket_core::topology::Topology;
 use super::{by_settings, refusal};
 use crate::error::EngineError;
 use crate::node::hands::Did;
-use crate::node::{Fatal, Ground, NodeTask};
+use crate::node::{Fatal, NodeTask};
 use crate::request::{Ask, Taken};
 
 /// What a person wants; who, why and with which key stands in the [`Ask`] beside it.
@@ -88,14 +86,7 @@ impl NodeTask {
         let possible = matches!(self.record().phase, Phase::Fencing | Phase::NeedsOperator(_))
             && !self.record().is_groundless();
         let looks: Vec<Look> = if possible { self.look_at(&hosts).await? } else { Vec::new() };
-        let taken = self.grant(ask, |person| Event::Attest { person, looks: &looks }).await?;
-        if taken.is_ok() {
-            let term = self.hands.leadership().term();
-            let dark_since = self.now();
-            self.ground = AttestedOff::of(self.record(), term)
-                .map(|word| Arc::new(Ground { ground: ReleaseGround::Attested(word), dark_since }));
-        }
-        Ok(taken)
+        self.grant(ask, |person| Event::Attest { person, looks: &looks }).await
     }
 
     /// What devices say that restarted is believed by the word of a person who looked at the machine, while none of them says On.
@@ -230,8 +221,15 @@ impl NodeTask {
             Some(key) => Event::Keyed { event: Box::new(event), key },
             None => event,
         };
+        let before = self.place();
         match self.apply(event).await {
-            Ok(_) => Ok(Ok(Taken::Now(Box::new(self.record().clone())))),
+            Ok(_) => {
+                // The word that was given now, or that stands from before a release was given up (S12).
+                if self.place() != before {
+                    self.recover();
+                }
+                Ok(Ok(Taken::Now(Box::new(self.record().clone()))))
+            }
             Err(failure) => refusal(failure),
         }
     }

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::event::Event;
-use picket_core::ground::{Look, LookFault, ReleaseGround};
+use picket_core::ground::{AttestedOff, Look, LookFault, ReleaseGround};
 use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::outcome::Reason;
-use picket_core::record::ReleaseState;
+use picket_core::record::{Phase, ReleaseState};
 use picket_core::time::BootTime;
 use picket_release::{InParts, Releaser};
 
 pub(super) use self::parts::survey_event;
-use super::{Fatal, NodeTask, standing};
+use super::{Fatal, Ground, NodeTask, standing};
 use crate::view::whose_release;
 
 /// Looks without an Off in a row after which the evidence begins from zero (S4).
@@ -191,6 +191,19 @@ impl NodeTask {
                 return Ok(());
             }
             self.close_expired(|kind| !kind.bars_proof()).await?;
+        }
+    }
+
+    /// What the crash table asks for at the start: a person's word is stored and still stands; what was confirmed by
+    /// readings died with its process and is proven anew by the phases themselves. Where a ground is in hand it stays.
+    pub(super) fn recover(&mut self) {
+        if self.ground.is_some() || !matches!(self.record().phase, Phase::Fenced | Phase::Released) {
+            return;
+        }
+        let term = self.hands.leadership().term();
+        if let Some(word) = AttestedOff::of(self.record(), term) {
+            let dark_since = self.now();
+            self.ground = Some(Arc::new(Ground { ground: ReleaseGround::Attested(word), dark_since }));
         }
     }
 
