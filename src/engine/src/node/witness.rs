@@ -86,16 +86,6 @@ impl Drilled {
     }
 }
 
-impl Drilled {
-    /// Since the node is dark its liveness source said that it is alive, in these words.
-    pub(super) fn said_alive(&self) -> Option<String> {
-        match self.asking.as_ref().and_then(Asking::word)? {
-            Look::Recovered(words) => Some(words),
-            _ => None,
-        }
-    }
-}
-
 /// One look, which takes no longer than the source's patience.
 pub(super) async fn look(source: &dyn Liveness) -> Look {
     tokio::time::timeout(source.patience(), source.look()).await.unwrap_or_else(|_| source.late())
@@ -108,11 +98,9 @@ impl NodeTask {
         spec.class == DeviceClass::Host && expected.is_learned && !expected.is_empty()
     }
 
-    /// What a drill asks before anything is cut; `None`: no identity and no wiring waits for a witness, or nobody could be one.
+    /// What a drill asks before anything is cut; `None`: no identity waits for a witness, or nobody could be one.
     pub(super) fn source_of_witness(&self) -> Option<Arc<dyn Liveness>> {
-        let levels = self.plan.levels_now(self.record());
-        let is_unwired = |spec: &DeviceSpec| spec.class == DeviceClass::Supply && !spec.verified;
-        let is_needed = levels.devices().any(|spec| self.is_only_learned(spec) || is_unwired(spec));
+        let is_needed = self.plan.topology.hosts().any(|spec| self.is_only_learned(spec));
         self.plan.liveness.clone().filter(|_| is_needed)
     }
 

@@ -121,6 +121,29 @@ async fn a_limit_is_set_aside_by_name_and_that_stands_in_the_fence() {
     assert!(told(&fence, "no limit would have barred it"), "{:?}", fence.moments);
 }
 
+/// S17, K11: members fall silent, and answer again, after the fence was let in.
+#[tokio::test(start_paused = true)]
+async fn a_retry_goes_by_the_members_that_answer_now() {
+    let members = [("e1", Some(name(2))), ("e2", Some(name(3))), ("e3", None)];
+    let members = members.into_iter().map(|(member, on)| (member.to_owned(), on)).collect();
+    let budget = Budget { quorum: Quorum { members }, ..at_once(9) };
+    let mut lab = fleet(318, 4, budget).await;
+    lab.fault("bmc2", Fault::Silent);
+    let call = lab.call();
+    let id = lab.engine.fence(&name(2), call).await.expect("two members are left").fence();
+    lab.reach_of(&name(2), "needs_operator", s(900)).await;
+    lab.mend("bmc2");
+    lab.store.hears_nothing_of(&["e3"]);
+    lab.engine.retry(&name(2), person()).await.expect("taken");
+    tokio::time::sleep(s(60)).await;
+    assert_eq!(lab.received("bmc2").offs, 0, "one of three members is left");
+    let wait = lab.engine.node(&name(2)).expect("known").live.wait.clone().expect("it is said what for");
+    assert!(wait.what.contains("n2 carries e1"), "{wait:?}");
+    lab.store.hears_nothing_of(&[]);
+    lab.reach_of(&name(2), "released", s(120)).await;
+    assert!(lab.engine.get_fence(id).await.expect("a store").expect("kept").off_sent);
+}
+
 /// S17: the store's quorum is set aside by its own name, and by no other: whoever sets a budget aside may not know what a node carries.
 #[tokio::test(start_paused = true)]
 async fn a_quorum_is_set_aside_by_its_own_name_alone() {

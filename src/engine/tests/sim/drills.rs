@@ -10,12 +10,10 @@ use picket_core::machine::Refused;
 use picket_core::record::Then;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, EngineError, FenceCall};
-use picket_liveness::Look;
 
 use picket_core::ids::NodeId;
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
-use crate::liveness::as_seen;
 use crate::setup::{Setup, named as levels};
 
 fn drill(lab: &mut Lab) -> FenceCall {
@@ -141,34 +139,6 @@ async fn outlets_that_feed_something_else_are_not_verified_while_the_bmc_answers
         "{evidence:?}"
     );
     tokio::time::sleep(s(3_600)).await;
-    assert!(lab.record().wired.is_empty(), "{:?}", lab.record().wired);
-}
-
-/// The outlets feed the switch through which the BMC is reached, and the machine runs on.
-#[tokio::test(start_paused = true)]
-async fn outlets_are_not_verified_while_the_liveness_source_says_that_the_machine_is_alive() {
-    let mut setup = unverified();
-    setup.liveness = Some(as_seen(|| Some(Look::Recovered("ready".to_owned()))));
-    let mut lab = Lab::set_up(2017, setup, |world| {
-        world.add_machine(NODE).add_host(NODE, "bmc");
-        world.add_machine("else").add_supply("else", "a");
-    })
-    .await;
-    let mut call = drill(&mut lab);
-    call.holder.by_person = true;
-    let id = lab.engine.drill(&node(), call).await.expect("let in").fence();
-    while lab.received("a").offs == 0 {
-        tokio::time::sleep(s(1) / 4).await;
-    }
-    lab.fault("bmc", Fault::Silent);
-    while lab.received("a").ons == 0 {
-        tokio::time::sleep(s(1) / 4).await;
-    }
-    lab.mend("bmc");
-    lab.reach("normal", s(900)).await;
-    assert!(lab.is_on() && lab.falls() == 0);
-    let fence = lab.engine.get_fence(id).await.expect("a store").expect("kept");
-    assert!(fence.findings().any(|one| one.contains("said meanwhile that the node was alive")), "{fence:?}");
     assert!(lab.record().wired.is_empty(), "{:?}", lab.record().wired);
 }
 

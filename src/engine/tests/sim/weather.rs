@@ -1,5 +1,6 @@
 //! A store that is away for a while, slow, or does not say whether it wrote; and a log of all that it took.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ struct Sky {
     linger: Duration,
     reads_take: Duration,
     forgets_for: Duration,
+    silent_members: BTreeSet<String>,
 }
 
 /// A store under the weather.
@@ -58,6 +60,7 @@ impl Weather {
             linger: Duration::ZERO,
             reads_take: Duration::ZERO,
             forgets_for: Duration::ZERO,
+            silent_members: BTreeSet::new(),
         };
         Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default(), checks: Mutex::default() }
     }
@@ -101,6 +104,11 @@ impl Weather {
     /// Forgetting what is too old takes so long.
     pub fn forgets_for(&self, time: Duration) {
         self.sky.lock().expect("whole").forgets_for = time;
+    }
+
+    /// These of its members do not answer from now on.
+    pub fn hears_nothing_of(&self, members: &[&str]) {
+        self.sky.lock().expect("whole").silent_members = members.iter().map(ToString::to_string).collect();
     }
 
     /// All is well again.
@@ -196,6 +204,10 @@ impl Store for Weather {
         self.read().await;
         self.checks.lock().expect("whole").push(self.clock.boot());
         Ok(())
+    }
+
+    async fn silent_members(&self) -> BTreeSet<String> {
+        self.sky.lock().expect("whole").silent_members.clone()
     }
 
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {

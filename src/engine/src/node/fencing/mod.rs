@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use picket_core::budget::LimitKind;
 use picket_core::confirm::{Judge, RESTART_DWELL};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
@@ -182,7 +183,13 @@ impl NodeTask {
         };
         loop {
             run.barred = None;
-            if let Some(bar) = self.barred() {
+            let mut bar = self.barred();
+            if bar.as_ref().is_some_and(|bar| bar.kind == LimitKind::Quorum) {
+                // By the members that answer now: it is waited for, and nobody else asks them.
+                self.count_members().await;
+                bar = self.barred();
+            }
+            if let Some(bar) = bar {
                 let (reason, why) = (bar.reason(), bar.detail());
                 // What a person wants, or was told, is not ended: it waits.
                 if self.is_undecided() {
@@ -312,6 +319,13 @@ impl NodeTask {
         if !new.is_empty() {
             // What a restore holds is an admin's, and a first off of it that is stored goes (S21).
             let is_first = self.is_unsent() && self.record().restored.is_none();
+            if is_first {
+                // Members fall silent while a level waits for its turn (K11).
+                self.count_members().await;
+                if self.barred().is_some() {
+                    return Ok(());
+                }
+            }
             // Where the store is away it is decided anew once it is back: the last look is no older than the off (S15).
             let off = self
                 .in_sessions(Event::OffIntent { devices: new.clone(), identified: run.judge.identities() });
