@@ -55,9 +55,19 @@ impl Own {
         let Some(asked) = &self.0 else { return false };
         let told = asked.told.borrow();
         let Ok(own) = &*told else { return false };
+        // What a cloud calls it is no other's; a UUID may be.
+        if let (Some(own), Some(planned)) = (&own.provider_id, &plan.provider_id) {
+            return own == planned;
+        }
         let is_own = |known: &Identity| known.compare(&own.identity) == IdentityMatch::Match;
-        own.provider_id.is_some() && own.provider_id == plan.provider_id
-            || record.identities(&plan.topology).iter().any(is_own)
+        record.identities(&plan.topology).iter().any(is_own)
+    }
+
+    /// Whether what a device says of itself is what the machine under this gateway says.
+    pub(crate) fn says(&self, said: &Identity) -> bool {
+        let told = self.0.as_ref().map(|asked| asked.told.borrow());
+        let own = told.as_ref().and_then(|told| told.as_ref().ok());
+        own.is_some_and(|own| own.identity.compare(said) == IdentityMatch::Match)
     }
 
     /// Asks until it is told.

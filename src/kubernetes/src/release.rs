@@ -213,7 +213,13 @@ impl Releaser for OutOfService {
     }
 
     async fn machine_named(&self, name: &str, until: Instant) -> Result<Machine, String> {
-        finding::machine_named(&self.cluster, name, until).await.map_err(|fault| fault.to_string())
+        let machine = finding::machine_named(&self.cluster, name, until).await;
+        match machine.map_err(|fault| fault.to_string())? {
+            Machine { provider_id: None, .. } if self.asked.find_by == FindBy::ProviderId => {
+                Err(format!("Node {name} has no providerID yet"))
+            }
+            machine => Ok(machine),
+        }
     }
 
     fn remarks(&self) -> Vec<String> {

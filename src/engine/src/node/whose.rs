@@ -188,6 +188,12 @@ impl NodeTask {
             return Some(format!("{device} says it controls {machine}; nothing was sent to it"));
         }
         let expected = self.expected_identity(device);
+        if expected.is_empty() && self.parts.own.says(said) {
+            return Some(format!(
+                "{device} says it controls {}, on which this gateway stands: nothing was sent to it; give its `identity` in the settings",
+                said.words()
+            ));
+        }
         match self.told_apart(device, said) {
             (IdentityMatch::Mismatch, _) => Some(mismatch(device, said, &expected.identity)),
             // It is likelier that the device's address is wrong than that two boards say the same; and the other one would be switched off.

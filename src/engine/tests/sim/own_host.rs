@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
-use picket_core::outcome::Reason;
+use picket_core::outcome::{Outcome, Reason};
 use picket_engine::EngineError;
 use picket_release::{Machine, Pace, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
@@ -49,8 +49,13 @@ impl Releaser for Tells {
 
 /// A gateway whose Node says that it is that machine, after the API server was away for a minute.
 async fn told(seed: u64, says: impl FnOnce(&Identity) -> Identity) -> Lab {
+    set_up(seed, says, |_| {}).await
+}
+
+async fn set_up(seed: u64, says: impl FnOnce(&Identity) -> Identity, adjust: impl FnOnce(&mut Setup)) -> Lab {
     let tells = Arc::new(Tells(Mutex::new(Err("the API server is away".to_owned()))));
-    let setup = Setup { own: Some(tells.clone()), ..Setup::new(NODE, &[&["bmc"]]) };
+    let mut setup = Setup { own: Some(tells.clone()), ..Setup::new(NODE, &[&["bmc"]]) };
+    adjust(&mut setup);
     let mut lab = Lab::dark(seed, setup, |world| {
         world.add_machine(NODE).add_host(NODE, "bmc");
     });
@@ -71,6 +76,15 @@ async fn who_is_told_that_it_stands_on_a_node_does_not_shoot_it() {
         Err(EngineError::Blocked { reason: Reason::OwnHost, .. }) => {}
         other => panic!("{other:?}"),
     }
+    assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
+}
+
+/// Nobody knew whose machine the BMC controls before it said it.
+#[tokio::test(start_paused = true)]
+async fn nor_one_that_says_so_only_in_its_fence() {
+    let unknown = |setup: &mut Setup| setup.adjust = Arc::new(|spec| spec.identity = Identity::default());
+    let mut lab = set_up(63, Identity::clone, unknown).await;
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::IdentityMismatch));
     assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
 }
 

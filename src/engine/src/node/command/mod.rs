@@ -195,6 +195,7 @@ impl NodeTask {
             Command::Retry(ask, reply) => {
                 let settings = self.settings_of_now();
                 let answer = self.people(ask, |person| by_settings(settings, Event::Retry(person))).await;
+                let answer = self.told_by_a_look(answer).await;
                 self.answer(asked, reply, answer)
             }
             Command::Abandon(release, ask, reply) => {

@@ -62,7 +62,10 @@ impl NodeTask {
     /// Does what a person wants, and binds the key, if there is one, in the same write.
     pub(super) async fn wish(&mut self, wish: Wish, ask: Ask) -> Result<Result<Taken, EngineError>, Fatal> {
         if let Some(answer) = self.asked_before(&ask).await? {
-            return Ok(answer);
+            return match wish {
+                Wish::RetrySeenOff => self.told_by_a_look(Ok(answer)).await,
+                _ => Ok(answer),
+            };
         }
         match wish {
             Wish::Hold(holder) => self.grant(ask, |person| Event::Hold { holder, person }).await,
@@ -193,17 +196,23 @@ impl NodeTask {
         None
     }
 
+    /// Who repeats a retry is told FENCED by a look, like who repeats a fence (S20); of all else that is asked again the present state says it.
+    pub(super) async fn told_by_a_look(
+        &mut self,
+        answer: Result<Result<Taken, EngineError>, Fatal>,
+    ) -> Result<Result<Taken, EngineError>, Fatal> {
+        if let Ok(Ok(Taken::Before(Some(fence)))) = &answer
+            && let Err(error) = self.look_again(*fence).await?
+        {
+            return Ok(Err(error));
+        }
+        answer
+    }
+
     /// The answer to a request that came before, or comes too late; `None`: it is to be done.
     async fn asked_before(&mut self, ask: &Ask) -> Result<Option<Result<Taken, EngineError>>, Fatal> {
         match self.bound(ask.key.as_ref()).await {
-            Ok(Ok(Some(entry))) => {
-                if let Some(fence) = entry.fence
-                    && let Err(error) = self.look_again(fence).await?
-                {
-                    return Ok(Some(Err(error)));
-                }
-                return Ok(Some(Ok(Taken::Before(entry.fence))));
-            }
+            Ok(Ok(Some(entry))) => return Ok(Some(Ok(Taken::Before(entry.fence)))),
             Ok(Ok(None)) => {}
             Ok(Err(error)) => return Ok(Some(Err(error))),
             Err(failure) => return Ok(Some(refusal(failure)?)),
