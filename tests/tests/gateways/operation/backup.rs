@@ -91,7 +91,7 @@ async fn what_was_fenced_is_kept_off_until_an_admin_says_otherwise() -> Result<(
     let unfence = gateway.picket(&["unfence", "n1", "--yes", "--reason", "a test"]).await?;
     assert!(!bmc.is_on()?, "{unfence:?}");
     let log = gateway.log();
-    assert!(log.contains("the store was restored from a backup"), "{log}");
+    assert!(log.contains("the store came out of a backup"), "{log}");
     // A restart changes nothing of it.
     gateway.stop().await?;
     gateway.begin(&[]).await?;
