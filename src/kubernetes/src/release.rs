@@ -216,7 +216,10 @@ impl Releaser for OutOfService {
         let machine = finding::machine_named(&self.cluster, name, until).await;
         match machine.map_err(|fault| fault.to_string())? {
             Machine { provider_id: None, .. } if self.asked.find_by == FindBy::ProviderId => {
-                Err(format!("Node {name} has no providerID yet"))
+                Err(format!("Node {name} has no providerID"))
+            }
+            Machine { identity, .. } if self.asked.find_by == FindBy::SystemUuid && identity.is_empty() => {
+                Err(format!("Node {name} has no system UUID of its own: set gateway.node"))
             }
             machine => Ok(machine),
         }

@@ -148,7 +148,7 @@ impl NodeTask {
     }
 
     /// K11: what a machine's end would cost the store is told by the members that answer now, and not by our own records alone.
-    pub(super) async fn count_members(&mut self) {
+    pub(in crate::node) async fn count_members(&mut self) {
         if self.office.carries_a_member(&self.plan.id) {
             let store = self.parts.store.clone();
             let silent = self.of_store(store.silent_members()).await;
