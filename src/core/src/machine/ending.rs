@@ -5,6 +5,7 @@ use super::draft::Draft;
 use super::fence::expect_ground;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Bringing, Cause, Phase};
+use crate::restore::HOLD;
 
 pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result<(), Refused> {
     draft.expect_phase(
@@ -51,7 +52,9 @@ fn undo(draft: &mut Draft, outcome: Outcome) -> Result<(), Refused> {
     if !begun.is_empty() {
         return Err(Refused::NotReleased(begun));
     }
-    let held = draft.record.held_alone();
+    let mut held = draft.record.held_alone();
+    // What a restore keeps off is an admin's to bring back (S21).
+    held.extend(draft.record.holds.contains_key(HOLD).then(|| HOLD.to_owned()));
     if !held.is_empty() {
         return Err(Refused::Held(held));
     }
