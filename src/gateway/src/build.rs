@@ -76,7 +76,7 @@ pub(crate) fn all(
         .values()
         .filter_map(|node| {
             let mut plan = builder.node(node)?;
-            plan.own_host = releases::stands_on(&settings.gateway, &own, &plan);
+            plan.own_host = releases::stands_on(&settings.gateway, &plan);
             plan.mark = mark(settings, node, &plan);
             Some(plan)
         })

@@ -70,16 +70,14 @@ fn is_within(release: &Kinded) -> bool {
     release.kind == "kubernetes" && !release.settings.contains_key("kubeconfig")
 }
 
-/// Whether the settings say that the gateway stands on that node: by its name, or by that of its Node. Where the Node itself is asked
-/// (`own`), a name counts for nodes that are found by it alone.
-pub(super) fn stands_on(gateway: &Gateway, own: &Own, plan: &NodePlan) -> bool {
-    let is_found_by_name =
-        || plan.releases.iter().any(|one| one.releaser.passes_on() && !one.releaser.finds_otherwise());
+/// Whether the settings say that the gateway stands on that node: by its name, or by that of its Node, unless a release of the node finds
+/// that one otherwise.
+pub(super) fn stands_on(gateway: &Gateway, plan: &NodePlan) -> bool {
     match &gateway.node {
         Some(node) => *node == plan.id,
         None => {
             gateway.kubernetes_node.as_deref() == Some(plan.id.as_str())
-                && (!own.is_asked() || is_found_by_name())
+                && !plan.releases.iter().any(|one| one.releaser.finds_otherwise())
         }
     }
 }

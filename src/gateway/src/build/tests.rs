@@ -130,11 +130,12 @@ fn what_a_node_is_asked_for_by_is_part_of_what_its_settings_are() {
 #[cfg(feature = "kubernetes")]
 #[test]
 fn who_uses_its_pod_s_account_says_on_which_node_it_stands() {
+    const RELEASES: &str = "[nodes.n1]\nreleases = [\"pods\"]";
     let text = |gateway: &str, release: &str| {
         format!(
             "[gateway]\nname = \"g1\"\n{gateway}\n[releases.pods]\nkind = \"kubernetes\"\n\
              cluster_uid = \"3f0c6d4e-0000-4000-8000-000000000000\"\n{release}\n{}",
-            blade("n1", "1", "")
+            blade("n1", "1", RELEASES)
         )
     };
     let built = |gateway: &str, release: &str| build(&text(gateway, release), &Drivers::default());
@@ -146,9 +147,13 @@ fn who_uses_its_pod_s_account_says_on_which_node_it_stands() {
     assert!(!own(built("kubernetes_node = \"m1\"", "").expect("it knows")));
     assert!(own(built("node = \"n1\"", "").expect("it knows")));
     // Where Nodes are found otherwise than by their names, a node of that name is not it: the Node itself is asked.
-    let by_uuid = built("kubernetes_node = \"n1\"", "find_by = \"system_uuid\"").expect("it is asked");
-    assert!(by_uuid.own.is_asked());
-    assert!(!own(by_uuid));
+    let by_uuid = "find_by = \"system_uuid\"";
+    let asked = built("kubernetes_node = \"n1\"", by_uuid).expect("it is asked");
+    assert!(asked.own.is_asked());
+    assert!(!own(asked));
+    // Of a node that no release finds a name is all that there is.
+    let alone = text("kubernetes_node = \"n1\"", by_uuid).replace(RELEASES, "");
+    assert!(own(build(&alone, &Drivers::default()).expect("it is asked")));
     assert!(!built("node = \"n1\"", "find_by = \"system_uuid\"").expect("it knows").own.is_asked());
     assert!(!built("kubernetes_node = \"n1\"", "").expect("it knows").own.is_asked());
     // Elsewhere, with a kubeconfig, it stands on no Node of that cluster.
