@@ -69,23 +69,28 @@ async fn it_is_one_also_after_a_retry_in_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_of_what_was_never_sent_waits_for_its_place_and_is_not_ended() {
-    let mut lab = crate::budget::fleet(2007, 2, crate::budget::at_once(1)).await;
-    lab.fault("bmc1", Fault::Silent);
-    let first = lab.open().await;
-    lab.outcome(first, Until::Released).await;
-    lab.fault("bmc2", Fault::OffTakes { least: s(100), most: s(100) });
-    let call = lab.call();
-    lab.engine.fence(&named("n2"), call).await.expect("the place is free");
-    tokio::time::sleep(s(5)).await;
-    lab.mend("bmc1");
-    lab.engine.retry(&node(), person()).await.expect("retried");
-    tokio::time::sleep(s(60)).await;
-    assert_eq!(lab.phase(), "fencing", "{:?}", lab.record().fence.map(|fence| fence.outcome));
-    assert_eq!(lab.received("bmc1").offs, 0, "two at once");
-    let wait = lab.view().live.wait.clone().expect("it is said what for");
-    assert!(wait.what.contains("fenced at once"), "{wait:?}");
-    lab.reach("released", s(300)).await;
+async fn a_retry_of_what_was_never_sent_waits_for_its_place_whoever_leads() {
+    for dies in [false, true] {
+        let mut lab = crate::budget::fleet(2007, 2, crate::budget::at_once(1)).await;
+        lab.fault("bmc1", Fault::Silent);
+        let first = lab.open().await;
+        lab.outcome(first, Until::Released).await;
+        lab.fault("bmc2", Fault::OffTakes { least: s(100), most: s(100) });
+        let call = lab.call();
+        lab.engine.fence(&named("n2"), call).await.expect("the place is free");
+        tokio::time::sleep(s(5)).await;
+        lab.mend("bmc1");
+        lab.engine.retry(&node(), person()).await.expect("retried");
+        if dies {
+            lab.crash().await;
+        }
+        tokio::time::sleep(s(60)).await;
+        assert_eq!(lab.phase(), "fencing", "{:?}", lab.record().fence.map(|fence| fence.outcome));
+        assert_eq!(lab.received("bmc1").offs, 0, "two at once, dies: {dies}");
+        let wait = lab.view().live.wait.clone().expect("it is said what for");
+        assert!(wait.what.contains("fenced at once"), "{wait:?}");
+        lab.reach("released", s(600)).await;
+    }
 }
 
 fn named(name: &str) -> NodeId {
