@@ -84,7 +84,7 @@ impl Settings {
         let repeats = metadata.parameters.contains_key("retry_on");
         let told = Told { parameters: &parameters, secrets: &secrets, metadata: &metadata };
         let (place, endpoint) = naming::endpoint(&agent, known, class, &told);
-        // What nobody authenticates, whoever is in its network may have said (S1).
+        // An answer that nobody authenticates may come from anybody in its network (S1).
         let is_believed = |known: &&list::Agent| {
             list::was_read(&metadata.version) && remarks::spoken(known, &told).is_none()
         };

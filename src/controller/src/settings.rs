@@ -284,7 +284,7 @@ mod tests {
             ("kured", "reboots.weekly")
         );
         assert!(elsewhere.kured.is_named());
-        // Who may have a Node fenced by a remediation is said by name (K12).
+        // The namespaces whose remediations count are named (K12).
         let wanted =
             |namespaces: &str| parse(&format!("{text}[controller]\nremediation = true\n{namespaces}"));
         let Faults(faults) = wanted("").expect_err("of which namespaces");

@@ -75,7 +75,7 @@ impl<'a> Taken<'a> {
         })
     }
 
-    /// What nobody took is not known.
+    /// A key that nobody took is not known.
     pub(crate) fn finish(self) {
         for key in self.table.keys() {
             self.faults.push(format!("{}.{key}: there is no such key", self.name));

@@ -288,7 +288,7 @@ impl Mind {
         Verdict::Fence(Box::new(order))
     }
 
-    /// Whose word keeps an unhealthy Node from being asked for. A remediation goes by the rules of policies (K12).
+    /// Why an unhealthy Node is not asked for, if somebody's word says so. A remediation goes by the rules of policies (K12).
     fn spared(&self, sight: &Sight, speaker: Speaker, spoken: &Spoken) -> Option<Why> {
         let node = &sight.node;
         let ruled_out = match (speaker, spoken.of.get(&node.name)) {

@@ -121,13 +121,17 @@ async fn a_limit_is_set_aside_by_name_and_that_stands_in_the_fence() {
     assert!(told(&fence, "no limit would have barred it"), "{:?}", fence.moments);
 }
 
+/// `n2` and `n3` carry two of the store's three members.
+fn carrying() -> Budget {
+    let members = [("e1", Some(name(2))), ("e2", Some(name(3))), ("e3", None)];
+    let members = members.into_iter().map(|(member, on)| (member.to_owned(), on)).collect();
+    Budget { quorum: Quorum { members }, ..at_once(9) }
+}
+
 /// S17, K11: members fall silent, and answer again, after the fence was let in.
 #[tokio::test(start_paused = true)]
 async fn a_retry_goes_by_the_members_that_answer_now() {
-    let members = [("e1", Some(name(2))), ("e2", Some(name(3))), ("e3", None)];
-    let members = members.into_iter().map(|(member, on)| (member.to_owned(), on)).collect();
-    let budget = Budget { quorum: Quorum { members }, ..at_once(9) };
-    let mut lab = fleet(318, 4, budget).await;
+    let mut lab = fleet(318, 4, carrying()).await;
     lab.fault("bmc2", Fault::Silent);
     let call = lab.call();
     let id = lab.engine.fence(&name(2), call).await.expect("two members are left").fence();
@@ -147,10 +151,7 @@ async fn a_retry_goes_by_the_members_that_answer_now() {
 /// S17: the store's quorum is set aside by its own name, and by no other: whoever sets a budget aside may not know what a node carries.
 #[tokio::test(start_paused = true)]
 async fn a_quorum_is_set_aside_by_its_own_name_alone() {
-    let members = [("e1", Some(name(2))), ("e2", Some(name(3))), ("e3", None)];
-    let members = members.into_iter().map(|(member, on)| (member.to_owned(), on)).collect();
-    let budget = Budget { quorum: Quorum { members }, ..at_once(9) };
-    let mut lab = fleet(315, 4, budget).await;
+    let mut lab = fleet(315, 4, carrying()).await;
     let call = lab.call();
     lab.engine.fence(&name(2), call).await.expect("two members are left");
     let who = |reason: &str| Some(SetAside { by: "ada".to_owned(), reason: reason.to_owned() });

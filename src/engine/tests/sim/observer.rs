@@ -9,7 +9,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::SharedWorld;
-use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Machine, Pace, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 /// What the test's releaser answers, attempt by attempt; the last one for ever.
@@ -57,6 +57,8 @@ pub struct Observer {
     /// From the first Off to the first attempt.
     pub settle: Mutex<Duration>,
     pub deadline: Duration,
+    /// What is told of the machine under the gateway.
+    pub machine: Mutex<Result<Machine, String>>,
 }
 
 impl Observer {
@@ -73,6 +75,7 @@ impl Observer {
             life: Mutex::new(Some(Duration::from_secs(60))),
             settle: Mutex::new(Pace::default().settle),
             deadline: Duration::from_secs(600),
+            machine: Mutex::new(Err("the API server is away".to_owned())),
         }
     }
 
@@ -91,6 +94,10 @@ impl Releaser for Observer {
     fn pace(&self) -> Pace {
         let settle = *self.settle.lock().unwrap_or_else(PoisonError::into_inner);
         Pace { deadline: self.deadline, settle, ..Pace::default() }
+    }
+
+    async fn machine_named(&self, _name: &str, _until: Instant) -> Result<Machine, String> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn attempt(

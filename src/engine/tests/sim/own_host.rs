@@ -1,51 +1,14 @@
 //! S17, K13: a gateway does not shoot the machine on which it stands, also where only the far side of a release tells which one that is.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use picket_core::device::Identity;
-use picket_core::ground::ReleasePermit;
-use picket_core::order::ReleaseOrder;
 use picket_core::outcome::{Outcome, Reason};
 use picket_engine::EngineError;
-use picket_release::{Machine, Pace, Progress, ReleaseError, Releaser, Subject};
-use tokio::time::Instant;
+use picket_release::Machine;
 
 use crate::lab::{Lab, NODE, node, s};
 use crate::setup::Setup;
-
-/// What the Node under the gateway says of its machine, once the API server answers.
-#[derive(Debug)]
-struct Tells(Mutex<Result<Machine, String>>);
-
-#[async_trait]
-impl Releaser for Tells {
-    fn max_in_flight(&self) -> Option<Duration> {
-        None
-    }
-
-    fn pace(&self) -> Pace {
-        Pace::default()
-    }
-
-    async fn attempt(
-        &self,
-        _order: &ReleaseOrder,
-        _permit: &ReleasePermit<'_>,
-        _until: Instant,
-    ) -> Result<Progress, ReleaseError> {
-        Err(ReleaseError::DidNotHappen("it lets nothing go".to_owned()))
-    }
-
-    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
-        Err(ReleaseError::DidNotHappen("it lets nothing go".to_owned()))
-    }
-
-    async fn machine_named(&self, _name: &str, _until: Instant) -> Result<Machine, String> {
-        self.0.lock().expect("whole").clone()
-    }
-}
 
 /// A gateway whose Node says that it is that machine, after the API server was away for a minute.
 async fn told(seed: u64, says: impl FnOnce(&Identity) -> Identity) -> Lab {
@@ -53,17 +16,17 @@ async fn told(seed: u64, says: impl FnOnce(&Identity) -> Identity) -> Lab {
 }
 
 async fn set_up(seed: u64, says: impl FnOnce(&Identity) -> Identity, adjust: impl FnOnce(&mut Setup)) -> Lab {
-    let tells = Arc::new(Tells(Mutex::new(Err("the API server is away".to_owned()))));
-    let mut setup = Setup { own: Some(tells.clone()), ..Setup::new(NODE, &[&["bmc"]]) };
+    let mut setup = Setup::new(NODE, &[&["bmc"]]);
     adjust(&mut setup);
     let mut lab = Lab::dark(seed, setup, |world| {
         world.add_machine(NODE).add_host(NODE, "bmc");
     });
+    lab.setup.own = Some(lab.observer.clone());
     assert!(tokio::time::timeout(s(60), lab.start()).await.is_err(), "it could shoot itself");
     let aside = lab.engine.aside().expect("it says why");
     assert!(aside.contains("worker-7") && aside.contains("the API server is away"), "{aside}");
     let identity = says(lab.world.lock().expect("whole").identity(NODE));
-    *tells.0.lock().expect("whole") = Ok(Machine { provider_id: None, identity });
+    *lab.observer.machine.lock().expect("whole") = Ok(Machine { provider_id: None, identity });
     lab.engine.until_leading().await;
     lab
 }

@@ -20,7 +20,7 @@ use picket_core::ledger::EffectKind;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_core::time::Clock;
-use picket_driver_sim::{Act, Fault, Verb, World};
+use picket_driver_sim::{Act, Verb, World};
 use picket_engine::PlanAction;
 
 use self::cluster::{Cluster, State};
@@ -193,23 +193,6 @@ async fn an_outlet_that_is_on_again_for_a_moment_ends_the_proof() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn three_looks_without_an_answer_take_it_away() {
-    let (mut lab, cluster) = lab(903, s(40)).await;
-    lab.open().await;
-    until(&cluster, |state| state.stands).await;
-    lab.fault("bmc", Fault::Silent);
-    let at = lab.clock.boot();
-    until(&cluster, |state| !state.stands).await;
-    assert!(lab.clock.boot().since(at) < s(12), "{:?}", lab.clock.boot().since(at));
-    // Its session was lost within the fence: nothing is set up anew before it has proven the node again, with the hold of before.
-    lab.mend("bmc");
-    tokio::time::sleep(s(60)).await;
-    assert_eq!(cluster.seen(|state| (state.stands, state.placed.len())), (false, 1));
-    lab.reach("released", s(300)).await;
-    lawful(&cluster);
-}
-
 /// What an attempt goes by is read before the look that permits it.
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_answers_slowly_is_no_reason_to_let_nothing_go() {
@@ -217,23 +200,6 @@ async fn a_cluster_that_answers_slowly_is_no_reason_to_let_nothing_go() {
     cluster.state.lock().expect("whole").reads_for = s(4);
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     assert_eq!(cluster.seen(|state| state.placed.len()), 1);
-    lawful(&cluster);
-}
-
-/// Also while the cluster takes its time for an answer.
-#[tokio::test(start_paused = true)]
-async fn three_looks_without_an_answer_take_it_away_in_the_middle_of_a_call() {
-    let (mut lab, cluster) = lab(910, s(60)).await;
-    lab.open().await;
-    until(&cluster, |state| state.stands).await;
-    cluster.state.lock().expect("whole").answers_after = s(300);
-    // The next question is under way.
-    tokio::time::sleep(s(3)).await;
-    lab.fault("bmc", Fault::Silent);
-    let at = lab.clock.boot();
-    until(&cluster, |state| !state.stands).await;
-    // A look waits for two seconds, and the next one begins two seconds later.
-    assert!(lab.clock.boot().since(at) < s(13), "{:?}", lab.clock.boot().since(at));
     lawful(&cluster);
 }
 

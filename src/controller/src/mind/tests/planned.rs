@@ -151,7 +151,7 @@ fn of_the_control_plane_one_at_a_time_and_none_while_another_is_not_ready() {
     assert_eq!(scene.run(60).remove(0).node.name, "m2");
 }
 
-/// What holds for the policy of a Node holds for a remediation, too (K12).
+/// A remediation goes by the policy of its Node (K12).
 #[test]
 fn a_paused_policy_and_the_names_of_the_control_plane_hold_for_remediations_too() {
     let told = |node: &str, policies: Vec<Policy>| {

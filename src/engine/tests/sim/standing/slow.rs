@@ -163,3 +163,37 @@ async fn an_on_waits_for_no_turn() {
     assert!(took < s(4), "{took:?}");
     lawful(&cluster);
 }
+
+#[tokio::test(start_paused = true)]
+async fn three_looks_without_an_answer_take_it_away() {
+    let (mut lab, cluster) = lab(903, s(40)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    lab.fault("bmc", Fault::Silent);
+    let at = lab.clock.boot();
+    until(&cluster, |state| !state.stands).await;
+    assert!(lab.clock.boot().since(at) < s(12), "{:?}", lab.clock.boot().since(at));
+    // Its session was lost within the fence: nothing is set up anew before it has proven the node again, with the hold of before.
+    lab.mend("bmc");
+    tokio::time::sleep(s(60)).await;
+    assert_eq!(cluster.seen(|state| (state.stands, state.placed.len())), (false, 1));
+    lab.reach("released", s(300)).await;
+    lawful(&cluster);
+}
+
+/// Also while the cluster takes its time for an answer.
+#[tokio::test(start_paused = true)]
+async fn three_looks_without_an_answer_take_it_away_in_the_middle_of_a_call() {
+    let (mut lab, cluster) = lab(910, s(60)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    cluster.state.lock().expect("whole").answers_after = s(300);
+    // The next question is under way.
+    tokio::time::sleep(s(3)).await;
+    lab.fault("bmc", Fault::Silent);
+    let at = lab.clock.boot();
+    until(&cluster, |state| !state.stands).await;
+    // A look waits for two seconds, and the next one begins two seconds later.
+    assert!(lab.clock.boot().since(at) < s(13), "{:?}", lab.clock.boot().since(at));
+    lawful(&cluster);
+}
