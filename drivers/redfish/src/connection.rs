@@ -48,6 +48,8 @@ pub enum Broken {
 /// A connection that stands.
 pub struct Connection {
     id: u64,
+    /// To which address; `None`: the system does not say.
+    address: Option<SocketAddr>,
     /// SHA-256 of the certificate for which its far side holds the key, in hexadecimal digits.
     certificate: Option<String>,
     sender: http1::SendRequest<Full<Bytes>>,
@@ -143,23 +145,29 @@ fn hexadecimal(digest: &[u8]) -> String {
 }
 
 impl Connection {
-    /// Opens one, until `until`.
+    /// Opens one, until `until`: to that address and no other, or to one to which the name leads now.
     pub async fn open(
         id: u64,
+        to: Option<SocketAddr>,
         settings: &Settings,
         tls: &TlsConnector,
         name: &ServerName<'static>,
         until: Instant,
     ) -> Result<Self, DriverError> {
         let opened = timeout_at(until, async {
-            let stream = reach(&addresses(settings).await?, settings, tls, name, until).await?;
+            let addresses = match to {
+                Some(address) => vec![address],
+                None => addresses(settings).await?,
+            };
+            let stream = reach(&addresses, settings, tls, name, until).await?;
+            let address = stream.get_ref().0.peer_addr().ok();
             let leaf = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             let certificate = leaf.map(|leaf| hexadecimal(&Sha256::digest(leaf)));
             let mut builder = http1::Builder::new();
             builder.max_buf_size(LARGEST_HEAD);
             let shaken = builder.handshake(TokioIo::new(stream)).await;
             let (sender, wire) = shaken.map_err(|error| failed(ErrorKind::Protocol, settings, error))?;
-            Ok(Self { id, certificate, sender, wire, ended: false, busy: false, place: None })
+            Ok(Self { id, address, certificate, sender, wire, ended: false, busy: false, place: None })
         });
         opened.await.unwrap_or_else(|_| Err(failed(ErrorKind::TimedOut, settings, "no connection in time")))
     }
@@ -167,6 +175,11 @@ impl Connection {
     /// Which one it is.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// To which address it leads.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// The digest of the certificate that the far side showed; `None`: it showed none.

@@ -4,6 +4,7 @@
 //! A session that carried a command is kept in mind until it is surely over on the far side (S8). What is asked for an on is
 //! sent once, in the session in which power was read.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use crate::service::Service;
 use crate::session::{Session, name_of};
 use crate::settings::{Authentication, Settings};
 use crate::unclear::Unclear;
-use crate::whose::KnownAs;
+use crate::whose::{KnownAs, Place};
 
 /// Wait before the same is asked again; it doubles.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -52,6 +53,8 @@ pub struct Line {
     pub(crate) known_as: KnownAs,
     /// On which connection the system said last that it is ours, where it was asked without a session.
     pub(crate) ours_on: Option<u64>,
+    /// Where that was.
+    pub(crate) ours_at: Option<Place>,
     pub(crate) session: Option<Session>,
     /// Sessions that carried a command, or whose deletion was begun and its answer not seen.
     pub(crate) orphans: Vec<Session>,
@@ -117,6 +120,7 @@ impl Line {
             certificate: None,
             known_as: KnownAs::default(),
             ours_on: None,
+            ours_at: None,
             session: None,
             orphans: Vec::new(),
             unclear: Unclear::default(),
@@ -197,6 +201,16 @@ impl Line {
         call: &Call,
         until: Instant,
     ) -> Result<&mut Connection, DriverError> {
+        self.connect_to(None, call, until).await
+    }
+
+    /// The same; a new one leads to that address, if one is given.
+    pub(crate) async fn connect_to(
+        &mut self,
+        address: Option<SocketAddr>,
+        call: &Call,
+        until: Instant,
+    ) -> Result<&mut Connection, DriverError> {
         let usable = match &mut self.connection {
             Some(connection) => connection.is_usable().await,
             None => false,
@@ -207,8 +221,8 @@ impl Line {
             // Who does not let us in answers no question either; a caller who leaves does not wait for that.
             let silent_before = self.unanswered_since;
             self.unanswered_since.get_or_insert(call.now());
-            let opened =
-                Connection::open(self.connections, &self.settings, &self.tls, &self.name, until).await?;
+            let (id, settings) = (self.connections, &self.settings);
+            let opened = Connection::open(id, address, settings, &self.tls, &self.name, until).await?;
             self.unanswered_since = silent_before;
             self.stands(opened);
         }

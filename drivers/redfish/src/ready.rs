@@ -44,9 +44,13 @@ impl Line {
         if let Some(epoch) = self.epoch {
             call.may_go_in(epoch).map_err(|error| effort.judge(error))?;
         }
-        self.connect(call, until).await?;
+        if effort.is_reading() {
+            return self.connect(call, until).await.map(drop);
+        }
         // Its own may be a new one.
-        if effort.is_reading() { Ok(()) } else { self.expect_certificate() }
+        let address = self.ours_at.as_ref().and_then(|place| place.address);
+        self.connect_to(address.filter(|_| self.session.is_none()), call, until).await?;
+        self.expect_same_place()
     }
 
     /// What is stored with the name of its session goes in that one or not at all, and an on that is stored with none in none that

@@ -4,6 +4,8 @@
 //! with the manager that gave it: a session is one place. Without a session each connection is a place of its own. Of a system that
 //! does not say whose machine it is the service's certificate stays the same.
 
+use std::net::SocketAddr;
+
 use picket_core::device::{Identity, IdentityMatch};
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::{Map, Value};
@@ -21,6 +23,13 @@ pub(crate) struct KnownAs {
     pub(crate) identity: Identity,
     /// By the certificate of whoever answered; `None`: that was not asked yet.
     pub(crate) certificate: Option<String>,
+}
+
+/// Where a connection leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: Option<SocketAddr>,
+    certificate: Option<String>,
 }
 
 /// What stands in a system's slot.
@@ -80,11 +89,17 @@ impl Line {
         self.connection.as_ref().map(Connection::id)
     }
 
+    fn place(&self) -> Place {
+        let address = self.connection.as_ref().and_then(Connection::address);
+        Place { address, certificate: self.certificate.clone() }
+    }
+
     /// Notes whether the system is ours in the session that is there, or on this connection.
     fn note_whose(&mut self, is_ours: bool) {
         match &mut self.session {
             Some(session) => session.is_ours = is_ours,
-            None => self.ours_on = self.here().filter(|_| is_ours),
+            None if is_ours => (self.ours_on, self.ours_at) = (self.here(), Some(self.place())),
+            None => self.ours_on = None,
         }
     }
 
@@ -92,6 +107,31 @@ impl Line {
         match &self.session {
             Some(session) => session.is_ours,
             None => self.ours_on.is_some() && self.ours_on == self.here(),
+        }
+    }
+
+    /// What is about to be sent goes where the system said that it is ours: on that connection, or where each is closed after an answer,
+    /// on a new one to the same address, at which the same certificate is shown.
+    ///
+    /// # Errors
+    /// It leads elsewhere: nothing may be sent.
+    pub(crate) fn expect_same_place(&self) -> Result<(), DriverError> {
+        if self.known_as.identity.is_empty() {
+            return self.expect_certificate();
+        }
+        let here = self.place();
+        match &self.ours_at {
+            Some(place) if !self.is_ours_here() && *place != here => {
+                let shows = |place: &Place| place.certificate.clone().unwrap_or_else(|| "none".to_owned());
+                let why = format!(
+                    "its service shows certificate {} on a new connection, and certificate {} a moment ago, when the system said whose \
+                     machine it is: its address leads to two services",
+                    shows(&here),
+                    shows(place)
+                );
+                Err(self.error(&Effort::reading(), ErrorKind::IdentityMismatch, why))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -69,7 +69,7 @@ async fn pair() -> (Connection, TlsStream<TcpStream>) {
         let (stream, _) = listener.accept().await.expect("somebody comes");
         acceptor.accept(stream).await.expect("hands are shaken")
     };
-    let (here, there) = tokio::join!(Connection::open(1, &settings, &tls, &name, until), there);
+    let (here, there) = tokio::join!(Connection::open(1, None, &settings, &tls, &name, until), there);
     (here.expect("a connection"), there)
 }
 

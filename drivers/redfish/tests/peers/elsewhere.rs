@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, PowerDriver};
@@ -19,6 +20,8 @@ use crate::subject::Hand;
 struct Address {
     port: u16,
     leads_to: Arc<watch::Sender<SocketAddr>>,
+    /// So many connections from now it leads to the other one.
+    stays_for: Arc<AtomicUsize>,
     authorities: NamedTempFile,
     ours: Fake,
     other: Fake,
@@ -47,8 +50,9 @@ impl Address {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let leads_to = Arc::new(watch::Sender::new(ours.address()));
-        let task = tokio::spawn(forward(listener, leads_to.clone()));
-        Self { port, leads_to, authorities, ours, other, task }
+        let stays_for = Arc::new(AtomicUsize::new(usize::MAX));
+        let task = tokio::spawn(forward(listener, leads_to.clone(), stays_for.clone(), other.address()));
+        Self { port, leads_to, stays_for, authorities, ours, other, task }
     }
 
     /// A driver that was told of the address.
@@ -71,8 +75,16 @@ impl Address {
     }
 }
 
-async fn forward(listener: TcpListener, leads_to: Arc<watch::Sender<SocketAddr>>) {
+async fn forward(
+    listener: TcpListener,
+    leads_to: Arc<watch::Sender<SocketAddr>>,
+    stays_for: Arc<AtomicUsize>,
+    other: SocketAddr,
+) {
     while let Ok((mut here, _)) = listener.accept().await {
+        if stays_for.fetch_sub(1, Ordering::SeqCst) == 0 {
+            leads_to.send_replace(other);
+        }
         let mut turned = leads_to.subscribe();
         let place = *turned.borrow_and_update();
         tokio::spawn(async move {
@@ -134,4 +146,26 @@ async fn a_machine_that_says_whose_it_is_may_have_a_new_certificate() {
     assert_eq!(hand.power().await, Power::On);
     hand.off().await.expect("it says that it is ours");
     assert!(!address.other.world().is_on());
+}
+
+/// A name with two addresses, at services that close each connection after its answer: whose machine it is was asked on another connection.
+#[tokio::test]
+async fn what_is_sent_goes_by_the_certificate_of_whoever_said_whose_machine_it_is() {
+    let (ours, other) = ("8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41", "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c42");
+    let mut refused = 0;
+    for stays_for in 0..6 {
+        let address = Address::of((ours, ""), (other, "")).await;
+        [&address.ours, &address.other].into_iter().for_each(|fake| fake.world().closes = true);
+        let hand = address.hand(json!({ "authentication": "basic" })).await;
+        hand.driver.identify(&hand.call()).await.expect("an answer");
+        assert_eq!(hand.power().await, Power::On);
+        address.stays_for.store(stays_for, Ordering::SeqCst);
+        let sent = hand.off().await;
+        assert_eq!(address.other.world().commands, 0, "after {stays_for} connections: {sent:?}");
+        if let Err(error) = sent {
+            assert_eq!(error.effect, Effect::DidNotHappen, "after {stays_for} connections: {error}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0, "the address turned while the off was made ready");
 }
