@@ -77,6 +77,8 @@ pub struct Live {
     pub proven: bool,
     /// Why nothing is sent to the node any more: it is an orphan. `None`: it is none.
     pub orphaned: Option<String>,
+    /// A round of its open fence came to its end, and none of its devices was reached since: they are asked until its deadline (S16).
+    pub unreached: bool,
     /// Releases at whose far sides it is not seen to be back, long after it was switched on: what its fence left stands there (K2).
     pub not_back: BTreeSet<ReleaseId>,
     /// Releases that somebody else's bars, as they were last asked: of what it stands on, nobody but them takes it away (K7).

@@ -49,6 +49,7 @@ struct Sums {
     orphans: u32,
     not_back: u32,
     barred: u32,
+    unreached: u32,
     holds: usize,
     troubles: Vec<(String, &'static str)>,
 }
@@ -187,6 +188,7 @@ impl Observer {
         }
         metrics.set(&metrics::ORPHANED, &[], f64::from(sums.orphans));
         metrics.set(&metrics::BARRED, &[], f64::from(sums.barred));
+        metrics.set(&metrics::UNREACHED, &[], f64::from(sums.unreached));
         metrics.set(&metrics::NOT_BACK, &[], f64::from(sums.not_back));
         metrics.set(&metrics::HOLDS, &[], sums.holds as f64);
         metrics.clear(&metrics::TROUBLE);
@@ -219,6 +221,10 @@ impl Sums {
             }
             Phase::PowerOnFailed => troubles.push("power_on_failed"),
             _ => {}
+        }
+        if view.live.unreached && record.phase == Phase::Fencing {
+            self.unreached += 1;
+            troubles.push("unreached");
         }
         if view.live.orphaned.is_some() {
             self.orphans += 1;

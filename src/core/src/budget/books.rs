@@ -18,6 +18,8 @@ pub type Ticket = u64;
 pub(super) struct Stand {
     /// It counts as fenced at once; else it is only not left.
     pub(super) is_open: bool,
+    /// It would, but none of its devices answers: nothing is sent to it, and others have its place meanwhile.
+    pub(super) is_unreached: bool,
     /// The place in the order in which they left their rest, or their fences were begun.
     pub(super) order: u64,
     /// No limit bars it at the last look either: a breach, or somebody set the budget aside.
@@ -40,7 +42,14 @@ pub(super) struct Count {
 impl Count {
     pub(super) fn begin(&mut self, node: &NodeId, is_exempt: bool, now: BootTime) {
         let order = self.order();
-        let stand = Stand { is_open: true, order, is_exempt, is_undone: false, may_cost_quorum: false };
+        let stand = Stand {
+            is_open: true,
+            is_unreached: false,
+            order,
+            is_exempt,
+            is_undone: false,
+            may_cost_quorum: false,
+        };
         self.stands.insert(node.clone(), stand);
         self.begun.push_back((now, node.clone()));
     }
@@ -183,10 +192,14 @@ impl Books {
                 self.count.stands.remove(node);
             }
             _ => {
-                // What a restore keeps off is under way nowhere (S21).
-                let is_open =
-                    matches!(record.phase, Phase::Fencing | Phase::Fenced) && !record.is_groundless();
                 let fence = record.fence.as_ref();
+                let is_unreached = old.is_some_and(|old| old.is_unreached)
+                    && record.phase == Phase::Fencing
+                    && fence.is_some_and(|one| !one.off_sent);
+                // What a restore keeps off is under way nowhere (S21).
+                let is_open = matches!(record.phase, Phase::Fencing | Phase::Fenced)
+                    && !record.is_groundless()
+                    && !is_unreached;
                 let is_breach = fence.is_some_and(|one| one.cause == Cause::Breach);
                 let named = is_breach || fence.is_some_and(|one| one.budget_override.is_some());
                 // A place that was taken is kept as it was taken.
@@ -204,7 +217,7 @@ impl Books {
                 let may_cost_quorum = is_breach
                     || fence.is_some_and(|one| one.quorum_override.is_some())
                     || kept.is_some_and(|old| old.may_cost_quorum && is_open);
-                let stand = Stand { is_open, order, is_exempt, is_undone, may_cost_quorum };
+                let stand = Stand { is_open, is_unreached, order, is_exempt, is_undone, may_cost_quorum };
                 self.count.stands.insert(node.clone(), stand);
             }
         }
@@ -215,6 +228,22 @@ impl Books {
     pub fn is_left_alone(&mut self, node: &NodeId) {
         if let Some(stand) = self.count.stands.get_mut(node) {
             stand.is_open = false;
+        }
+    }
+
+    /// No device of that node answers, and nothing was sent to it: others have its place until one does.
+    pub fn reaches_nothing(&mut self, node: &NodeId) {
+        if let Some(stand) = self.count.stands.get_mut(node) {
+            (stand.is_open, stand.is_unreached) = (false, true);
+        }
+    }
+
+    /// A device of that node answers again: its fence stands behind whatever was begun meanwhile.
+    pub fn reaches(&mut self, node: &NodeId) {
+        let order = self.count.next + 1;
+        if let Some(stand) = self.count.stands.get_mut(node).filter(|stand| stand.is_unreached) {
+            (stand.is_open, stand.is_unreached, stand.order) = (true, false, order);
+            self.count.next = order;
         }
     }
 

@@ -218,8 +218,8 @@ impl Books {
             allowed,
             found,
             text: format!(
-                "{whose} may have {allowed} of its {} nodes fenced at once, and has {found}: {}; one that is released, or waits for a \
-                 person, makes room",
+                "{whose} may have {allowed} of its {} nodes fenced at once, and has {found}: {}; one that is released, \
+                 waits for a person or is not reached makes room",
                 members.len(),
                 names(&open)
             ),

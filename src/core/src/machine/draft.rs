@@ -73,6 +73,14 @@ impl Draft {
         }
     }
 
+    /// The same of what may happen again and again: it is told once a fence.
+    pub(super) fn moment_once(&mut self, what: String) {
+        let is_told = |fence: &Fence| fence.moments.iter().any(|moment| moment.what == what);
+        if !self.record.fence.as_ref().is_some_and(is_told) {
+            self.moment(what);
+        }
+    }
+
     /// Enters an effect into the ledger and locks it for sending. One that this leadership opened in this generation
     /// and that is open still is sent again under its old entry, unless it would go in another session: each session is
     /// ended for itself.

@@ -13,15 +13,15 @@ use crate::topology::Topology;
 pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     draft.expect_phase("the next level", &["fencing"], "levels are tried while fencing")?;
     let fence = draft.fence()?;
-    let Some(level) = fence.level_after(fence.level).or(fence.next_round()) else {
-        return Err(Refused::NoSuch {
-            what: "level",
-            name: (fence.level + 2).to_string(),
-            known: (1..=fence.topology.levels().len()).map(|level| level.to_string()).collect(),
-        });
+    let (level, is_last) = match fence.level_after(fence.level) {
+        Some(level) => (level, false),
+        None => (fence.first_level, true),
     };
     let spent = std::mem::replace(&mut fence.level, level) + 1;
-    draft.moment(format!("level {spent} did not hold ({why}); trying level {}", level + 1));
+    draft.moment_once(match is_last {
+        false => format!("level {spent} did not hold ({why}); trying level {}", level + 1),
+        true => format!("none of its devices answers ({why}): they are asked until its deadline"),
+    });
     Ok(())
 }
 
@@ -73,7 +73,11 @@ pub(super) fn hold_intent(
     draft: &mut Draft,
     found: BTreeMap<DeviceId, BTreeMap<String, String>>,
 ) -> Result<(), Refused> {
-    draft.expect_phase("a hold", &["fencing", "fenced", "released"], "a hold belongs to a fence")?;
+    let phases = ["fencing", "fenced", "released", "needs_operator"];
+    draft.expect_phase("a hold", &phases, "a hold belongs to a fence")?;
+    if !draft.fence_is_current() {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence"));
+    }
     expect_ground(draft)?;
     for (device, found) in found {
         let life = known_device(draft, &device)?;
@@ -98,8 +102,12 @@ pub(super) fn hold_ended(
     let mut words = Vec::new();
     for (device, result) in results {
         let what = if result.engaged.is_empty() { "none".to_owned() } else { result.engaged.join(", ") };
-        words.push(format!("{device}: {what}"));
-        let state = draft.fence()?.holds.entry(device).or_default();
+        let state = draft.fence()?.holds.entry(device.clone()).or_default();
+        let is_less = state.engaged.iter().any(|word| !result.engaged.contains(word));
+        words.push(match is_less {
+            true => format!("{device}: {what} ({})", result.detail),
+            false => format!("{device}: {what}"),
+        });
         state.engaged = result.engaged;
         state.outlives = result.outlives;
         state.detail = result.detail;

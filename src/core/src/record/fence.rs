@@ -246,12 +246,6 @@ impl Fence {
         (next != self.first_level).then_some(next)
     }
 
-    /// The level with which another round begins once all have been tried, of a node that was proven before: it is proven anew by itself
-    /// when its devices answer again, within its deadline (S16).
-    pub fn next_round(&self) -> Option<usize> {
-        (!self.proved_held.is_empty()).then_some(self.first_level)
-    }
-
     /// Where a new round begins: with the supplies, or the parent, that proved the node, as its host devices may not answer.
     fn proved_beside(&self) -> Option<usize> {
         let proved = self.evidence.as_ref()?.level.checked_sub(1)?;

@@ -10,7 +10,7 @@ use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
-use picket_core::record::{Cause, Phase};
+use picket_core::record::{Cause, Fence, Phase};
 use picket_core::time::BootTime;
 
 use super::hands::{Did, Doing};
@@ -55,9 +55,15 @@ impl NodeTask {
                 return Ok(());
             }
             let retryable = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
-            if breach && retryable && self.now() >= retry_at {
-                let person =
-                    Person { name: "picket".to_owned(), reason: "a breach is never given up".to_owned() };
+            let again = if breach && self.now() >= retry_at {
+                Some("a breach is never given up")
+            } else if on(&looks).next().is_some() && self.may_send_a_first_off() {
+                Some("it is on, and no off was sent to it")
+            } else {
+                None
+            };
+            if let Some(reason) = again.filter(|_| retryable) {
+                let person = Person { name: "picket".to_owned(), reason: reason.to_owned() };
                 self.persist(|| Event::Retry(person.clone())).await?;
                 return Ok(());
             }
@@ -67,10 +73,19 @@ impl NodeTask {
                 off_at = self.now() + pause;
                 pause = (pause * 2).min(LONGEST_OFF_PAUSE);
             }
+            if !is_let_be && self.place() == here {
+                self.check_holds(&looks).await?;
+            }
             if self.place() != here || self.record().phase != Phase::NeedsOperator(reason) {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether a fence that sent no off is younger than its deadline (S16).
+    fn may_send_a_first_off(&self) -> bool {
+        let deadline = |fence: &Fence| fence.opened_at.after(fence.deadline);
+        self.is_unsent() && self.record().fence.as_ref().is_some_and(|fence| self.wall() < deadline(fence))
     }
 
     /// Whether the node was held to be off, or something of it let go: found on it is in breach.

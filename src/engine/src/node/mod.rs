@@ -10,6 +10,7 @@ mod drain;
 mod failure;
 mod fencing;
 mod hands;
+mod holding;
 mod idling;
 mod inbox;
 mod kept;
@@ -49,6 +50,7 @@ pub(crate) use command::{Command, Wish};
 use failure::Failure;
 pub(crate) use failure::{Fatal, Gone};
 use hands::Hands;
+use holding::HoldRead;
 use idling::Spoken;
 pub(crate) use inbox::{Inbox, Mailbox, mailbox};
 pub(crate) use kept::Kept;
@@ -112,8 +114,8 @@ pub(crate) struct NodeTask {
     own: BTreeSet<EffectId>,
     /// Devices whose session was not seen to close, and since when nothing is said in it.
     unclosed: BTreeMap<DeviceId, BootTime>,
-    /// Holds that were engaged by another process or leadership, of devices that were not asked since, or did not answer.
-    unchecked_holds: BTreeSet<DeviceId>,
+    /// When each device was asked last whether the hold that was engaged there stands.
+    holds_read: BTreeMap<DeviceId, HoldRead>,
     /// Another process or leadership began what is watched, and nobody asked since whose machines its devices control.
     unasked: bool,
     /// How often late holds were tried since it was released.
@@ -212,7 +214,7 @@ impl NodeTask {
             plan,
             hands,
             teller,
-            unchecked_holds: watching::held(&stored.record),
+            holds_read: BTreeMap::new(),
             stored,
             mailbox: kept.mailbox,
             view,

@@ -235,6 +235,17 @@ impl Office {
         self.papers().books.children(parent).cloned().collect()
     }
 
+    /// No device of that node answers, and nothing was sent to it: others have its place until one does.
+    pub(crate) fn reaches_nothing(&self, node: &NodeId) {
+        self.papers().books.reaches_nothing(node);
+        self.changed.notify_one();
+    }
+
+    /// A device of that node answers again.
+    pub(crate) fn reaches(&self, node: &NodeId) {
+        self.papers().books.reaches(node);
+    }
+
     /// It is an orphan: its fence does not go on.
     pub(crate) fn is_left_alone(&self, node: &NodeId) {
         self.papers().books.is_left_alone(node);

@@ -307,3 +307,23 @@ async fn a_fence_that_ended_before_its_off_takes_no_place_in_the_window_also_aft
         }
     }
 }
+
+/// What is not reached takes no place from others, and goes behind them once it is.
+#[tokio::test(start_paused = true)]
+async fn a_node_of_which_nothing_answers_keeps_nobody_from_being_fenced() {
+    let mut lab = fleet(341, 3, at_once(1)).await;
+    lab.fault("bmc1", Fault::Silent);
+    let first = lab.open().await;
+    let call = lab.call();
+    assert!(matches!(lab.engine.fence(&name(2), call).await, Err(EngineError::Barred(_))), "its first round");
+    tokio::time::sleep(s(25)).await;
+    lab.fault("bmc2", Fault::OffTakes { least: s(60), most: s(60) });
+    let call = lab.call();
+    assert!(matches!(lab.engine.fence(&name(2), call).await, Ok(Admission::Opened(_))));
+    lab.mend("bmc1");
+    let outcome = lab.outcome_within(first, Until::Released, s(30)).await;
+    assert_eq!(outcome, Some(Outcome::Blocked(Reason::Budget)));
+    assert_eq!(lab.received("bmc1").offs, 0);
+    lab.reach_of(&name(2), "released", s(120)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}

@@ -292,7 +292,7 @@ async fn what_a_child_asked_of_its_parent_and_did_not_wait_for_is_not_done_later
     lab.reach("released", s(300)).await;
     ["hv1-bmc", "own-bmc", "server"].into_iter().for_each(|device| lab.mend(device));
     lab.unfence().await.expect("unfenced");
-    tokio::time::sleep(s(300)).await;
+    tokio::time::sleep(s(100)).await;
     lab.reach_of(&id(HV), "released", s(300)).await;
     lab.engine.unfence(&id(HV), "db".to_owned(), person()).await.expect("unfenced");
     lab.reach("normal", s(1_800)).await;

@@ -63,5 +63,5 @@ async fn fenced_beside_dead_ones(seed: u64, logins: usize) {
         assert_eq!(outcome, Outcome::Fenced { released: true }, "{index}");
     }
     assert!(began.elapsed() < s(6), "{:?}", began.elapsed());
-    lab.reach("needs_operator", s(60)).await;
+    lab.reach("needs_operator", s(700)).await;
 }

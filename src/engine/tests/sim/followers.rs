@@ -227,11 +227,13 @@ async fn a_leader_that_reaches_nothing_hands_over_once() {
     let mut two = two(8_006, false).await;
     two.a.fault("bmc", Fault::Silent);
     let id = two.a.open().await;
-    // Its silent share passes; then the other one's, who asks a person.
+    // Its silent share passes; the other one asks on, and a person at the deadline.
     tokio::time::sleep(s(25)).await;
     assert_eq!(two.leader().await, "b");
     assert_eq!(two.phase_at_b(), "fencing");
     tokio::time::sleep(s(60)).await;
+    assert_eq!((two.leader().await.as_str(), two.phase_at_b()), ("b", "fencing"));
+    tokio::time::sleep(s(600)).await;
     let tried = two.b.node(&node()).expect("known").stored.record.fence.clone().expect("open").handed_over;
     assert_eq!(tried.into_iter().collect::<Vec<_>>(), ["a"]);
     assert_eq!((two.leader().await.as_str(), two.phase_at_b()), ("b", "needs_operator"));

@@ -180,8 +180,39 @@ async fn a_hold_that_was_not_told_after_a_takeover_is_asked_for_again() {
     assert!(!hold(&lab).engaged.is_empty(), "nobody could tell");
     lab.mend("bmc");
     tokio::time::sleep(s(60)).await;
-    assert!(hold(&lab).detail.contains("found undone by somebody else"), "{:?}", hold(&lab));
+    assert!(was_told(&lab), "{:?}", lab.record().fence);
+    assert!(!hold(&lab).engaged.is_empty(), "{:?}", hold(&lab));
     assert_eq!(lab.phase(), "released");
+}
+
+fn was_told(lab: &Lab) -> bool {
+    let moments = lab.record().fence.expect("kept").moments;
+    moments.iter().any(|moment| moment.what.contains("found undone by somebody else"))
+}
+
+/// A firmware update takes the board back to its defaults; somebody changes them by hand (S11).
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_somebody_undid_is_engaged_again() {
+    let stands = |lab: &Lab| lab.world.lock().expect("whole").hold(NODE).button_locked;
+    for (answer, phase) in [(Answer::Complete, "released"), (Answer::Refuse, "needs_operator")] {
+        for (restarts, within) in [(true, 60), (false, 320)] {
+            let mut lab = lab(917).await;
+            lab.answers(std::slice::from_ref(&answer));
+            lab.fence().await;
+            lab.reach(phase, s(2_000)).await;
+            tokio::time::sleep(s(30)).await;
+            assert!(stands(&lab));
+            lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+            if restarts {
+                lab.happen(restart(20));
+            }
+            assert!(!stands(&lab));
+            tokio::time::sleep(s(within)).await;
+            assert!(stands(&lab), "{phase}, restarts: {restarts}");
+            assert!(was_told(&lab));
+            assert_eq!(lab.phase(), phase);
+        }
+    }
 }
 
 fn stranger() -> Identity {
@@ -326,7 +357,7 @@ async fn a_bmc_that_restarts_while_nobody_asks_it_anything_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_that_somebody_undid_is_said_after_a_take_over() {
+async fn a_hold_that_somebody_undid_is_engaged_again_after_a_take_over() {
     for undone in [false, true] {
         let mut lab = lab(914).await;
         assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
@@ -339,8 +370,9 @@ async fn a_hold_that_somebody_undid_is_said_after_a_take_over() {
         tokio::time::sleep(s(30)).await;
         let fence = lab.record().fence.expect("it is kept off");
         let hold = fence.holds.values().next().expect("it was held");
-        assert_eq!(hold.engaged.iter().any(|word| word.contains("restore policy")), !undone, "{hold:?}");
-        assert_eq!(hold.detail.contains("restore policy always-off"), undone, "{hold:?}");
+        assert!(hold.engaged.iter().any(|word| word.contains("restore policy")), "{hold:?}");
+        assert_eq!(lab.world.lock().expect("whole").hold(NODE).restore, RestorePolicy::AlwaysOff);
+        assert_eq!(was_told(&lab), undone);
         assert_eq!(lab.received("bmc").offs, sent.offs);
         assert_eq!(lab.phase(), "released");
     }

@@ -117,3 +117,53 @@ async fn a_network_that_is_gone_for_a_moment_costs_no_hold() {
         assert!(holds.values().all(|hold| !hold.engaged.is_empty()), "gone after {ms} ms: {holds:?}");
     }
 }
+
+/// A switch that is away for a minute takes no node from its fence.
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_answers_again_within_the_deadline_is_switched_off_by_itself() {
+    let mut lab = lab(938).await;
+    lab.fault("bmc", Fault::Silent);
+    lab.schedule(s(65), Act::Mend { device: "bmc".to_owned() });
+    let id = lab.open().await;
+    tokio::time::sleep(s(30)).await;
+    let view = lab.view();
+    assert!(view.live.unreached, "a person is told after the first round");
+    let wait = view.live.wait.clone().expect("told");
+    assert!(wait.what.starts_with("an answer of any of its devices (no answer for 20s: bmc"), "{wait:?}");
+    let outcome = lab.outcome_within(id, Until::Released, s(120)).await;
+    assert_eq!(outcome, Some(Outcome::Fenced { released: true }));
+    assert!(!lab.view().live.unreached);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_never_answers_is_told_once_and_ends_at_the_deadline() {
+    let levels: [&[&str]; 2] = [&["bmc"], &["second"]];
+    for count in 1..=2 {
+        let mut lab = Lab::with(939, &levels[..count], |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "second");
+        })
+        .await;
+        lab.fault("bmc", Fault::Silent);
+        lab.fault("second", Fault::Silent);
+        let began = tokio::time::Instant::now();
+        assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+        let took = began.elapsed();
+        assert!((s(600)..s(640)).contains(&took), "{took:?}");
+        let moments = lab.record().fence.expect("kept").moments;
+        let told = moments.iter().filter(|one| one.what.starts_with("none of its devices answers")).count();
+        assert_eq!(told, 1, "{moments:#?}");
+        assert!(moments.len() < 8, "{moments:#?}");
+    }
+}
+
+/// Its BMC fell silent between the question whose machine it controls and the off.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_found_on_and_never_took_an_off_gets_one_within_the_deadline() {
+    let mut lab = lab(940).await;
+    let fall = std::time::Duration::from_millis(4);
+    lab.schedule(fall, Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert_eq!(lab.received("bmc").offs, 0);
+    lab.mend("bmc");
+    lab.reach("released", s(120)).await;
+}

@@ -52,6 +52,8 @@ async fn a_held_machine_stays_off_when_its_mains_come_back_and_when_its_button_i
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_forgot_its_hold_and_came_on_with_its_mains_is_fenced_again() {
     let lab = held(81).await;
+    // Its hold is read once more after the release, and then for five minutes not.
+    tokio::time::sleep(s(30)).await;
     lab.happen(Act::ForgetHold { machine: machine() });
     // It forgot its policy of before, too.
     lab.world.lock().expect("whole").set_restore(NODE, RestorePolicy::AlwaysOn);

@@ -263,3 +263,36 @@ async fn an_identity_that_was_learned_is_held_against_an_exchanged_board() {
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::IdentityMismatch));
     assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
 }
+
+/// One look that is not answered takes no released node back into fencing (S4).
+#[tokio::test(start_paused = true)]
+async fn who_asks_again_while_the_bmc_is_silent_for_a_moment_finds_it_fenced() {
+    let mut lab = lab(399).await;
+    lab.fence().await;
+    lab.reach("released", s(60)).await;
+    let before = lab.received("bmc").offs;
+    lab.fault("bmc", Fault::Silent);
+    lab.schedule(s(3), Act::Mend { device: "bmc".to_owned() });
+    let call = lab.call();
+    let answer = lab.engine.fence(&node(), call).await.expect("let in");
+    assert!(matches!(answer, Admission::Already(_)), "{answer:?}");
+    assert_eq!((lab.phase(), lab.received("bmc").offs), ("released", before));
+}
+
+/// A person's word ends where a host device says On, and by nothing that a dead one does not say (S12).
+#[tokio::test(start_paused = true)]
+async fn who_asks_again_for_an_attested_node_takes_no_word_back() {
+    let mut lab = lab(400).await;
+    lab.fault("bmc", Fault::Silent);
+    lab.open().await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    lab.engine.attest(&node(), person()).await.expect("attested");
+    lab.reach("released", s(60)).await;
+    for slow in [0, 700] {
+        lab.store.rough(0, std::time::Duration::from_millis(slow));
+        lab.open_again().await;
+        let record = lab.record();
+        assert_eq!(record.phase.label(), "released", "a store that takes {slow} ms");
+        assert!(record.fence.expect("kept").attestation.is_some());
+    }
+}

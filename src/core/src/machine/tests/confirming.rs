@@ -155,14 +155,6 @@ fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others_roun
     }
 }
 
-#[test]
-fn a_node_that_was_never_proven_has_one_round() {
-    let mut player = Player::fencing(&[&[host("bmc")], &[host("agent")]], &["detach"]);
-    player.apply(Event::NextLevel { why: "silent".to_owned() });
-    let refused = player.try_apply(Event::NextLevel { why: "silent".to_owned() }).unwrap_err();
-    assert!(matches!(refused, Refused::NoSuch { what: "level", .. }), "{refused:?}");
-}
-
 /// Also where its leader dies before its children have asked again: the word stands in its own record.
 #[test]
 fn what_is_not_proven_any_more_is_void_for_its_children_unless_its_prover_is_merely_gone() {

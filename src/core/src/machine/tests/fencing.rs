@@ -108,13 +108,18 @@ fn an_off_belongs_to_an_open_fence() {
 }
 
 #[test]
-fn levels_are_tried_in_order_and_then_a_person_is_asked() {
+fn levels_are_tried_in_order_and_again_and_then_a_person_is_asked() {
     let mut player = Player::fencing(&[&[host("bmc")], &[supply("a"), supply("b")]], &[]);
     let next = || Event::NextLevel { why: "silent".to_owned() };
     player.apply(next());
     assert_eq!(player.open_fence().level, 1);
-    let refused = player.try_apply(next()).unwrap_err();
-    assert_eq!(refused.to_string(), "there is no level \"3\" here; there is: 1, 2");
+    let told = |player: &Player| player.open_fence().moments.len();
+    let before = told(&player);
+    for level in [0, 1, 0, 1] {
+        player.apply(next());
+        assert_eq!(player.open_fence().level, level);
+    }
+    assert_eq!(told(&player), before + 1, "that none answers is told once");
     player.give_up(Reason::LevelsSpent);
     assert_eq!(player.record().phase, Phase::NeedsOperator(Reason::LevelsSpent));
     assert_eq!(player.open_fence().outcome, Some(Outcome::NeedsOperator(Reason::LevelsSpent)));

@@ -2,6 +2,7 @@
 
 use picket_core::election::Ended;
 use picket_core::event::{Event, FenceRequest, Overrides, Person};
+use picket_core::ground::{LookFault, ReleaseGround};
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
@@ -11,6 +12,7 @@ use picket_core::time::BootTime;
 
 use super::{DOUBTED, refusal, store_failure};
 use crate::error::{EngineError, Stale};
+use crate::node::releasing::UNKNOWN_LOOKS;
 use crate::node::{Failure, Fatal, NodeTask};
 use crate::parts::PlannedRelease;
 use crate::request::{Admission, Asides, FenceCall};
@@ -252,33 +254,38 @@ impl NodeTask {
         if self.store_doubt().await? {
             return Ok(None);
         }
-        let looks = match self.of_child {
-            Some(_) => self.look_for_children(true).await?,
-            None => self.look().await?,
-        };
-        let now = self.now();
-        self.gives_up_what_restarted().await?;
-        if self.record().phase == Phase::Fencing {
-            return Ok(None);
-        }
-        // Also where the watch gave the proof up before.
-        let restarted = self.restarted_since();
-        let proven = match &self.ground {
-            Some(held) => {
-                let fresh_until = || held.ground.fresh_until(&looks, now);
-                held.ground.examine(&looks, now).map(|()| fresh_until()).map_err(|fault| fault.to_string())
+        let mut looked = 0;
+        let why = loop {
+            let looks = match self.of_child {
+                Some(_) => self.look_for_children(true).await?,
+                None => self.look().await?,
+            };
+            let now = self.now();
+            self.gives_up_what_restarted().await?;
+            if self.record().phase == Phase::Fencing || self.found_on(&looks).await? {
+                return Ok(None);
             }
-            None => Err(restarted.clone().unwrap_or("this leadership has not proven it yet".to_owned())),
+            let Some(held) = &self.ground else {
+                // Also where the watch gave the proof up before.
+                break self.restarted_since().unwrap_or("this leadership has not proven it yet".to_owned());
+            };
+            let Err(fault) = held.ground.examine(&looks, now) else {
+                return Ok(Some(held.ground.fresh_until(&looks, now)));
+            };
+            looked += 1;
+            let is_unclear = matches!(fault, LookFault::NotOff(_) | LookFault::Stale(_));
+            if is_unclear && matches!(held.ground, ReleaseGround::Attested(_)) {
+                // A person's word ends where a host device says On, and by nothing that a device does not say (S12).
+                return Ok(None);
+            }
+            if !is_unclear || looked >= UNKNOWN_LOOKS {
+                break fault.to_string();
+            }
         };
-        if self.found_on(&looks).await? {
-            return Ok(None);
-        }
-        if let Err(why) = &proven {
-            let seen = self.ground.is_some() || restarted.is_some();
-            let gone = self.withdraw_now().await;
-            self.persist_unproven(gone, || Event::Unproven { why: why.clone(), seen }).await?;
-        }
-        Ok(proven.ok())
+        let seen = self.ground.is_some() || self.restarted_since().is_some();
+        let gone = self.withdraw_now().await;
+        self.persist_unproven(gone, || Event::Unproven { why: why.clone(), seen }).await?;
+        Ok(None)
     }
 
     pub(super) fn fence_is_current(&self) -> bool {

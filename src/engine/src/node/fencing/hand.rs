@@ -41,6 +41,8 @@ pub(super) struct Hand {
     pub(super) unanswered: u32,
     /// It answered when it was asked for power in between.
     pub(super) answers: bool,
+    /// When it was reached last.
+    pub(super) reached_at: Option<BootTime>,
     pub(super) not_before: BootTime,
     /// Between the first two tries of what failed; longer with each more.
     pub(super) first: Duration,
@@ -66,6 +68,7 @@ impl Hand {
             commanded_at: None,
             unanswered: 0,
             answers: false,
+            reached_at: None,
             not_before: BootTime::default(),
             first,
             pause: first,

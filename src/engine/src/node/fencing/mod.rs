@@ -48,6 +48,8 @@ struct Run {
     restarted: bool,
     /// A device of the node was reached by this run.
     reached: bool,
+    /// Why a round of levels came to its end without that.
+    unanswered: Option<String>,
     /// Why the off could not be stored; `None` once one was.
     away: Option<String>,
     /// The pause, or the limit, for whose end the fence waits: it cannot be ended by that, since somebody holds the node (S7).
@@ -163,6 +165,9 @@ impl NodeTask {
                 self.persist(|| Event::Lost { device: device.clone() }).await?;
             }
         }
+        if self.live.unreached {
+            self.live_mut().unreached = false;
+        }
         let now = self.now();
         let level = self.open_fence().map_or(0, |fence| fence.level);
         let mut run = Run {
@@ -178,6 +183,7 @@ impl NodeTask {
             deadline: now + self.time_left(),
             restarted: false,
             reached: false,
+            unanswered: None,
             away: None,
             barred: None,
         };
@@ -198,7 +204,9 @@ impl NodeTask {
                 }
                 run.barred = Some(why);
             }
-            if !self.stands_aside(&mut run) {
+            if self.stands_aside(&mut run) {
+                self.stay_in_touch(&mut run);
+            } else {
                 self.take_turns(&mut run);
                 self.begin_surveys(&mut run);
                 if run.turns.are_here() {

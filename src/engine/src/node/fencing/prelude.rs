@@ -56,7 +56,7 @@ impl NodeTask {
         is_first && self.is_unsent() && self.record().held_alone().is_empty()
     }
 
-    pub(super) fn is_unsent(&self) -> bool {
+    pub(in crate::node) fn is_unsent(&self) -> bool {
         self.open_fence().is_some_and(|fence| {
             let begun = fence.releases.iter().any(|release| release.attempts > 0);
             !fence.off_sent && fence.cause != Cause::Breach && !begun
@@ -114,6 +114,7 @@ impl NodeTask {
         report: HoldReport,
     ) -> Result<(), Fatal> {
         run.judge.held(&device, &report.engaged);
+        self.holds_read.remove(&device);
         run.enter(&device, Stage::Live);
         run.hand(&device).held = true;
         run.last_look.held(self.now());

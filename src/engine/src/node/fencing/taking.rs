@@ -32,7 +32,10 @@ impl NodeTask {
             let lost = run.judge.restarted(&device);
             self.note_loss(run, device.clone(), lost).await?;
         }
-        run.reached |= did.reached();
+        if did.reached() {
+            self.reaches(run);
+            run.hand(&device).reached_at = Some(now);
+        }
         match did {
             Did::Identified { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {
                 tracing::warn!(%device, %error, "the device did not tell its identity");

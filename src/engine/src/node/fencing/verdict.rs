@@ -10,7 +10,6 @@ use picket_core::ground::ReleaseGround;
 use picket_core::ids::DeviceId;
 use picket_core::outcome::Reason;
 use picket_core::power::Power;
-use picket_core::record::Fence;
 use picket_core::time::BootTime;
 
 use super::{LONGEST_PAUSE, PAUSE, Run, Stage};
@@ -100,6 +99,10 @@ impl NodeTask {
                 return self.level_spent(run, Reason::LevelsSpent, why).await;
             }
             return Ok(());
+        }
+        if now >= run.deadline && !run.reached {
+            let detail = format!("no answer before its deadline: {}", self.level_words(run));
+            return self.give_up(Reason::LevelsSpent, detail).await;
         }
         if now >= run.deadline {
             let detail = format!(
@@ -194,21 +197,25 @@ impl NodeTask {
     }
 
     async fn level_spent(&mut self, run: &mut Run, reason: Reason, why: String) -> Result<(), Fatal> {
-        let after = self.open_fence().and_then(|fence| fence.level_after(run.level));
+        let Some(fence) = self.open_fence() else { return Ok(()) };
+        let (first, after) = (fence.first_level, fence.level_after(run.level));
         if after.is_none() && !run.reached {
             self.let_another_try(&why).await?;
         }
-        // Of a node that was proven before nothing is known to be wrong but the way to its devices.
-        let is_unreached = reason == Reason::LevelsSpent && !run.reached;
-        let round = || self.open_fence().filter(|_| is_unreached).and_then(Fence::next_round);
-        let Some(next) = after.or_else(round) else {
+        // Of devices that were never reached nothing is known to be wrong but the way to them.
+        if after.is_none() && (run.reached || reason != Reason::LevelsSpent) {
             return self.give_up(reason, why).await;
-        };
-        tracing::warn!(level = run.level + 1, why, "the level is spent");
-        self.persist(|| Event::NextLevel { why: why.clone() }).await?;
+        }
+        let (spent, next) = (run.level, after.unwrap_or(first));
+        if next != spent || run.unanswered.is_none() {
+            tracing::warn!(level = spent + 1, why, "the level is spent");
+            self.persist(|| Event::NextLevel { why: why.clone() }).await?;
+        }
         run.level = next;
         run.level_began = self.now();
-        if after.is_some() {
+        if after.is_none() {
+            self.reaches_nothing(run, why);
+        } else if run.unanswered.is_none() {
             run.deadline = run.deadline.max(run.level_began + self.least());
         }
         run.judge.try_level(run.level);
@@ -218,5 +225,28 @@ impl NodeTask {
             run.enter(&device, Stage::Identify);
         }
         Ok(())
+    }
+
+    /// A round came to its end and no device was reached: a person is told, and the round begins anew (S16). The place among the fences is
+    /// for others meanwhile, as nothing was sent, and the node may recover.
+    fn reaches_nothing(&mut self, run: &mut Run, why: String) {
+        if run.unanswered.is_none() {
+            tracing::error!(why, "none of its devices answers: they are asked until its deadline");
+            self.live_mut().unreached = true;
+        }
+        run.unanswered = Some(why);
+        if self.is_unsent() {
+            self.office.reaches_nothing(&self.plan.id);
+            run.last_look = self.first_look(run.level_began);
+        }
+    }
+
+    /// A device was reached: what was told of it is over.
+    pub(super) fn reaches(&mut self, run: &mut Run) {
+        run.reached = true;
+        if run.unanswered.take().is_some() {
+            self.live_mut().unreached = false;
+            self.office.reaches(&self.plan.id);
+        }
     }
 }

@@ -99,7 +99,7 @@ impl NodeTask {
         }
     }
 
-    /// While the word of what decides about the node is waited for, or the end of a pause, its devices are left alone, others have
+    /// While the word of what decides about the node is waited for, or the end of a pause, nothing is sent to its devices, others have
     /// their turns, and the time of the level does not run (K9). A pause takes of the time of the fence.
     pub(super) fn stands_aside(&self, run: &mut Run) -> bool {
         let waits_for_word = run.last_look.waits_for_its_word().is_some();
@@ -117,6 +117,22 @@ impl NodeTask {
             run.deadline = run.deadline.max(now + self.least());
         }
         true
+    }
+
+    /// Host devices that were reached are asked for power all the same: a session that ended by its idleness, or a silence of ours, would
+    /// be taken for their restart (S2).
+    pub(super) fn stay_in_touch(&self, run: &mut Run) {
+        let (now, every) = (self.now(), self.watched_every() / 2);
+        for device in self.hosts() {
+            let Some(hand) = run.hands.get_mut(&device).filter(|hand| !hand.busy && hand.not_before <= now)
+            else {
+                continue;
+            };
+            if hand.reached_at.is_some_and(|at| now.since(at) >= every) {
+                hand.busy = true;
+                run.doing.push(self.hands.read(&device));
+            }
+        }
     }
 
     pub(super) fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
@@ -167,6 +183,10 @@ impl NodeTask {
             return self.wait_for(what, device.as_str(), Some(until.since(now)));
         }
         let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
+        if let Some(why) = &run.unanswered {
+            let what = format!("an answer of any of its devices ({why})");
+            return self.wait_for(what, devices.join(", "), Some(run.deadline.since(now)));
+        }
         let share = run.level_began + self.share_of(run.level);
         let until = share.min(run.deadline);
         let word = if self.open_fence().is_some_and(|fence| fence.off_sent) { "Off" } else { "an answer" };

@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use picket_core::outcome::Outcome;
+use picket_driver_sim::{Act, Verb};
 use picket_engine::{PlanAction, Planned, Until};
 use picket_liveness::{Liveness, Look};
 use tokio::time::Instant;
 
 use super::{FENCED, Source, is_as_before, lab_with, no, yes};
-use crate::lab::{node, s};
+use crate::lab::{Lab, NODE, node, s};
 
 fn away() -> Option<Look> {
     Some(Look::Away("nobody answers".to_owned()))
@@ -114,5 +115,25 @@ async fn a_source_whose_silence_is_no_word_is_waited_for_where_it_hangs() {
         let bmc = lab.received("bmc");
         assert_eq!((bmc.offs, bmc.holds > 0), (0, from > 0));
         assert!(source.asked() > 1_000, "it is asked again and again");
+    }
+}
+
+/// A session that would end by its idleness meanwhile, or a silence that is ours, is no restart of the BMC.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_off_already_is_proven_off_once_its_source_is_back() {
+    for is_sessionless in [false, true] {
+        let mut lab = Lab::with(416, &[&["bmc"]], |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc");
+            if is_sessionless {
+                world.set_sessionless("bmc");
+            }
+        })
+        .await;
+        lab.kill().await;
+        lab.setup.liveness = Some(away_until(0, s(90), no));
+        lab.start().await;
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+        assert_eq!(lab.fence().await, FENCED, "sessionless: {is_sessionless}");
+        assert_eq!(lab.record().fence.expect("kept").lost.len(), 0);
     }
 }

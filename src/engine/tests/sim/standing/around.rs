@@ -301,7 +301,7 @@ async fn a_far_side_that_hears_nothing_prolongs_no_wait_for_an_on() {
         tokio::time::sleep(deaf.min(s(40))).await;
         assert_eq!(lab.view().live.unannounced.len(), usize::from(!deaf.is_zero()));
         cluster.state.lock().expect("whole").hard_of_hearing = deaf > s(40);
-        lab.reach("needs_operator", s(600)).await;
+        lab.reach("needs_operator", s(1_200)).await;
         waited.push(from.elapsed());
     }
     assert!(waited.iter().all(|time| *time == waited[0]), "{waited:?}");
