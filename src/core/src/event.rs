@@ -368,6 +368,15 @@ pub enum Event<'a> {
         /// What it says.
         identity: Identity,
     },
+    /// Somebody else than the device says at a check which machine is the node's, and the device says another, in Normal (S13).
+    IdentityTold {
+        /// The device.
+        device: DeviceId,
+        /// What the node's machine is.
+        identity: Identity,
+        /// Who says so, in words.
+        by: String,
+    },
     /// Somebody else than the device says at a check that the identity learned from it is the node's, in Normal (S13).
     IdentityProven {
         /// The device.

@@ -2,17 +2,20 @@
 //!
 //! **Invariant.** Until it is told this gateway does not stand for election: it could shoot itself.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use picket_core::device::{Identity, IdentityMatch};
+use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
 use picket_release::{Machine, Releaser};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::parts::NodePlan;
+use crate::twins::Twins;
 
 /// How long one answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,13 +32,21 @@ struct Asked {
     of: Arc<dyn Releaser>,
     /// Why it is not told yet.
     told: watch::Sender<Result<Machine, String>>,
+    /// Nodes of which nothing was known until a device said in their fences that it controls this machine.
+    found: Mutex<BTreeSet<NodeId>>,
+}
+
+impl Asked {
+    fn found(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Own {
     /// It has that name at the far side of that release.
     pub fn named(name: String, of: Arc<dyn Releaser>) -> Self {
         let told = watch::Sender::new(Err("nobody was asked yet".to_owned()));
-        Self(Some(Asked { name, of, told }))
+        Self(Some(Asked { name, of, told, found: Mutex::default() }))
     }
 
     /// Whether anybody is to be asked: else the settings say it.
@@ -51,16 +62,30 @@ impl Own {
     }
 
     /// Whether that node is it: by what its cloud calls it, or by what its devices say, or are expected to.
-    pub(crate) fn is(&self, plan: &NodePlan, record: &NodeRecord) -> bool {
+    pub(crate) fn is(&self, plan: &NodePlan, record: &NodeRecord, twins: &Twins) -> bool {
         let Some(asked) = &self.0 else { return false };
+        if asked.found().contains(&plan.id) {
+            return true;
+        }
         let told = asked.told.borrow();
         let Ok(own) = &*told else { return false };
-        // What a cloud calls it is no other's; a UUID may be.
-        if let (Some(own), Some(planned)) = (&own.provider_id, &plan.provider_id) {
-            return own == planned;
-        }
-        let is_own = |known: &Identity| known.compare(&own.identity) == IdentityMatch::Match;
+        let differs = match (&own.provider_id, &plan.provider_id) {
+            (Some(own), Some(planned)) if own == planned => return true,
+            (own, planned) => own.is_some() && planned.is_some(),
+        };
+        // What a cloud calls it is no other's; a UUID that another node has too says nothing against that.
+        let is_own = |known: &Identity| {
+            let says_so = known.compare(&own.identity) == IdentityMatch::Match;
+            says_so && !(differs && twins.is_claimed_beside(&plan.id, known))
+        };
         record.identities(&plan.topology).iter().any(is_own)
+    }
+
+    /// A device of that node said in its fence that it controls the machine under this gateway.
+    pub(crate) fn found(&self, node: &NodeId) {
+        if let Some(asked) = &self.0 {
+            asked.found().insert(node.clone());
+        }
     }
 
     /// Whether what a device says of itself is what the machine under this gateway says.
@@ -72,7 +97,7 @@ impl Own {
 
     /// Asks until it is told.
     pub(crate) async fn learn(&self) -> Infallible {
-        if let Some(Asked { name, of, told }) = &self.0 {
+        if let Some(Asked { name, of, told, .. }) = &self.0 {
             loop {
                 let until = Instant::now() + PATIENCE;
                 let answer = tokio::time::timeout_at(until, of.machine_named(name, until)).await;
@@ -94,5 +119,108 @@ impl Own {
             }
         }
         std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use picket_core::device::{DeviceClass, DeviceSpec, Grade, MaxInFlight};
+    use picket_core::ground::ReleasePermit;
+    use picket_core::ids::DeviceId;
+    use picket_core::order::ReleaseOrder;
+    use picket_core::topology::{Level, Topology};
+    use picket_release::{Pace, Progress, ReleaseError, Subject};
+
+    use super::*;
+
+    /// It is asked nothing here.
+    #[derive(Debug)]
+    struct Cluster;
+
+    #[async_trait::async_trait]
+    impl Releaser for Cluster {
+        fn max_in_flight(&self) -> Option<Duration> {
+            None
+        }
+
+        fn pace(&self) -> Pace {
+            Pace::default()
+        }
+
+        async fn attempt(
+            &self,
+            _: &ReleaseOrder,
+            _: &ReleasePermit<'_>,
+            _: Instant,
+        ) -> Result<Progress, ReleaseError> {
+            Err(ReleaseError::Unknown("not asked".to_owned()))
+        }
+
+        async fn observe(&self, _: &Subject, _: Instant) -> Result<Progress, ReleaseError> {
+            Err(ReleaseError::Unknown("not asked".to_owned()))
+        }
+    }
+
+    fn uuid(digit: char) -> Identity {
+        Identity { uuid: Identity::usable_uuid(&digit.to_string().repeat(32)), serial: None }
+    }
+
+    fn plan(provider_id: &str, identity: Identity) -> NodePlan {
+        let bmc = DeviceSpec {
+            id: DeviceId::new("bmc").expect("a good name"),
+            class: DeviceClass::Host,
+            grade: Grade::Observed,
+            has_epochs: true,
+            longest_cycle: Duration::from_secs(15),
+            call: Duration::from_secs(5),
+            dwell: Duration::from_secs(1),
+            readings: 2,
+            max_in_flight: MaxInFlight { off: None, on: None },
+            trust_after_restart: None,
+            verified: false,
+            identity,
+        };
+        NodePlan {
+            id: NodeId::new("n1").expect("a good name"),
+            provider_id: Some(provider_id.to_owned()),
+            topology: Topology::new(vec![Level { devices: vec![bmc] }]).expect("a good topology"),
+            drivers: BTreeMap::new(),
+            units: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            releases: Vec::new(),
+            own_host: false,
+            labels: Arc::default(),
+            groups: Arc::default(),
+            liveness: None,
+            mark: String::new(),
+            drills: false,
+        }
+    }
+
+    /// The BMC addresses of two nodes are swapped: what a device says is shot, whatever a cloud calls its node.
+    #[test]
+    fn it_stands_on_what_a_cloud_calls_so_and_on_what_a_device_says_unless_another_says_it_too() {
+        let machine = Machine { provider_id: Some("metal://2".to_owned()), identity: uuid('2') };
+        let own = Own::named("worker-2".to_owned(), Arc::new(Cluster));
+        let record = NodeRecord::new(NodeId::new("n1").expect("a good name"));
+        let twins = Twins::default();
+        let is = |provider: &str, digit| own.is(&plan(provider, uuid(digit)), &record, &twins);
+        assert!(!is("metal://2", '2'), "it is not told yet");
+        let asked = own.0.as_ref().expect("asked");
+        asked.told.send_modify(|told| *told = Ok(machine));
+        assert!(is("metal://2", '1'));
+        assert!(!is("metal://1", '1'));
+        assert!(is("metal://1", '2'));
+        twins.expects(
+            &NodeId::new("n2").expect("a good name"),
+            &DeviceId::new("bmc").expect("one"),
+            uuid('2'),
+        );
+        assert!(!is("metal://1", '2'), "boards that say the same");
+        assert!(is("metal://2", '2'));
+        own.found(&record.node);
+        assert!(is("metal://1", '1'));
     }
 }

@@ -3,6 +3,8 @@
 //! **Invariant.** A device claims what the settings, or the store, expect of it, until it is heard; then what it says last. A board
 //! that moved to another node is no twin of itself once the device where it was says something else, or is not there any more.
 //! Silence, and a device that does not say what it controls, take nothing back.
+//! **Invariant.** Where nothing is known of a device's machine, what the settings or the store give to another node is that one's, whatever its
+//! own device says by now: two addresses may be swapped.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +23,8 @@ pub struct Twins(Mutex<Claims>);
 #[derive(Debug, Default)]
 struct Claims {
     said: BTreeMap<Whose, Identity>,
+    /// What the settings, or the store, expect of each.
+    expected: BTreeMap<Whose, Identity>,
     /// Who may say the same, by [`keys`], in order.
     by: BTreeMap<String, Vec<Whose>>,
     /// Of the machines that orphans keep off, as far as they are known.
@@ -79,6 +83,7 @@ impl Claims {
         for whose in going {
             self.take(&whose);
         }
+        self.expected.retain(|(one, device), _| one != node || !goes(device));
     }
 }
 
@@ -90,9 +95,21 @@ impl Twins {
     /// What a device of `node` is expected to say, by the settings or the store. That counts until it is heard.
     pub(crate) fn expects(&self, node: &NodeId, device: &DeviceId, expected: Identity) {
         let (mut claims, whose) = (self.claims(), (node.clone(), device.clone()));
-        if !claims.said.contains_key(&whose) && !expected.is_empty() {
+        if expected.is_empty() {
+            claims.expected.remove(&whose);
+            return;
+        }
+        claims.expected.insert(whose.clone(), expected.clone());
+        if !claims.said.contains_key(&whose) {
             claims.put(whose, expected);
         }
+    }
+
+    /// The device of another node of which the settings, or the store, expect that, if there is one.
+    pub(crate) fn expected_of_another(&self, node: &NodeId, said: &Identity) -> Option<Whose> {
+        let claims = self.claims();
+        let is_its = |(whose, known): &(&Whose, &Identity)| whose.0 != *node && are_twins(said, known);
+        claims.expected.iter().find(is_its).map(|(whose, _)| whose.clone())
     }
 
     /// Notes that the device of `node` says it is `said`. A device of another node that claims the same, if there is one.
@@ -118,6 +135,13 @@ impl Twins {
         near.into_iter().find(is_twin).cloned()
     }
 
+    /// Whether a device of another node claims that, or is expected to.
+    pub(crate) fn is_claimed_beside(&self, node: &NodeId, identity: &Identity) -> bool {
+        let claims = self.claims();
+        let mut all = claims.said.iter().chain(&claims.expected);
+        all.any(|(whose, claim)| whose.0 != *node && are_twins(identity, claim))
+    }
+
     /// The machine of an orphan has these identities. None of them: it is no orphan, or nothing is known of its machine.
     pub(crate) fn keeps_off(&self, orphan: &NodeId, identities: Vec<Identity>) {
         let orphans = &mut self.claims().orphans;
@@ -141,7 +165,7 @@ impl Twins {
     /// What an earlier leadership heard: another one may have stored since what is expected now.
     pub(crate) fn forget_all(&self) {
         let mut claims = self.claims();
-        (claims.said, claims.by) = Default::default();
+        (claims.said, claims.by, claims.expected) = Default::default();
     }
 
     /// What a node claimed that left the settings: whoever has its machine now is no twin.
@@ -212,6 +236,23 @@ mod tests {
         assert!(!is_twin(&twins, "n1", &Identity::default()));
         twins.forget(&node("n1"));
         assert!(!is_twin(&twins, "n2", &said), "the other one is gone");
+    }
+
+    /// The devices of two nodes were swapped, and the one of which it is known said so.
+    #[test]
+    fn what_is_expected_of_another_is_that_ones_whatever_its_device_says_by_now() {
+        let (twins, bmc) = (Twins::default(), device("bmc"));
+        twins.expects(&node("n1"), &bmc, uuid('1'));
+        assert!(!is_twin(&twins, "n1", &uuid('2')));
+        assert!(!is_twin(&twins, "n2", &uuid('1')), "nobody says the same");
+        let owner = |name: &str| twins.expected_of_another(&node(name), &uuid('1'));
+        assert_eq!(owner("n2"), Some((node("n1"), bmc.clone())));
+        assert_eq!(owner("n1"), None);
+        twins.expects(&node("n1"), &bmc, uuid('3'));
+        assert_eq!(owner("n2"), None, "a person accepted another board there");
+        twins.expects(&node("n1"), &bmc, uuid('1'));
+        twins.forget(&node("n1"));
+        assert_eq!(owner("n2"), None);
     }
 
     #[test]

@@ -71,12 +71,13 @@ pub(crate) fn all(
         is_whole: told.is_empty(),
         faults: &mut faults,
     };
+    let is_asked = own.is_asked();
     let mut nodes: Vec<NodePlan> = settings
         .nodes
         .values()
         .filter_map(|node| {
             let mut plan = builder.node(node)?;
-            plan.own_host = releases::stands_on(&settings.gateway, &plan);
+            plan.own_host = releases::stands_on(&settings.gateway, &plan, is_asked);
             plan.mark = mark(settings, node, &plan);
             Some(plan)
         })

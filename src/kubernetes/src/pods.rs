@@ -72,7 +72,8 @@ fn is_evicted_soon(pod: &Pod, node: &Node, now: OffsetDateTime) -> bool {
         let tolerating = pod.spec.tolerations.iter().filter(|one| tolerates(one, key, value));
         // The shortest counts; without any it is evicted at once, and one without a time tolerates for ever.
         let seconds = tolerating.map(|one| one.toleration_seconds).reduce(shortest).unwrap_or(Some(0))?;
-        Some(since + time::Duration::seconds(seconds.max(0)))
+        // One beyond the end of the calendar is never evicted.
+        since.checked_add(time::Duration::seconds(seconds.max(0)))
     });
     let about = |at: OffsetDateTime| {
         let left = (at - now).whole_seconds();
@@ -249,6 +250,14 @@ mod tests {
         assert_eq!(fate(&owned("DaemonSet", true), &Node::default(), at(0)), Fate::Stays("of a DaemonSet"));
         for other in [owned("DaemonSet", false), owned("StatefulSet", true)] {
             assert_eq!(fate(&other, &Node::default(), at(0)), Fate::Goes);
+        }
+    }
+
+    #[test]
+    fn one_that_tolerates_beyond_the_end_of_the_calendar_is_never_evicted() {
+        for seconds in [i64::MAX, 1_000_000_000_000, i64::MIN] {
+            let soon = fate(&tolerating(Some(seconds)), &unreachable(), at(400));
+            assert_eq!(soon, Fate::Goes, "{seconds}");
         }
     }
 

@@ -38,6 +38,24 @@ pub(super) fn prove(
     Ok(())
 }
 
+/// Somebody else than the device says which machine is the node's: that is expected of the device, whatever it says itself.
+pub(super) fn tell(
+    draft: &mut Draft,
+    device: DeviceId,
+    identity: Identity,
+    by: String,
+) -> Result<(), Refused> {
+    draft.expect_phase(
+        "what a device is to control",
+        &["normal"],
+        "a fence goes by what was known when it began",
+    )?;
+    keep(draft, device.clone(), identity);
+    let at = draft.at;
+    draft.record.identity_proofs.insert(device, IdentityProof { by, at });
+    Ok(())
+}
+
 /// A person's word stands where the settings give none: the fence under way, if there is one, goes on only by a retry.
 pub(super) fn accept(
     draft: &mut Draft,

@@ -225,6 +225,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         }
         Event::SoAlready => unfence::so_already(draft)?,
         Event::Learned { device, identity } => identity::learn(draft, device, identity)?,
+        Event::IdentityTold { device, identity, by } => identity::tell(draft, device, identity, by)?,
         Event::IdentityProven { device, identity, by } => identity::prove(draft, device, &identity, by)?,
     }
     Ok(())

@@ -249,6 +249,11 @@ impl Walk {
                 device: name,
                 identity: Identity { uuid: None, serial: Some(format!("s{b}")) },
             }),
+            "told" => Some(Event::IdentityTold {
+                device: name,
+                identity: Identity { uuid: None, serial: Some(format!("s{b}")) },
+                by: words(),
+            }),
             "proven" => Some(Event::IdentityProven {
                 device: name,
                 identity: Identity { uuid: None, serial: Some(format!("s{b}")) },

@@ -138,7 +138,7 @@ impl Fleet {
 impl Slot {
     /// Whether this gateway stands on it.
     pub(super) fn is_own_host(&self, own: &Own) -> bool {
-        self.plan.own_host || own.is(&self.plan, &self.view.borrow().stored.record)
+        self.plan.own_host || own.is(&self.plan, &self.view.borrow().stored.record, &self.parts.twins)
     }
 
     fn new(plan: Arc<NodePlan>, parts: Arc<Parts>, orphan: Option<String>, stored: Arc<Stored>) -> Self {

@@ -349,7 +349,7 @@ impl Engine {
             let view = slot.view.borrow();
             let record = &view.stored.record;
             let kept_off = !matches!(record.phase, Phase::Normal | Phase::Unfencing | Phase::Retired);
-            let is_own = || slot.plan.own_host || own.is(&slot.plan, record);
+            let is_own = || slot.plan.own_host || own.is(&slot.plan, record, &slot.parts.twins);
             if kept_off && (is_own() || self.carries_own_host(&record.node)) {
                 return Some(format!("it stands on {}, which is {}", record.node, record.phase.label()));
             }

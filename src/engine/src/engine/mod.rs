@@ -49,6 +49,8 @@ const CHECKS: usize = 64;
 const FORGETTING: Duration = Duration::from_secs(3_600);
 /// After a leadership ended the next one is stood for after this time.
 const AGAIN: Duration = Duration::from_secs(1);
+/// A node whose task so many defects of ours ended is left alone: each of them ended the leadership over the whole fleet.
+const PANICS: u32 = 3;
 /// Why nobody leads here once it has ended.
 const STOPPED: &str = "stopped";
 /// How often the permit's clocks are looked at.
@@ -329,7 +331,7 @@ impl Engine {
     fn begin(&self, slot: &Slot, stored: Arc<Stored>, reign: &mut Reign) {
         let (parts, plan, kept) = (slot.parts.clone(), slot.plan.clone(), slot.kept.clone());
         let (leadership, over) = (reign.leadership.clone(), reign.over.clone());
-        let outlets = Outlets {
+        let mut outlets = Outlets {
             view: slot.view.clone(),
             feed: self.shared.feed.clone(),
             shown: self.shared.shown.clone(),
@@ -343,14 +345,22 @@ impl Engine {
             let mut kept = kept.lock().await;
             // The task owns its mailbox while it runs; the placeholder only stands in.
             let taken = std::mem::replace(&mut *kept, Kept::new(Inbox::taken()));
-            let node = plan.id.clone();
+            let (node, mut panics) = (plan.id.clone(), taken.panics);
+            if panics >= PANICS {
+                let why = format!(
+                    "a defect of this gateway ended its task {panics} times: its log says where; restart the gateway"
+                );
+                outlets.orphan.get_or_insert(why);
+            }
             let mut task = NodeTask::new(parts, plan, leadership, stored, taken, outlets);
             let gone = tokio::select! {
                 biased;
                 () = over.cancelled() => None,
                 // After a panic the node's mailbox, and what it knows to be its own, must serve the next leadership.
                 gone = AssertUnwindSafe(task.run()).catch_unwind() => Some(gone.unwrap_or_else(|_| {
-                    Gone::Fatal(StoreError::Unknown("a node's task ended in a panic".to_owned()))
+                    panics += 1;
+                    tracing::error!(%node, panics, "a defect of this gateway ended the node's task");
+                    Gone::Fatal(StoreError::Unknown(format!("the task of node {node} ended in a panic")))
                 })),
             };
             if gone.is_none() {
@@ -358,6 +368,7 @@ impl Engine {
             }
             let stored = task.stored.clone();
             *kept = task.keep();
+            kept.panics = panics;
             Box::new(Ended { node, stored, gone })
         };
         reign.tasks.spawn(gated(gate, work));

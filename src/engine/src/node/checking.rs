@@ -205,7 +205,9 @@ impl NodeTask {
             }
         }
         // Once all is heard: what was learned just now is compared, too.
-        self.prove_learned(&run.machines).await?;
+        for device in self.compare_with(&run.machines).await? {
+            self.conclude(&mut run, &device);
+        }
         for reply in run.waiting {
             let _ = reply.send(Ok(self.record().clone()));
         }
@@ -277,7 +279,8 @@ impl NodeTask {
     /// A device came to the end of its questions: what changed is told.
     fn conclude(&mut self, run: &mut Run, device: &DeviceId) {
         let (now, at) = (self.now(), self.wall());
-        let holds = run.asked.remove(device).flatten();
+        let before = || self.live.devices.get(device)?.checked.as_ref()?.holds;
+        let holds = run.asked.remove(device).unwrap_or_else(before);
         let took = now.since(run.began);
         let mut remarks = self.plan.drivers.get(device).map(|driver| driver.remarks()).unwrap_or_default();
         remarks.extend(self.too_slow(device));
@@ -317,11 +320,14 @@ impl NodeTask {
         if let Some(machine) = self.parts.twins.kept_off_by(said) {
             return Some(format!("it controls {machine}"));
         }
-        let (node, other) = self.parts.twins.twin_of(&self.plan.id, device, said)?;
-        Some(format!(
-            "{node}/{other} claims the same of itself ({}): neither tells whose machine it is",
-            said.words()
-        ))
+        if let Some((node, other)) = self.parts.twins.twin_of(&self.plan.id, device, said) {
+            return Some(format!(
+                "{node}/{other} claims the same of itself ({}): neither tells whose machine it is",
+                said.words()
+            ));
+        }
+        let other = self.claimed_by_another(device, said)?;
+        Some(format!("it says that it controls {}, {other}", said.words()))
     }
 
     /// What a release needs is read within [`LOOK_LIFE`] (S4): where a shared unit is too slow for that, no fence by it lets go.
@@ -358,7 +364,7 @@ impl NodeTask {
             (compared, Some(twin)) => {
                 tracing::error!(
                     %device, said = ?identity, twin,
-                    "another node's device claims the same of itself: it is not learned"
+                    "what the device says is another's, or claimed by another: it is not learned"
                 );
                 // As a fence takes it: who never knew better sends nothing there.
                 if expected.is_empty() { IdentityMatch::Mismatch } else { compared }
@@ -371,6 +377,7 @@ impl NodeTask {
                 self.persist(|| Event::Learned { device: device.clone(), identity: identity.clone() })
                     .await?;
                 self.said_whose.insert(device.clone());
+                self.expects(&device);
                 self.expected_identity(&device).compare(&identity)
             }
             _ => return Ok(()),

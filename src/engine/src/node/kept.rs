@@ -20,6 +20,8 @@ pub(crate) struct Kept {
     pub(super) of: Option<(Arc<NodePlan>, Incarnation)>,
     pub(super) sessions: Sessions,
     pub(super) spoken: Spoken,
+    /// How often a defect of ours ended the node's task.
+    pub(crate) panics: u32,
 }
 
 impl Kept {
@@ -30,6 +32,7 @@ impl Kept {
             of: None,
             sessions: Sessions::default(),
             spoken: Spoken::default(),
+            panics: 0,
         }
     }
 

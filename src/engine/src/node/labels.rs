@@ -59,6 +59,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         }
         Event::SoAlready => "so_already",
         Event::Learned { .. } => "learned",
+        Event::IdentityTold { .. } => "identity_told",
         Event::IdentityProven { .. } => "identity_proven",
         Event::ReceiptIntent(_) => "receipt_intent",
         Event::ReceiptReturned { .. } => "receipt_returned",

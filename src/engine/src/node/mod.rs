@@ -266,7 +266,7 @@ impl NodeTask {
     pub(crate) fn keep(mut self) -> Kept {
         self.mailbox.forget_own();
         let of = Some((self.plan, self.hands.leadership().guard().incarnation));
-        Kept { mailbox: self.mailbox, own: self.own, of, sessions: self.sessions, spoken: self.spoken }
+        Kept { of, own: self.own, sessions: self.sessions, spoken: self.spoken, ..Kept::new(self.mailbox) }
     }
 
     /// Walks the node through its phases until this leadership is over.

@@ -30,7 +30,7 @@ impl NodeTask {
     pub(super) fn is_own_host(&self) -> bool {
         let carries =
             || self.parts.parents.engine().is_some_and(|engine| engine.carries_own_host(&self.plan.id));
-        self.plan.own_host || self.parts.own.is(&self.plan, self.record()) || carries()
+        self.plan.own_host || self.parts.own.is(&self.plan, self.record(), &self.parts.twins) || carries()
     }
 
     /// Whether another gateway stands for election, and would go on.

@@ -6,6 +6,8 @@ use super::{Fatal, NodeTask, sleep_until};
 
 impl NodeTask {
     pub(super) async fn retired(&mut self) -> Result<(), Fatal> {
+        // Whoever has its board now is no twin of it.
+        self.parts.twins.forget(&self.plan.id);
         let here = self.place();
         let now = self.settings_in_words();
         let then = self.record().retired.as_ref().map(|retired| retired.settings.clone());

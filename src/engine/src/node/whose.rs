@@ -160,16 +160,40 @@ impl NodeTask {
         Said { identity: identity.clone(), far_side }
     }
 
-    /// What comparing what the device says says, and another node's device that claims the same, if there is one: then it identifies neither.
+    /// What comparing what the device says says, and why that tells nobody whose machine it is, if so.
     pub(super) fn told_apart(&self, device: &DeviceId, said: &Identity) -> (IdentityMatch, Option<String>) {
-        match (
-            self.expected_identity(device).compare(said),
-            self.parts.twins.twin_of(&self.plan.id, device, said),
-        ) {
+        let compared = self.expected_identity(device).compare(said);
+        match (compared, self.claimed_by_another(device, said)) {
             (IdentityMatch::Mismatch, _) => (IdentityMatch::Mismatch, None),
-            (_, Some((node, other))) => (IdentityMatch::Unknown, Some(format!("{node}/{other}"))),
+            (_, Some(other)) => (IdentityMatch::Unknown, Some(other)),
             (compared, None) => (compared, None),
         }
+    }
+
+    /// Why what the device says tells nobody whose machine it controls, in words: another node's device claims the same of itself; or where
+    /// nothing is known of this one, that machine is known to be another's, or another device of the node is known to control another one.
+    pub(super) fn claimed_by_another(&self, device: &DeviceId, said: &Identity) -> Option<String> {
+        let twins = &self.parts.twins;
+        if let Some((node, other)) = twins.twin_of(&self.plan.id, device, said) {
+            return Some(format!("and so does {node}/{other}"));
+        }
+        if !self.expected_identity(device).is_empty() {
+            return None;
+        }
+        if let Some((node, other)) = twins.expected_of_another(&self.plan.id, said) {
+            return Some(format!("which is what {node}/{other} is to control"));
+        }
+        let differs = |other: &DeviceId| {
+            let known = self.expected_identity(other).identity;
+            let is_another = other != device && known.compare(said) == IdentityMatch::Mismatch;
+            is_another.then(|| format!("and {other} is to control {}", known.words()))
+        };
+        self.hosts().iter().find_map(differs)
+    }
+
+    /// What is known of the device's machine is another by now.
+    pub(super) fn expects(&self, device: &DeviceId) {
+        self.parts.twins.expects(&self.plan.id, device, self.expected_identity(device).identity);
     }
 
     /// What the device said first within this fence, where nobody knows whether that is right, and it is not stored yet.
@@ -198,7 +222,7 @@ impl NodeTask {
             (IdentityMatch::Mismatch, _) => Some(mismatch(device, said, &expected.identity)),
             // It is likelier that the device's address is wrong than that two boards say the same; and the other one would be switched off.
             (_, Some(other)) if expected.is_empty() => Some(format!(
-                "{device} says it controls {}, and so does {other}: nothing was sent to it; if its address is right, give its `identity` in the settings",
+                "{device} says it controls {}, {other}: nothing was sent to it; if its address is right, give its `identity` in the settings",
                 said.words()
             )),
             (IdentityMatch::Unknown, _) => {

@@ -194,28 +194,57 @@ impl NodeTask {
         others.into_iter().find(|other| saw(other) && matches(other) && !drilled.cut.contains(*other))
     }
 
-    /// Takes what far sides said of the node's machine at a check: a learned identity that agrees with it is proven.
-    pub(super) async fn prove_learned(&mut self, machines: &[(Identity, String)]) -> Result<(), Fatal> {
+    /// Takes what far sides said of the node's machine at a check. A learned identity that agrees with it is proven. Where the device says another
+    /// machine than the far side, the far side's word is what is expected of it from now on: its address may lead elsewhere. Those devices.
+    pub(super) async fn compare_with(
+        &mut self,
+        machines: &[(Identity, String)],
+    ) -> Result<Vec<DeviceId>, Fatal> {
+        let mut refuted = Vec::new();
         if self.record().phase != Phase::Normal {
-            return Ok(());
+            return Ok(refuted);
         }
-        let learned: Vec<DeviceSpec> =
-            self.plan.topology.hosts().filter(|spec| self.is_only_learned(spec)).cloned().collect();
-        for spec in learned {
-            let identity = self.record().expected(&spec).identity;
-            let agrees = |(said, _): &&(Identity, String)| identity.compare(said) == IdentityMatch::Match;
-            let Some((_, by)) = machines.iter().find(agrees) else { continue };
-            let (device, by) = (spec.id, by.clone());
-            tracing::info!(%device, by, "the identity that was learned is the node's");
-            self.persist(|| Event::IdentityProven {
+        let hosts: Vec<DeviceSpec> = self.plan.topology.hosts().cloned().collect();
+        for spec in hosts.into_iter().filter(|spec| spec.identity.is_empty()) {
+            let device = spec.id.clone();
+            let learned = self.record().expected(&spec).identity;
+            let said = self.live.devices.get(&device).and_then(|live| live.identity.clone());
+            let said = said.unwrap_or_default();
+            let find = |known: &Identity, as_it: IdentityMatch| {
+                machines.iter().find(|(machine, _)| known.compare(machine) == as_it).cloned()
+            };
+            if let Some((_, by)) = find(&learned, IdentityMatch::Match) {
+                if self.is_only_learned(&spec) {
+                    tracing::info!(%device, by, "the identity that was learned is the node's");
+                    let (device, identity) = (device.clone(), learned);
+                    self.persist(|| Event::IdentityProven {
+                        device: device.clone(),
+                        identity: identity.clone(),
+                        by: by.clone(),
+                    })
+                    .await?;
+                    self.compare_anew(&device);
+                }
+                continue;
+            }
+            let other =
+                find(&learned, IdentityMatch::Mismatch).or_else(|| find(&said, IdentityMatch::Mismatch));
+            let Some((identity, by)) = other.filter(|_| find(&said, IdentityMatch::Match).is_none()) else {
+                continue;
+            };
+            tracing::error!(%device, ?said, machine = ?identity, by, "the device controls another machine than the node's");
+            self.persist(|| Event::IdentityTold {
                 device: device.clone(),
                 identity: identity.clone(),
                 by: by.clone(),
             })
             .await?;
-            self.compare_anew(&device);
+            self.expects(&device);
+            self.device_live(&device).identity_match = Some(identity.compare(&said));
+            self.publish();
+            refuted.push(device);
         }
-        Ok(())
+        Ok(refuted)
     }
 
     /// What the device said last, compared with what is known by now.

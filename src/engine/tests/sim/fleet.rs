@@ -1,12 +1,19 @@
 //! Many nodes: what is wrong with one does not delay the others.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::ground::ReleasePermit;
 use picket_core::ids::NodeId;
-use picket_core::outcome::Outcome;
+use picket_core::order::ReleaseOrder;
+use picket_core::outcome::{Outcome, Reason};
 use picket_driver_sim::Fault;
 use picket_engine::Until;
+use picket_release::{Pace, Prepared, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
-use crate::lab::{Lab, s};
+use crate::lab::{Lab, node, s};
 use crate::setup::{NodeSetup, Setup, named};
 
 const NODES: usize = 200;
@@ -64,4 +71,66 @@ async fn fenced_beside_dead_ones(seed: u64, logins: usize) {
     }
     assert!(began.elapsed() < s(6), "{:?}", began.elapsed());
     lab.reach("needs_operator", s(700)).await;
+}
+
+/// A defect of ours, met by one node.
+#[derive(Debug)]
+struct Defect;
+
+#[async_trait]
+impl Releaser for Defect {
+    fn max_in_flight(&self) -> Option<Duration> {
+        Some(s(10))
+    }
+
+    fn lingers(&self) -> Option<Duration> {
+        Some(s(1))
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::default()
+    }
+
+    async fn prepare(&self, subject: &Subject, _until: Instant) -> Result<Prepared, ReleaseError> {
+        assert_ne!(subject.node.as_str(), "n1", "a defect, as this test wants it");
+        Ok(Prepared::default())
+    }
+
+    async fn attempt(
+        &self,
+        _order: &ReleaseOrder,
+        _permit: &ReleasePermit<'_>,
+        _until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        Ok(Progress::Complete("gone".to_owned()))
+    }
+
+    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
+        Ok(Progress::Complete("gone".to_owned()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_defect_that_ends_one_node_s_task_again_and_again_keeps_no_other_from_its_fence() {
+    let mut setup = Setup::new("n1", &[&["bmc"]]);
+    setup.nodes.push(NodeSetup { name: "n2".to_owned(), levels: named(&[&["other"]]), own_host: false });
+    setup.releases = vec![("defect".to_owned(), Arc::new(Defect))];
+    let mut lab = Lab::set_up(132, setup, |world| {
+        world.add_machine("n1").add_host("n1", "bmc").add_machine("n2").add_host("n2", "other");
+    })
+    .await;
+    let id = lab.open().await;
+    // A minute is longer than any fence takes here.
+    tokio::time::sleep(s(60)).await;
+    let second = NodeId::new("n2").expect("a good name");
+    let call = lab.call();
+    lab.engine.fence(&second, call).await.expect("let in");
+    lab.reach_of(&second, "released", s(60)).await;
+    let view = lab.view();
+    let why = view.live.orphaned.clone().expect("it is left alone");
+    assert!(why.starts_with("a defect of this gateway ended its task 3 times"), "{why}");
+    let (_, outcome) = lab.engine.outcome(&view, id, Until::Released, None).await.expect("a store");
+    assert_eq!(outcome, Some(Outcome::NeedsOperator(Reason::Orphaned)));
+    assert!(!lab.is_on() && lab.phase() == "fenced");
+    assert_eq!(lab.view().stored.record.node, node());
 }

@@ -49,6 +49,7 @@ mod stood_still;
 mod stopped;
 mod stopping;
 mod succession;
+mod told;
 mod twins;
 mod volumes;
 mod weather;

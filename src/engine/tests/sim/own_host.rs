@@ -47,7 +47,7 @@ async fn who_is_told_that_it_stands_on_a_node_does_not_shoot_it() {
 async fn nor_one_that_says_so_only_in_its_fence() {
     let unknown = |setup: &mut Setup| setup.adjust = Arc::new(|spec| spec.identity = Identity::default());
     let mut lab = set_up(63, Identity::clone, unknown).await;
-    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::IdentityMismatch));
+    assert_eq!(lab.fence().await, Outcome::Blocked(Reason::OwnHost));
     assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
 }
 

@@ -69,6 +69,35 @@ async fn a_machine_that_the_settings_give_to_another_node_is_not_switched_off_al
     is_stopped(&mut lab).await;
 }
 
+/// The addresses of the two are swapped, and only the first one's machine is known.
+#[tokio::test(start_paused = true)]
+async fn nor_is_one_whose_own_device_says_that_it_controls_another() {
+    for is_in_settings in [true, false] {
+        let mut setup = two();
+        setup.adjust = Arc::new(move |spec: &mut DeviceSpec| {
+            if !is_in_settings || spec.id.to_string() == "other" {
+                spec.identity = Identity::default();
+            }
+        });
+        let mut lab = lab(70, setup).await;
+        lab.engine.check(&node()).await.expect("checked");
+        let seconds = lab.world.lock().expect("whole").identity("n2").clone();
+        lab.fault("bmc", Fault::SaysIdentity(seconds));
+        is_misled(&lab);
+        lab.engine.check(&node()).await.expect("checked");
+        lab.engine.check(&n2()).await.expect("checked");
+        assert!(record_of_n2(&lab).learned.is_empty(), "what is another's is not learned");
+        let call = lab.call();
+        lab.engine.fence(&n2(), call).await.expect("let in");
+        tokio::time::sleep(s(120)).await;
+        let record = record_of_n2(&lab);
+        assert_eq!(record.phase, Phase::NeedsOperator(Reason::IdentityMismatch), "{record:?}");
+        let told = format!("{record:?}");
+        assert!(told.contains("which is what n1/bmc is to control"), "{told}");
+        assert_eq!(lab.received("other").offs, 0);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn nor_is_one_that_was_learned_of_another_node_before_this_process_began() {
     let mut setup = two();

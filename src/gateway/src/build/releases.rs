@@ -70,14 +70,17 @@ fn is_within(release: &Kinded) -> bool {
     release.kind == "kubernetes" && !release.settings.contains_key("kubeconfig")
 }
 
-/// Whether the settings say that the gateway stands on that node: by its name, or by that of its Node, unless a release of the node finds
-/// that one otherwise.
-pub(super) fn stands_on(gateway: &Gateway, plan: &NodePlan) -> bool {
+/// Whether the settings say that the gateway stands on that node: by its name, or by that of its Node, unless that Node `is_asked` and no
+/// release of the node finds it by its name.
+pub(super) fn stands_on(gateway: &Gateway, plan: &NodePlan, is_asked: bool) -> bool {
     match &gateway.node {
         Some(node) => *node == plan.id,
         None => {
-            gateway.kubernetes_node.as_deref() == Some(plan.id.as_str())
-                && !plan.releases.iter().any(|one| one.releaser.finds_otherwise())
+            let clusters = || plan.releases.iter().filter(|one| one.releaser.lingers().is_some());
+            let finds_otherwise = is_asked
+                && clusters().next().is_some()
+                && clusters().all(|one| one.releaser.finds_otherwise());
+            gateway.kubernetes_node.as_deref() == Some(plan.id.as_str()) && !finds_otherwise
         }
     }
 }

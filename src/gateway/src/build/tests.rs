@@ -151,6 +151,11 @@ fn who_uses_its_pod_s_account_says_on_which_node_it_stands() {
     let asked = built("kubernetes_node = \"n1\"", by_uuid).expect("it is asked");
     assert!(asked.own.is_asked());
     assert!(!own(asked));
+    // Nobody asks a cluster elsewhere which machine the pod stands on: the name stays.
+    let elsewhere = format!("kubeconfig = \"/etc/picket/kubeconfig\"\n{by_uuid}");
+    let named = built("kubernetes_node = \"n1\"", &elsewhere).expect("it knows");
+    assert!(!named.own.is_asked());
+    assert!(own(named));
     // Of a node that no release finds a name is all that there is.
     let alone = text("kubernetes_node = \"n1\"", by_uuid).replace(RELEASES, "");
     assert!(own(build(&alone, &Drivers::default()).expect("it is asked")));

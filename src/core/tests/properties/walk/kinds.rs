@@ -21,7 +21,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-pub const NAMES: [&str; 72] = [
+pub const NAMES: [&str; 73] = [
     "fence",
     "fence",
     "join",
@@ -70,6 +70,7 @@ pub const NAMES: [&str; 72] = [
     "abandon",
     "stand down",
     "learned",
+    "told",
     "proven",
     "drill",
     "hold",

@@ -159,6 +159,7 @@ impl NodeTask {
             // A drill under way saw another board fall.
             self.drilled = None;
             self.said_first.remove(&device);
+            self.expects(&device);
             self.device_live(&device).identity_match = Some(self.expected_identity(&device).compare(&said));
             self.publish();
         }

@@ -69,6 +69,11 @@ impl NodeTask {
         device: DeviceId,
         Identified { identity: said, epoch }: Identified,
     ) -> Result<(), Fatal> {
+        // Nothing was known of it until now: another gateway may fence it (S17).
+        if self.expected_identity(&device).is_empty() && self.parts.own.says(&said) && self.is_unsent() {
+            self.parts.own.found(&self.plan.id);
+            return self.leave_own_host().await;
+        }
         if let Some(detail) = self.another_s(&device, &said) {
             return self.give_up(Reason::IdentityMismatch, detail).await;
         }

@@ -37,10 +37,12 @@ async fn an_identity_that_the_cluster_says_too_is_learned_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_says_another_machine_or_nothing_proves_no_identity() {
-    for machine in [Some("n2"), None] {
+async fn a_cluster_that_says_another_machine_refutes_an_identity_and_one_that_says_nothing_proves_none() {
+    for (machine, proofs, compared) in
+        [(Some("n2"), 1, IdentityMatch::Mismatch), (None, 0, IdentityMatch::Learned)]
+    {
         let lab = checked(2921, machine).await;
-        assert!(lab.record().identity_proofs.is_empty(), "{machine:?}");
-        assert_eq!(lab.view().live.devices[&bmc()].identity_match, Some(IdentityMatch::Learned));
+        assert_eq!(lab.record().identity_proofs.len(), proofs, "{machine:?}");
+        assert_eq!(lab.view().live.devices[&bmc()].identity_match, Some(compared));
     }
 }

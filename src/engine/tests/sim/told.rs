@@ -1,0 +1,146 @@
+//! S13 where the far side of a release says which machine is the node's: its word stands over what a device says of itself.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::{DeviceSpec, Identity, IdentityMatch};
+use picket_core::ground::ReleasePermit;
+use picket_core::ids::DeviceId;
+use picket_core::order::ReleaseOrder;
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::time::Clock;
+use picket_driver_sim::{Fault, World};
+use picket_engine::{Readiness, readiness};
+use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
+use tokio::time::Instant;
+
+use crate::lab::{Lab, NODE, node, s};
+use crate::setup::Setup;
+
+const OTHER: &str = "elsewhere";
+
+/// It knows which machine has the node's name, as Kubernetes does.
+#[derive(Debug, Default)]
+struct Knows(Mutex<Option<Identity>>);
+
+#[async_trait]
+impl Releaser for Knows {
+    fn max_in_flight(&self) -> Option<Duration> {
+        Some(s(10))
+    }
+
+    fn lingers(&self) -> Option<Duration> {
+        Some(s(1))
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::default()
+    }
+
+    async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
+        let known = self.0.lock().expect("whole").clone()?;
+        Some((known, "the cluster".to_owned()))
+    }
+
+    async fn attempt(
+        &self,
+        _order: &ReleaseOrder,
+        _permit: &ReleasePermit<'_>,
+        _until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        Ok(Progress::Complete("gone".to_owned()))
+    }
+
+    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
+        Ok(Progress::NotThere("never heard of".to_owned()))
+    }
+}
+
+/// `n1` with these levels, of whose devices the settings say no identity, and another machine.
+async fn lab(seed: u64, levels: &[&[&str]], build: impl FnOnce(&mut World)) -> (Lab, Arc<Knows>) {
+    let knows = Arc::new(Knows::default());
+    let mut setup = Setup::new(NODE, levels);
+    setup.adjust = Arc::new(|spec: &mut DeviceSpec| spec.identity = Identity::default());
+    setup.releases = vec![("cluster".to_owned(), knows.clone())];
+    let lab = Lab::set_up(seed, setup, |world| {
+        world.add_machine(NODE).add_machine(OTHER);
+        build(world);
+    })
+    .await;
+    (lab, knows)
+}
+
+fn uuid_of(lab: &Lab, machine: &str) -> Identity {
+    let world = lab.world.lock().expect("whole");
+    Identity { serial: None, ..world.identity(machine).clone() }
+}
+
+fn is_running(lab: &Lab, machine: &str) -> bool {
+    let now = lab.clock.boot();
+    lab.world.lock().expect("whole").truth(machine, now)
+}
+
+/// Its device is known to control another machine, and a fence switches nothing off.
+async fn is_stopped(lab: &mut Lab, name: &str) {
+    let device = DeviceId::new(name).expect("a good name");
+    let view = lab.view();
+    assert_eq!(view.live.devices[&device].identity_match, Some(IdentityMatch::Mismatch));
+    let spec = view.plan.topology.device(&device).expect("known");
+    let is = readiness(spec, &view.live.devices[&device], &view.stored.record.phase);
+    assert_eq!(is, Readiness::NotReady);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::IdentityMismatch));
+    assert_eq!(lab.received(name).offs, 0);
+    assert!(is_running(lab, OTHER));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_says_another_machine_than_the_cluster_switches_nothing_off() {
+    for was_learned_before in [false, true] {
+        let (mut lab, knows) = lab(950, &[&["bmc"]], |world| {
+            world.add_host(OTHER, "bmc");
+        })
+        .await;
+        if was_learned_before {
+            lab.engine.check(&node()).await.expect("checked");
+            assert_eq!(lab.record().learned.len(), 1);
+        }
+        *knows.0.lock().expect("whole") = Some(uuid_of(&lab, NODE));
+        lab.engine.check(&node()).await.expect("checked");
+        is_stopped(&mut lab, "bmc").await;
+    }
+}
+
+/// The node moved to a new server, and its settings still lead to the old one.
+#[tokio::test(start_paused = true)]
+async fn nor_does_one_that_the_cluster_had_proven_and_says_otherwise_since() {
+    let (mut lab, knows) = lab(951, &[&["bmc"]], |world| {
+        world.add_host(OTHER, "bmc");
+    })
+    .await;
+    *knows.0.lock().expect("whole") = Some(uuid_of(&lab, OTHER));
+    lab.engine.check(&node()).await.expect("checked");
+    assert_eq!(lab.record().identity_proofs.len(), 1, "it is proven");
+    *knows.0.lock().expect("whole") = Some(uuid_of(&lab, NODE));
+    lab.engine.check(&node()).await.expect("checked");
+    // What it said stands also where the cluster says nothing any more.
+    *knows.0.lock().expect("whole") = None;
+    lab.engine.check(&node()).await.expect("checked");
+    is_stopped(&mut lab, "bmc").await;
+}
+
+/// The address of a second device leads to a machine that is no node's.
+#[tokio::test(start_paused = true)]
+async fn of_two_devices_that_say_two_machines_the_second_is_not_learned() {
+    let (mut lab, _) = lab(952, &[&["bmc"], &["second"]], |world| {
+        world.add_host(NODE, "bmc").add_host(OTHER, "second");
+        world.fault("second", Fault::Silent);
+    })
+    .await;
+    lab.engine.check(&node()).await.expect("checked");
+    lab.mend("second");
+    lab.engine.check(&node()).await.expect("checked");
+    assert_eq!(lab.record().learned.len(), 1);
+    lab.fault("bmc", Fault::Silent);
+    is_stopped(&mut lab, "second").await;
+}
