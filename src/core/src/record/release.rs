@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::ReleaseId;
+use crate::ids::{EffectId, ReleaseId};
+use crate::time::WallTime;
 
 /// How far one release is. *Requested → accepted → observed complete.*
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +63,9 @@ pub struct ReleaseState {
     /// gone. `None`: they set up nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lingers: Option<Duration>,
+    /// What stands of it was only asked for, by that attempt first: its answer ends it, and nobody acts on it once it was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<EffectId>,
     /// Its far side may know the node by its name alone: the evidence is graded lower (K1).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_name: bool,
@@ -75,6 +79,13 @@ pub struct ReleaseState {
     /// Its deadline is over, and this one, which stands behind it, acts first (S23). It has its turn again after that, before all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_on: Option<ReleaseId>,
+    /// Since when it is its turn; its deadline counts from here, whichever process goes on with it. `None`: it was not its turn yet, or it has
+    /// all of its time again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<WallTime>,
+    /// What somebody else set up at its far side bars it, and the way back, as was answered last (K7).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub barred: bool,
     /// What was said last: an error, a far side's word, who abandoned it and why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -93,11 +104,14 @@ impl ReleaseState {
             id,
             max_in_flight,
             lingers: None,
+            asked_by: None,
             by_name: false,
             stage: ReleaseStage::Pending,
             attempts: 0,
             unfinished: false,
             passed_on: None,
+            since: None,
+            barred: false,
             detail: String::new(),
             subject: None,
             part: None,

@@ -109,6 +109,9 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         releases: vec![
             ReleaseState {
                 lingers: Some(Duration::from_secs(30)),
+                asked_by: Some(EffectId(2)),
+                since: Some(opened_at.after(Duration::from_secs(90))),
+                barred: true,
                 by_name: true,
                 id: ReleaseId::new("detach").unwrap(),
                 max_in_flight: Some(Duration::from_secs(60)),
