@@ -22,8 +22,8 @@ pub enum EffectKind {
     Unhold(DeviceId),
     /// One attempt to let volumes go.
     Release(ReleaseId),
-    /// What the attempts of a release set up, and what lets volumes go for as long as it stands. It is not waited for: whoever leads takes
-    /// it away.
+    /// What the attempts of a release set up, and what lets volumes go for as long as it stands; or what they asked for, and what may come
+    /// late. It is not waited for: whoever leads takes it away, or back.
     Standing(ReleaseId),
     /// A signed statement that the node is dark.
     Receipt(String),

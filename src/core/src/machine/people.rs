@@ -230,6 +230,15 @@ fn end_attempts(
     ended: &[EffectId],
 ) -> Result<(), Refused> {
     if ended.is_empty() {
+        let fence = draft.fence()?;
+        if fence.release(id).is_some_and(|release| release.asked_by.is_some()) {
+            return Err(Refused::Phase {
+                wanted: "abandoning",
+                phase: "asked",
+                hint: "what this release asked for was not answered, and may happen late: it is taken back first, by itself as soon as \
+                       its far side answers; then abandon it again",
+            });
+        }
         return Err(Refused::Phase {
             wanted: "abandoning",
             phase: "standing",

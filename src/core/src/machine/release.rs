@@ -66,10 +66,14 @@ pub(super) fn intent(
     let (life, attempt) = (now.map_or(stored, |now| Some(stored?.max(now?))), release.attempts);
     // Other settings may have made it one that sets something up.
     release.lingers = release.lingers.max(lingers);
-    let may_stand = sets_up && release.lingers.is_some();
-    draft.enter_new(EffectKind::Release(id.clone()), life);
+    let may_stand = release.lingers.is_some();
+    let effect = draft.enter_new(EffectKind::Release(id.clone()), life);
     if may_stand {
-        enter_standing(draft, id);
+        // What sets nothing up may come late all the same, and is refused only once it was taken back (S8).
+        let is_new = enter_standing(draft, id);
+        let release = find(draft, id)?;
+        let first = if is_new { Some(effect) } else { release.asked_by };
+        release.asked_by = first.filter(|_| !sets_up);
     }
     draft.moment(format!("release {id}: attempt {attempt}"));
     Ok(())
@@ -79,6 +83,7 @@ pub(super) fn intent(
 pub(super) fn stands_found(draft: &mut Draft, id: &ReleaseId, lingers: Duration) -> Result<(), Refused> {
     let release = find(draft, id)?;
     release.lingers = release.lingers.max(Some(lingers));
+    release.asked_by = None;
     if enter_standing(draft, id) {
         draft.moment(format!("what release {id} sets up stands there already"));
     }
@@ -115,6 +120,7 @@ pub(super) fn progress(
     // An answer ends its own attempt and nothing else.
     if let Some(effect) = known {
         draft.close_if(effect, |kind| *kind == EffectKind::Release(id.clone()));
+        close_answered(draft, id, effect);
     }
     let release = find(draft, id)?;
     if release.stage.is_over() {
@@ -154,6 +160,27 @@ pub(super) fn progress(
     Ok(())
 }
 
+/// What was only asked for has ended with the answer, unless an attempt that was not answered asked for it, too: nothing of it comes late.
+fn close_answered(draft: &mut Draft, id: &ReleaseId, attempt: EffectId) {
+    if may_come(&draft.record, id) {
+        return;
+    }
+    let standing = draft.record.ledger.standing().filter(|(_, release)| *release == id);
+    let effects: Vec<EffectId> = standing.map(|(effect, _)| effect).collect();
+    let state = draft.record.fence.as_mut().and_then(|fence| fence.release_mut(id));
+    if state.is_some_and(|state| state.asked_by.take_if(|first| *first == attempt).is_some()) {
+        for effect in effects {
+            draft.record.ledger.close(effect);
+        }
+    }
+}
+
+/// Whether an attempt of it is open.
+fn may_come(record: &NodeRecord, id: &ReleaseId) -> bool {
+    let of_it = EffectKind::Release(id.clone());
+    record.ledger.open().iter().any(|open| open.kind == of_it)
+}
+
 /// The next one behind it that is not over acts first, and none that waits for both. What was set up is gone by then: two never let the same volume go.
 pub(super) fn passed_on(draft: &mut Draft, id: &ReleaseId, to: &ReleaseId, why: &str) -> Result<(), Refused> {
     draft.expect_phase("passing on", &["fenced"], "volumes are let go only once the node is proven off")?;
@@ -189,26 +216,26 @@ pub(super) fn stands_of(record: &NodeRecord, id: &ReleaseId) -> bool {
 /// What stood was seen to be gone: it ends by itself, once whoever acted on it has seen that too. What it was to bring about is
 /// not brought about any more: a new attempt is due. While an attempt is open it may be set up again, and stands.
 pub(super) fn withdrawn(draft: &mut Draft, effects: &[EffectId]) {
-    let ledger = &draft.record.ledger;
-    let may_come = |release: &ReleaseId| {
-        ledger.open().iter().any(|open| open.kind == EffectKind::Release(release.clone()))
-    };
-    let gone = ledger.standing().filter(|(id, release)| effects.contains(id) && !may_come(release));
+    let record = &draft.record;
+    let gone = record.ledger.standing();
+    let gone = gone.filter(|(id, release)| effects.contains(id) && !may_come(record, release));
     let gone: Vec<(EffectId, ReleaseId)> = gone.map(|(id, release)| (id, release.clone())).collect();
     for (id, release) in gone {
-        let state = draft
-            .record
-            .fence
-            .as_mut()
-            .and_then(|fence| fence.releases.iter_mut().find(|one| one.id == release));
-        let lingers = state.and_then(|state| {
+        let state = draft.record.fence.as_mut().and_then(|fence| fence.release_mut(&release));
+        let (lingers, asked) = state.map_or((None, None), |state| {
             if !state.stage.is_over() {
                 state.stage = ReleaseStage::Pending;
             }
-            state.lingers
+            (state.lingers, state.asked_by.take())
         });
-        draft.record.ledger.bound(id, lingers.unwrap_or(LINGERS));
-        draft.moment(format!("what release {release} set up is gone"));
+        // Nobody acts on what was never set up.
+        if asked.is_some() {
+            draft.record.ledger.close(id);
+        } else {
+            draft.record.ledger.bound(id, lingers.unwrap_or(LINGERS));
+        }
+        let what = if asked.is_some() { "asked for is taken back" } else { "set up is gone" };
+        draft.moment(format!("what release {release} {what}"));
     }
 }
 

@@ -67,6 +67,8 @@ pub(super) fn adopt(
     for release in releases.iter().filter(|release| release.lingers.is_some()) {
         ledger.enter(EffectKind::Standing(release.id.clone()), generation, term, at, None, None);
     }
+    let states = draft.record.fence.iter_mut().flat_map(|fence| &mut fence.releases);
+    states.for_each(|state| state.asked_by = None);
     draft.moment("waiting out what may have been under way when the store was lost");
     Ok(())
 }

@@ -294,6 +294,11 @@ impl Fence {
         self.releases.iter().find(|release| release.id == *id)
     }
 
+    /// The same, to be changed.
+    pub(crate) fn release_mut(&mut self, id: &ReleaseId) -> Option<&mut ReleaseState> {
+        self.releases.iter_mut().find(|release| release.id == *id)
+    }
+
     /// It ended before an off was sent.
     pub fn sent_nothing(&self) -> bool {
         self.outcome.as_ref().is_some_and(Outcome::sent_nothing)

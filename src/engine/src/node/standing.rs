@@ -199,6 +199,12 @@ impl NodeTask {
         ledger.standing().filter(|(_, one)| *one == release).map(|(id, _)| id).collect()
     }
 
+    /// Whether what stands of it was only asked for: whoever leads goes on with it at once.
+    pub(super) fn only_asked(&self, release: &ReleaseId) -> bool {
+        let fence = self.record().fence.as_ref();
+        fence.and_then(|fence| fence.release(release)).is_some_and(|state| state.asked_by.is_some())
+    }
+
     /// From now on they end by themselves.
     fn note_gone(&mut self, effects: Vec<EffectId>) -> Vec<EffectId> {
         let now = self.now();

@@ -45,21 +45,74 @@ fn it_stands_from_its_first_attempt_on_and_once() {
     assert!(player.record().ledger.bars_on() && !player.record().ledger.bars_proof());
 }
 
-/// An attempt that takes away what has to go before sets nothing up: there is nothing to be waited out after it.
+fn ask(player: &mut Player, sets_up: bool) -> EffectId {
+    let (life, lingers) = (None, Some(LINGERS));
+    player.apply(Event::ReleaseIntent { release: release("oos"), life, lingers, sets_up });
+    let mut attempts = player.record().ledger.open().iter();
+    attempts.rfind(|open| matches!(open.kind, EffectKind::Release(_))).unwrap().id
+}
+
+/// An attempt that takes away what has to go before sets nothing up: once it was answered nothing of it comes late.
 #[test]
-fn nothing_stands_by_an_attempt_that_sets_nothing_up() {
+fn nothing_stands_by_an_answered_attempt_that_sets_nothing_up() {
     let mut player = fenced();
-    let attempt = |player: &mut Player, sets_up| {
-        let (life, lingers) = (None, Some(LINGERS));
-        player.apply(Event::ReleaseIntent { release: release("oos"), life, lingers, sets_up });
-    };
-    attempt(&mut player, false);
-    assert_eq!(player.open_effects(), ["release oos"]);
-    attempt(&mut player, true);
+    for answer in [ReleaseStage::Pending, ReleaseStage::Accepted] {
+        let attempt = ask(&mut player, false);
+        assert_eq!(standing(&player).len(), 1);
+        progress(&mut player, answer, Some(attempt)).unwrap();
+        assert_eq!(player.open_effects(), Vec::<String>::new());
+    }
+    ask(&mut player, true);
     assert_eq!(standing(&player).len(), 1);
     // What stood before stands, whatever is attempted.
-    attempt(&mut player, false);
+    let attempt = ask(&mut player, false);
+    progress(&mut player, ReleaseStage::Pending, Some(attempt)).unwrap();
     assert_eq!(standing(&player).len(), 1);
+}
+
+/// The deletion that nobody answered for may come late, whatever is answered later: it is taken back, and nobody acts on it after that (S8).
+#[test]
+fn what_was_asked_for_and_not_answered_stands_until_it_is_taken_back() {
+    let mut player = fenced();
+    let first = ask(&mut player, false);
+    progress(&mut player, ReleaseStage::Requested, None).unwrap();
+    assert!(matches!(abandon(&mut player, false), Err(Refused::Phase { phase: "asked", .. })));
+    player.apply(Event::Closed { effects: vec![first], why: "its longest life has passed" });
+    let second = ask(&mut player, false);
+    progress(&mut player, ReleaseStage::Pending, Some(second)).unwrap();
+    assert_eq!(player.open_effects(), ["what release oos set up"]);
+    assert!(player.record().ledger.bars_on());
+    player.apply(Event::Withdrawn { effects: standing(&player) });
+    assert_eq!(player.open_effects(), Vec::<String>::new(), "there is nothing to be acted on");
+    abandon(&mut player, false).unwrap();
+}
+
+/// What is set up after it, or found there, is acted on, and is waited out like all of that.
+#[test]
+fn what_was_asked_for_is_no_more_alone_once_something_is_set_up() {
+    for found in [false, true] {
+        let mut player = fenced();
+        let first = ask(&mut player, false);
+        match found {
+            true => player.apply(Event::StandsFound { release: release("oos"), lingers: LINGERS }),
+            false => player.apply(Event::ReleaseIntent {
+                release: release("oos"),
+                life: None,
+                lingers: Some(LINGERS),
+                sets_up: true,
+            }),
+        };
+        progress(&mut player, ReleaseStage::Pending, Some(first)).unwrap();
+        assert_eq!(standing(&player).len(), 1, "found: {found}");
+        let attempts = player.record().ledger.open().iter();
+        let attempts =
+            attempts.filter(|open| matches!(open.kind, EffectKind::Release(_))).map(|open| open.id);
+        let effects = attempts.collect();
+        player.apply(Event::Closed { effects, why: "its longest life has passed" });
+        player.apply(Event::Withdrawn { effects: standing(&player) });
+        let open = player.record().ledger.open();
+        assert_eq!((open.len(), open[0].life), (1, Some(LINGERS)), "found: {found}");
+    }
 }
 
 /// What somebody else set up in our name is taken away and waited out like our own.

@@ -140,7 +140,12 @@ impl NodeTask {
         };
         loop {
             // What stands on another confirmation, or by another leadership, goes first, whichever release is due (K3).
-            if self.record().ledger.standing().any(|(effect, _)| !run.set_up.contains(&effect)) {
+            if self
+                .record()
+                .ledger
+                .standing()
+                .any(|(effect, release)| self.is_from_before(&run, release, effect))
+            {
                 self.withdraw_unseen().await?;
             }
             let Some(state) = self.next_release() else { return Ok(()) };

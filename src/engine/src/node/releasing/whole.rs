@@ -180,7 +180,11 @@ impl NodeTask {
 
     /// What was set up on another confirmation, or by another leadership, is taken away before anything is set up on this one (K3).
     fn stands_from_before(&self, run: &Run, release: &ReleaseId) -> bool {
-        self.stands_of(release).iter().any(|effect| !run.set_up.contains(effect))
+        self.stands_of(release).into_iter().any(|effect| self.is_from_before(run, release, effect))
+    }
+
+    pub(super) fn is_from_before(&self, run: &Run, release: &ReleaseId, effect: EffectId) -> bool {
+        !run.set_up.contains(&effect) && !self.only_asked(release)
     }
 
     async fn withdraw_old(&mut self, run: &mut Run, release: &ReleaseId) -> Result<(), Fatal> {
@@ -201,7 +205,7 @@ impl NodeTask {
         stands: bool,
     ) -> Result<bool, Fatal> {
         if stands {
-            if self.stands_of(release).is_empty() {
+            if self.stands_of(release).is_empty() || self.only_asked(release) {
                 // By no attempt of this record: what comes next takes it away like what an attempt left (K3).
                 self.stands_there(release).await?;
                 run.back_off(release, self.now());

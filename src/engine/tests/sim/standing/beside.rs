@@ -180,3 +180,65 @@ async fn what_is_found_soon_after_it_was_taken_away_waits_until_that_is_forgotte
     lab.reach("released", s(120)).await;
     lawful(&cluster);
 }
+
+/// What takes away what is beside may come late where nobody answered: whoever finds the node on, leads next, or gives the release up takes it back
+/// (S8), and nothing is switched on before.
+#[tokio::test(start_paused = true)]
+async fn what_an_attempt_asked_for_and_nobody_answered_is_taken_back() {
+    for (seed, ends) in [(986, "breach"), (987, "takeover"), (988, "abandon")] {
+        let (mut lab, cluster) = lab(seed, s(1)).await;
+        {
+            let mut state = cluster.state.lock().expect("whole");
+            (state.beside, state.unanswered) = (true, true);
+        }
+        lab.open().await;
+        until(&cluster, |state| state.may_come).await;
+        // No attempt of ours comes after it.
+        cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+        let at = lab.clock.boot();
+        match ends {
+            "breach" => lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On }),
+            "takeover" => lab.crash().await,
+            _ => lab.reach("needs_operator", s(300)).await,
+        }
+        let asked = lab.clock.boot().max(at);
+        until(&cluster, |state| !state.may_come).await;
+        let after = lab.clock.boot().since(asked);
+        assert!(after < s(5), "{ends}: {after:?}");
+        if ends == "abandon" {
+            lab.engine.abandon(&node(), taint(), person()).await.expect("given up");
+            lab.unfence().await.expect("it is let in");
+            lab.reach("normal", s(120)).await;
+        } else {
+            cluster.state.lock().expect("whole").refuses = None;
+            lab.reach("released", s(300)).await;
+        }
+        lawful(&cluster);
+    }
+}
+
+/// Who is to be asked does not answer: nothing is switched on before he did.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_switched_on_before_what_was_asked_for_is_taken_back() {
+    let (mut lab, cluster) = lab(989, s(1)).await;
+    {
+        let mut state = cluster.state.lock().expect("whole");
+        (state.beside, state.unanswered) = (true, true);
+    }
+    lab.open().await;
+    until(&cluster, |state| state.may_come).await;
+    {
+        let mut state = cluster.state.lock().expect("whole");
+        (state.is_away, state.refuses) = (true, Some("nobody answers"));
+    }
+    lab.reach("needs_operator", s(300)).await;
+    let asked = lab.engine.abandon(&node(), taint(), person()).await;
+    let why = asked.expect_err("it may come late").to_string();
+    assert!(why.contains("may happen late"), "{why}");
+    cluster.is_away(false);
+    until(&cluster, |state| !state.may_come).await;
+    lab.engine.abandon(&node(), taint(), person()).await.expect("it is taken back");
+    lab.unfence().await.expect("it is let in");
+    lab.reach("normal", s(120)).await;
+    lawful(&cluster);
+}

@@ -53,6 +53,9 @@ pub struct State {
     pub beside: bool,
     /// When attempts took that away.
     pub taken: Vec<BootTime>,
+    /// The next attempt to take that away is not answered, and may come late from then on, until it is taken back.
+    pub unanswered: bool,
+    pub may_come: bool,
     /// It may know the node by its name alone.
     pub by_name: bool,
     /// Another machine has taken the node's name there.
@@ -173,6 +176,7 @@ impl Releaser for Cluster {
         if state.is_away {
             return Err(ReleaseError::Unknown("nobody answers".to_owned()));
         }
+        state.may_come = false;
         if std::mem::take(&mut state.stands) {
             state.removed.push(now);
         }
@@ -321,6 +325,10 @@ impl Releaser for Cluster {
         }
         if state.foreign {
             return Err(ReleaseError::Barred("somebody else's stands".to_owned()));
+        }
+        if state.beside && std::mem::take(&mut state.unanswered) {
+            state.may_come = true;
+            return Err(ReleaseError::Unknown("no answer".to_owned()));
         }
         if std::mem::take(&mut state.beside) {
             if let Some(gone) = state.removed.last().filter(|gone| now.since(**gone) < LINGERS) {
