@@ -126,6 +126,13 @@ pub enum Event<'a> {
         /// How long it may be acted on once it is gone, as its releaser says now.
         lingers: Duration,
     },
+    /// Whether what somebody else set up bars a release, and the way back, was answered otherwise than before (K7).
+    Barred {
+        /// Which.
+        release: ReleaseId,
+        /// Whether it does now.
+        is: bool,
+    },
     /// Whom the far side of a release has for the node. Only the first word counts.
     ReleaseSubject {
         /// Which.

@@ -81,8 +81,6 @@ pub struct Live {
     pub unreached: bool,
     /// Releases at whose far sides it is not seen to be back, long after it was switched on: what its fence left stands there (K2).
     pub not_back: BTreeSet<ReleaseId>,
-    /// Releases that somebody else's bars, as they were last asked: of what it stands on, nobody but them takes it away (K7).
-    pub barred: BTreeSet<ReleaseId>,
     /// Releases at whose far sides it is not told yet that the node is being fenced, and why (K9): what keeps new work away does not stand, and
     /// whom they have for it is not known.
     pub unannounced: BTreeMap<ReleaseId, String>,

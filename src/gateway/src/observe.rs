@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use picket_core::election::Known;
-use picket_core::ids::ReleaseId;
 use picket_core::record::{NodeRecord, Phase, ReleaseStage};
 use picket_core::time::{WallTime, written};
 use picket_engine::{Engine, NodeView, Part, Readiness, readiness};
@@ -298,17 +297,12 @@ impl Sums {
     }
 }
 
-/// Whether somebody else's keeps a release of the node, or its way back. What was abandoned, or is let go, waits for nobody.
+/// Whether somebody else's keeps a release of the node, or its way back (K7). What was abandoned, or is let go, waits for nobody.
 fn is_barred(view: &NodeView) -> bool {
     let record = &view.stored.record;
-    let open = |of: &ReleaseId| {
-        let releases = record.fence.iter().flat_map(|fence| &fence.releases);
-        releases.filter(|release| release.id.whole() == *of).any(|release| !release.stage.is_over())
-    };
-    view.live
-        .barred
-        .iter()
-        .any(|of| matches!(record.phase, Phase::Unfencing | Phase::PowerOnFailed) || open(of))
+    let comes_back = matches!(record.phase, Phase::Unfencing | Phase::PowerOnFailed);
+    let releases = record.fence.iter().flat_map(|fence| &fence.releases);
+    releases.filter(|release| release.barred).any(|release| comes_back || !release.stage.is_over())
 }
 
 fn stage(stage: ReleaseStage) -> &'static str {

@@ -159,6 +159,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
             release::intent(draft, &release, life, lingers, sets_up)?;
         }
         Event::StandsFound { release, lingers } => release::stands_found(draft, &release, lingers)?,
+        Event::Barred { release, is } => release::barred(draft, &release, is)?,
         Event::ReleaseSubject { release, subject } => release::subject(draft, &release, subject)?,
         Event::ReleaseProgress { release, stage, detail, known } => {
             release::progress(draft, &release, stage, detail, known)?;

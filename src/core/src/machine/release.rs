@@ -110,6 +110,13 @@ pub(super) fn subject(draft: &mut Draft, id: &ReleaseId, subject: String) -> Res
     Ok(())
 }
 
+pub(super) fn barred(draft: &mut Draft, id: &ReleaseId, is: bool) -> Result<(), Refused> {
+    find(draft, id)?.barred = is;
+    let what = if is { "bars" } else { "does not bar any more" };
+    draft.moment(format!("what somebody else set up {what} release {id}, and the way back"));
+    Ok(())
+}
+
 pub(super) fn progress(
     draft: &mut Draft,
     id: &ReleaseId,

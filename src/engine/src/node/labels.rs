@@ -23,6 +23,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::ReleaseSurveyed { .. } => "release_surveyed",
         Event::ReleaseIntent { .. } => "release_intent",
         Event::StandsFound { .. } => "stands_found",
+        Event::Barred { .. } => "barred",
         Event::ReleaseSubject { .. } => "release_subject",
         Event::ReleaseProgress { .. } => "release_progress",
         Event::Unproven { .. } => "unproven",

@@ -59,7 +59,7 @@ use orphaned::Aside;
 pub(crate) use outlets::Outlets;
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
-use picket_core::ids::{DeviceId, EffectId, FenceId, NodeId, Revision};
+use picket_core::ids::{DeviceId, EffectId, FenceId, Generation, NodeId, Revision};
 use picket_core::record::{NodeRecord, Phase, Said};
 use picket_core::store::Stored;
 use picket_core::time::{BootTime, WallTime};
@@ -200,7 +200,6 @@ impl NodeTask {
             wait: None,
             orphaned: orphan.clone(),
             not_back: BTreeSet::new(),
-            barred: BTreeSet::new(),
             unannounced: BTreeMap::new(),
             ..Live::clone(&view.borrow().live)
         };

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use picket_core::election::Leadership;
 use picket_core::ids::ReleaseId;
 use picket_core::record::Phase;
-use picket_release::{Left, ReleaseError, Releaser, Whose};
+use picket_release::{Left, Releaser, Whose};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -45,10 +45,6 @@ impl NodeTask {
             self.tidying = None;
             self.forget_not_back();
             return;
-        }
-        if !self.live.barred.is_empty() {
-            self.live_mut().barred.clear();
-            self.publish();
         }
         let releasers = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
         let all: Vec<(ReleaseId, Left, Arc<dyn Releaser>)> = releasers
@@ -90,25 +86,6 @@ impl NodeTask {
         if is_news {
             self.publish();
         }
-    }
-
-    /// Whether what stands there is somebody else's, as it was answered last.
-    pub(super) fn note_barred<T>(&mut self, release: &ReleaseId, answered: &Result<T, ReleaseError>) {
-        let is = match answered {
-            Err(ReleaseError::Unknown(_)) => return,
-            answered => matches!(answered, Err(ReleaseError::Barred(_))),
-        };
-        let whole = release.whole();
-        if self.live.barred.contains(&whole) == is {
-            return;
-        }
-        let barred = &mut self.live_mut().barred;
-        if is {
-            barred.insert(whole)
-        } else {
-            barred.remove(&whole)
-        };
-        self.publish();
     }
 
     fn forget_not_back(&mut self) {

@@ -2,6 +2,7 @@
 
 mod letting;
 mod rounds;
+mod sending;
 mod stood_down;
 
 use std::collections::BTreeSet;
@@ -10,46 +11,29 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use letting::Clearance;
 use picket_core::device::DeviceClass;
 use picket_core::event::Event;
-use picket_core::gate::{self, GateFault};
 use picket_core::ids::DeviceId;
 use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::order::{Opened, PendingOn};
 use picket_core::power::Power;
 use picket_core::record::Bringing;
-use picket_core::store::StoreError;
 use picket_core::time::BootTime;
-use picket_driver::{DriverError, Effect, ErrorKind};
+use picket_driver::ErrorKind;
 use rounds::Rounds;
 
 use super::drain::Drained;
 use super::hands::{Did, Doing};
-use super::whose::{Ours, Vouched};
+use super::whose::Vouched;
 use super::{Fatal, NodeTask};
 
-/// An on that was taken and is not seen is sent again after this.
-const REPEAT: Duration = Duration::from_secs(15);
 /// Between two readings while On is waited for; a provider's interface is asked at its own interval.
 const PACE: Duration = Duration::from_millis(500);
 /// How often undoing a hold is tried with a device that answers, before the power-on goes first.
 const UNHOLD_TRIES: u32 = 5;
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-
-/// Why an on does not go after that reading: it showed nothing, or it made a session that does not stand in the ledger.
-fn not_now(looked: &Did, is_stored: bool) -> Option<DriverError> {
-    let Did::Read { result, .. } = looked else { return None };
-    match result {
-        Err(error) => Some(DriverError { effect: Effect::DidNotHappen, ..error.clone() }),
-        Ok(_) if is_stored => None,
-        Ok(_) => Some(DriverError::new(
-            ErrorKind::Refused,
-            Effect::DidNotHappen,
-            "its session began just now: the on is stored with it first",
-        )),
-    }
-}
 
 impl NodeTask {
     pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
@@ -61,11 +45,12 @@ impl NodeTask {
             return Ok(());
         }
         let deadline = self.now() + self.parts.rules.on_deadline;
+        let mut clearance = Clearance::given(self.now());
         // A parent that was fenced for this node has to come back itself meanwhile.
         for class in [DeviceClass::Supply, DeviceClass::Parent] {
             let devices = self.switched_off(class);
             if !devices.is_empty() {
-                if !self.bring_on(&devices, deadline).await? {
+                if !self.bring_on(&devices, &mut clearance, deadline).await? {
                     return Ok(());
                 }
                 self.persist(|| Event::SuppliesOn { devices: devices.clone() }).await?;
@@ -87,8 +72,9 @@ impl NodeTask {
                 if !self.is_let_on(deadline).await? {
                     return Ok(());
                 }
+                let mut clearance = Clearance::given(self.now());
                 let hosts = self.hosts_to_bring_on();
-                if !self.bring_on(&hosts, deadline).await? {
+                if !self.bring_on(&hosts, &mut clearance, deadline).await? {
                     return Ok(());
                 }
                 "seen on".to_owned()
@@ -201,7 +187,12 @@ impl NodeTask {
     }
 
     /// Switches devices on, and waits until each reads On. False if that failed, or the node was moved.
-    async fn bring_on(&mut self, devices: &[DeviceId], deadline: BootTime) -> Result<bool, Fatal> {
+    async fn bring_on(
+        &mut self,
+        devices: &[DeviceId],
+        clearance: &mut Clearance,
+        deadline: BootTime,
+    ) -> Result<bool, Fatal> {
         let here = self.place();
         let devices = devices.to_vec();
         if devices.is_empty() {
@@ -218,32 +209,38 @@ impl NodeTask {
             if now >= deadline || pending.is_empty() || gone.is_some() {
                 let names: Vec<String> = dark.iter().map(|device| vouched.words(device)).collect();
                 let within = self.parts.rules.on_deadline;
-                let detail = match gone {
-                    Some(why) => format!("it does not come back, retire it ({why})"),
-                    None => format!("{} not seen on within {within:?}", names.join(", ")),
+                let detail = match (gone, &clearance.bar) {
+                    (Some(why), _) => format!("it does not come back, retire it ({why})"),
+                    (None, Some((_, why))) => format!("it is not switched on: {why}"),
+                    (None, None) => format!("{} not seen on within {within:?}", names.join(", ")),
                 };
                 tracing::error!(detail, "the node was not seen to come on");
                 self.persist(|| Event::OnFailed { detail: detail.clone() }).await?;
                 return Ok(false);
             }
             if now >= send_at {
-                self.follow_sessions(&mut pending, &dark).await?;
-                if self.place() != here {
+                if !self.renew(clearance).await? || self.place() != here {
                     return Ok(false);
                 }
-                let Some(ours) = self.vouched(&mut vouched, &dark).await? else { return Ok(false) };
-                let of_ours = |on: &&PendingOn| ours.contains_key(on.device());
-                let to_send = pending.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
-                let again = self.send_on(to_send, &ours).await?;
-                let unsaid = dark.iter().filter(|device| !ours.contains_key(*device));
-                let whose = unsaid.map(|device| self.asked_again(device, true, PACE * 2));
-                send_at = self.now() + whose.chain([again]).min().unwrap_or(again);
-                // All of them were asked something just now.
-                let now = self.now();
-                dark.iter().for_each(|device| rounds.heard(self, device, true, now));
+                send_at = if clearance.bar.is_some() {
+                    self.now() + letting::PACE
+                } else {
+                    let Some(again) = self.send_vouched(&mut pending, &mut vouched, &dark).await? else {
+                        return Ok(false);
+                    };
+                    // All of them were asked something just now.
+                    let now = self.now();
+                    dark.iter().for_each(|device| rounds.heard(self, device, true, now));
+                    again
+                };
             }
-            let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
-            self.wait_for("On to be seen", names.join(", "), Some(deadline.since(now)));
+            match &clearance.bar {
+                Some((release, why)) => self.waits_for_clearance(release, why, deadline),
+                None => {
+                    let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
+                    self.wait_for("On to be seen", names.join(", "), Some(deadline.since(now)));
+                }
+            }
             let next = rounds.first(&dark).unwrap_or(send_at).min(send_at).min(deadline);
             if self.pause(next.since(self.now())).await? || self.place() != here {
                 return Ok(false);
@@ -301,78 +298,5 @@ impl NodeTask {
             pending.extend(anew);
         }
         Ok(())
-    }
-
-    /// Sends each on once, right after power was read and the store was asked. Answers when it is to be sent again if nothing comes on.
-    async fn send_on(
-        &mut self,
-        pending: impl Iterator<Item = &PendingOn>,
-        ours: &Ours,
-    ) -> Result<Duration, Fatal> {
-        let life = |on: &PendingOn| ours.get(on.device()).copied().flatten();
-        let mut sending: FuturesUnordered<_> = pending.map(|on| self.send_one(on, life(on))).collect();
-        let mut again = REPEAT;
-        while let Some((device, looked, sent)) = sending.next().await {
-            self.show(&device, &looked);
-            let did = match sent {
-                Ok(did) => did,
-                Err(GateFault::Store(error @ (StoreError::Deposed(_) | StoreError::Conflict { .. }))) => {
-                    return Err(Fatal(error));
-                }
-                Err(fault) => {
-                    tracing::warn!(%fault, "the on is not sent now");
-                    again = again.min(self.asked_again(&device, true, PACE * 2));
-                    continue;
-                }
-            };
-            self.show(&device, &did);
-            match did {
-                Did::On(effect, Ok(taken)) => {
-                    tracing::info!(%device, %effect, already = taken.already, "the on was taken");
-                }
-                Did::On(effect, Err(error)) => {
-                    tracing::warn!(%device, %effect, %error, "the on was not seen to be taken");
-                    let pace = if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 };
-                    again = again.min(self.asked_again(&device, true, pace));
-                }
-                _ => {}
-            }
-        }
-        Ok(again)
-    }
-
-    /// Reads power, asks the store once more and sends at once: no other device's turn comes between. The on goes in the session of that
-    /// reading, where the device said in it whose machine it controls (`life`). None is made for the on after the store's word: what comes
-    /// between the two, also a stop of the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8).
-    fn send_one<'on>(
-        &self,
-        on: &'on PendingOn,
-        life: Option<u64>,
-    ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
-        let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
-        async move {
-            // What is shared is waited for before power is read: nothing comes between the store's word and the on.
-            let (_turns, hands) = match hands.in_turn(on.device()).await {
-                Ok(ready) => ready,
-                Err(error) => {
-                    let asked_at = parts.clock.boot();
-                    let looked = Did::Read { asked_at, result: Err(error.clone()) };
-                    return (on.device().clone(), looked, Ok(Did::On(on.effect(), Err(error))));
-                }
-            };
-            let (device, looked) = hands.read(on.device()).await;
-            // What a parent is asked goes in no session, and lets go also of one whose whereabouts nobody tells.
-            let is_parent = hands.class(&device) == Some(DeviceClass::Parent);
-            let is_stored = hands.session(&device).as_deref() == on.session();
-            if let Some(why) = not_now(&looked, is_stored).filter(|_| !is_parent) {
-                return (device, looked, Ok(Did::On(on.effect(), Err(why))));
-            }
-            parts.hooks.reached("sending on").await;
-            let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {
-                Ok(order) => Ok(hands.on(order, life).await.1),
-                Err(fault) => Err(fault),
-            };
-            (device, looked, sent)
-        }
     }
 }

@@ -64,7 +64,7 @@ impl NodeTask {
             let Some(result) = sent else { return Ok(()) };
             let result = result?;
             self.parts.metrics.count(&RELEASE_ATTEMPTS, &[id.whole().as_str(), how(&result)]);
-            self.note_barred(&id, &result);
+            self.note_barred(&id, &result).await?;
             if !matches!(
                 result,
                 Err(ReleaseError::DidNotHappen(_) | ReleaseError::Barred(_) | ReleaseError::Replaced(_))

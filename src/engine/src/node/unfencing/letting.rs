@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use picket_core::device::DeviceClass;
 use picket_core::event::Event;
+use picket_core::ids::ReleaseId;
 use picket_core::record::Bringing;
 use picket_core::time::BootTime;
 use picket_release::{LetOn, ReleaseError, Releaser, Subject};
@@ -15,34 +16,140 @@ use crate::node::{Fatal, NodeTask};
 use crate::view::whose_release;
 
 /// Between two questions.
-const PACE: Duration = Duration::from_secs(2);
+pub(super) const PACE: Duration = Duration::from_secs(2);
 /// So often what stands is taken away before a person is asked who sets it up.
 const MOST_ROUNDS: u32 = 3;
 /// So long an answer is waited for; whoever is away, and was not seen to bar it, keeps no node off: it may be what answers there.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// For so long what was answered holds: before an on that goes later it is asked for anew.
+const FRESH: Duration = Duration::from_secs(5);
+/// So long that answer is waited for: where it does not come, what was known holds.
+const ANEW: Duration = Duration::from_secs(3);
+
+/// What the far sides of the releases said last of an on.
+#[derive(Debug)]
+pub(super) struct Clearance {
+    at: BootTime,
+    /// Which release bars it, and why.
+    pub(super) bar: Option<(ReleaseId, String)>,
+}
+
+impl Clearance {
+    /// All of them let it go just now.
+    pub(super) fn given(at: BootTime) -> Self {
+        Self { at, bar: None }
+    }
+}
+
+/// What one of them said.
+enum Said {
+    Yes,
+    No(String),
+    /// It did not answer.
+    Nothing,
+    /// The node was moved, or something has to go first.
+    Ended,
+}
 
 impl NodeTask {
     /// False: it is not let on before the deadline, the node was moved, or something stands that has to go first.
     pub(super) async fn is_let_on(&mut self, deadline: BootTime) -> Result<bool, Fatal> {
-        // An outlet switches on whatever hangs on it, also where a person says that the machine was alive.
-        let switches_on = |class| !self.switched_off(class).is_empty();
-        let is_asked = self.record().bringing == Bringing::PowerOn
-            || switches_on(DeviceClass::Supply)
-            || switches_on(DeviceClass::Parent);
-        if !is_asked {
-            return Ok(true);
-        }
-        let states = self.record().fence.iter().flat_map(|fence| &fence.releases);
-        let all: Vec<(Subject, Arc<dyn Releaser>)> = states
-            .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
-            .filter(|(_, releaser)| releaser.lingers().is_some())
-            .collect();
-        for (subject, releaser) in all {
+        for (subject, releaser) in self.asked_before_an_on() {
             if !self.is_let_on_by(&subject, &*releaser, deadline).await? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Asks once more, where the last answer is not of just now: an on may go minutes after the first, and again and again. False: the node was moved,
+    /// or something stands that has to go first.
+    pub(super) async fn renew(&mut self, clearance: &mut Clearance) -> Result<bool, Fatal> {
+        if clearance.bar.is_none() && self.now().since(clearance.at) < FRESH {
+            return Ok(true);
+        }
+        let known = clearance.bar.take();
+        for (subject, releaser) in self.asked_before_an_on() {
+            let release = &subject.release;
+            match self.lets_on(&subject, &*releaser, ANEW).await? {
+                Said::Ended => return Ok(false),
+                Said::Yes => {}
+                Said::No(why) => {
+                    clearance.bar = Some((release.clone(), why));
+                    return Ok(true);
+                }
+                Said::Nothing => {
+                    let before = known.clone().filter(|(of, _)| of == release);
+                    if let Some(bar) =
+                        before.or_else(|| Some((release.clone(), self.barred_before(release)?)))
+                    {
+                        clearance.bar = Some(bar);
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        clearance.at = self.now();
+        Ok(true)
+    }
+
+    /// Whether a node that was not let on, or would not be now, is on all the same. Nothing is waited for.
+    pub(in crate::node) async fn is_barred_from_on(&mut self) -> Result<bool, Fatal> {
+        for (subject, releaser) in self.asked_before_an_on() {
+            let asked = ask(&subject, &*releaser, ANEW).await;
+            self.note_barred(&subject.release, &asked).await?;
+            match asked {
+                Ok(LetOn { stands: true, .. }) => {
+                    self.stands_there(&subject.release).await?;
+                    return Ok(true);
+                }
+                Ok(_) => {}
+                Err(ReleaseError::Unknown(_)) if self.barred_before(&subject.release).is_none() => {}
+                Err(_) => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whom to ask whether something may be switched on, and about whom.
+    fn asked_before_an_on(&self) -> Vec<(Subject, Arc<dyn Releaser>)> {
+        // An outlet switches on whatever hangs on it, also where a person says that the machine was alive.
+        let switches_on = |class| !self.switched_off(class).is_empty();
+        let is_asked = self.record().bringing == Bringing::PowerOn
+            || switches_on(DeviceClass::Supply)
+            || switches_on(DeviceClass::Parent);
+        let states = self.record().fence.iter().filter(|_| is_asked).flat_map(|fence| &fence.releases);
+        states
+            .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
+            .filter(|(_, releaser)| releaser.lingers().is_some())
+            .collect()
+    }
+
+    /// What was seen to bar it stands also while nobody answers, until somebody says otherwise: before an attempt, or before a retry, whoever led.
+    fn barred_before(&self, release: &ReleaseId) -> Option<String> {
+        let state = self.record().fence.as_ref()?.release(&release.whole())?;
+        state.barred.then(|| {
+            "somebody else's was seen to stand there, and lets its volumes go: take it away, then retry"
+                .to_owned()
+        })
+    }
+
+    /// Whether what stands there is somebody else's, as it was answered last.
+    pub(in crate::node) async fn note_barred<T>(
+        &mut self,
+        release: &ReleaseId,
+        answered: &Result<T, ReleaseError>,
+    ) -> Result<(), Fatal> {
+        let is = match answered {
+            Err(ReleaseError::Unknown(_)) => return Ok(()),
+            answered => matches!(answered, Err(ReleaseError::Barred(_))),
+        };
+        let release = release.whole();
+        let state = self.record().fence.as_ref().and_then(|fence| fence.release(&release));
+        if state.is_some_and(|state| state.barred != is) {
+            self.persist(|| Event::Barred { release: release.clone(), is }).await?;
+        }
+        Ok(())
     }
 
     /// A person is asked.
@@ -60,53 +167,13 @@ impl NodeTask {
     ) -> Result<bool, Fatal> {
         let here = self.place();
         let patience = self.now() + PATIENCE;
-        // What was seen to stand stands also while nobody answers, until somebody says otherwise: before an attempt, or before a retry.
-        let mut barred = self.live.barred.contains(&subject.release.whole()).then(|| {
-            "somebody else's was seen to stand there, and lets its volumes go: take it away, then retry"
-                .to_owned()
-        });
+        let mut barred = self.barred_before(&subject.release);
         loop {
-            let time = releaser.attempt_time().min(PATIENCE);
-            let asked = tokio::time::timeout(time, releaser.lets_on(subject, Instant::now() + time)).await;
-            if let Ok(answered) = &asked {
-                self.note_barred(&subject.release, answered);
-            }
-            match asked {
-                Ok(Ok(LetOn { stands: true, .. })) => {
-                    // It is taken away beside whatever is waited for, and that is waited for (K3).
-                    self.stands_there(&subject.release).await?;
-                    self.found_standing += 1;
-                    if self.found_standing > MOST_ROUNDS {
-                        let why = format!(
-                            "what release {} sets up is set up again and again by somebody",
-                            subject.release
-                        );
-                        self.not_let_on(&why).await?;
-                    }
-                    return Ok(false);
-                }
-                Ok(Ok(LetOn { found, .. })) => {
-                    if let Some(found) = found {
-                        tracing::warn!(release = %subject.release, found, "before the on");
-                    }
-                    return Ok(true);
-                }
-                Ok(Err(ReleaseError::DidNotHappen(why) | ReleaseError::Barred(why))) => barred = Some(why),
-                // Whoever stands it down says that it is this machine, and alive.
-                Ok(Err(ReleaseError::Replaced(_))) if self.record().bringing == Bringing::StandDown => {
-                    return Ok(true);
-                }
-                // Who is switched on would be another machine, or nobody (K1).
-                Ok(Err(ReleaseError::Replaced(why))) => {
-                    self.replaced(&subject.release, &why).await?;
-                    return Ok(false);
-                }
-                Ok(Err(ReleaseError::Unknown(why))) => {
-                    tracing::warn!(release = %subject.release, why, "whether it may be switched on is not told");
-                }
-                Err(_) => {
-                    tracing::warn!(release = %subject.release, "whether it may be switched on is not told")
-                }
+            match self.lets_on(subject, releaser, PATIENCE).await? {
+                Said::Yes => return Ok(true),
+                Said::Ended => return Ok(false),
+                Said::No(why) => barred = Some(why),
+                Said::Nothing => {}
             }
             let now = self.now();
             if barred.is_none() && now >= patience {
@@ -117,11 +184,64 @@ impl NodeTask {
                 return Ok(false);
             }
             let why = barred.as_deref().unwrap_or("nobody answers");
-            let what = format!("release {} to let it be switched on: {why}", subject.release);
-            self.wait_for(what, whose_release(&subject.release), Some(deadline.since(now)));
+            self.waits_for_clearance(&subject.release, why, deadline);
             if self.pause(PACE).await? || self.place() != here {
                 return Ok(false);
             }
         }
     }
+
+    pub(super) fn waits_for_clearance(&mut self, release: &ReleaseId, why: &str, deadline: BootTime) {
+        let left = deadline.since(self.now());
+        let what = format!("release {release} to let it be switched on: {why}");
+        self.wait_for(what, whose_release(release), Some(left));
+    }
+
+    /// Asks one of them once.
+    async fn lets_on(
+        &mut self,
+        subject: &Subject,
+        releaser: &dyn Releaser,
+        within: Duration,
+    ) -> Result<Said, Fatal> {
+        let release = &subject.release;
+        let asked = ask(subject, releaser, within).await;
+        self.note_barred(release, &asked).await?;
+        match asked {
+            Ok(LetOn { stands: true, .. }) => {
+                // It is taken away beside whatever is waited for, and that is waited for (K3).
+                self.stands_there(release).await?;
+                self.found_standing += 1;
+                if self.found_standing > MOST_ROUNDS {
+                    let why = format!("what release {release} sets up is set up again and again by somebody");
+                    self.not_let_on(&why).await?;
+                }
+                Ok(Said::Ended)
+            }
+            Ok(LetOn { found, .. }) => {
+                if let Some(found) = found {
+                    tracing::warn!(%release, found, "before the on");
+                }
+                Ok(Said::Yes)
+            }
+            Err(ReleaseError::DidNotHappen(why) | ReleaseError::Barred(why)) => Ok(Said::No(why)),
+            // Whoever stands it down says that it is this machine, and alive.
+            Err(ReleaseError::Replaced(_)) if self.record().bringing == Bringing::StandDown => Ok(Said::Yes),
+            // Who is switched on would be another machine, or nobody (K1).
+            Err(ReleaseError::Replaced(why)) => {
+                self.replaced(release, &why).await?;
+                Ok(Said::Ended)
+            }
+            Err(ReleaseError::Unknown(why)) => {
+                tracing::warn!(%release, why, "whether it may be switched on is not told");
+                Ok(Said::Nothing)
+            }
+        }
+    }
+}
+
+async fn ask(subject: &Subject, releaser: &dyn Releaser, within: Duration) -> Result<LetOn, ReleaseError> {
+    let time = releaser.attempt_time().min(within);
+    let asked = tokio::time::timeout(time, releaser.lets_on(subject, Instant::now() + time)).await;
+    asked.unwrap_or_else(|_| Err(ReleaseError::Unknown("no answer in time".to_owned())))
 }

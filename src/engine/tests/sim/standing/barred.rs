@@ -1,12 +1,17 @@
 //! What somebody else has set up is theirs to take away: it bars the release, and the way back (K7).
 
 use picket_core::outcome::{Outcome, Reason};
-use picket_driver_sim::{Fault, World};
+use picket_driver_sim::{Act, Fault, Verb, World};
 use picket_engine::Until;
 
 use super::around::waits_for;
 use super::{behind_levels, lab, lawful, taint};
-use crate::lab::{NODE, node, person, s};
+use crate::lab::{Lab, NODE, node, person, s};
+
+fn is_barred(lab: &Lab) -> bool {
+    let fence = lab.record().fence;
+    fence.is_some_and(|fence| fence.release(&taint()).is_some_and(|release| release.barred))
+}
 
 #[tokio::test(start_paused = true)]
 async fn what_somebody_else_set_up_bars_the_on_also_once_nobody_answers_any_more() {
@@ -15,11 +20,11 @@ async fn what_somebody_else_set_up_bars_the_on_also_once_nobody_answers_any_more
     cluster.state.lock().expect("whole").foreign = true;
     lab.unfence().await.expect("it is let in");
     waits_for(&lab, "somebody else's stands").await;
-    assert!(lab.view().live.barred.contains(&taint()));
+    assert!(is_barred(&lab));
     cluster.state.lock().expect("whole").mute = true;
     lab.reach("power_on_failed", s(600)).await;
     assert!(!lab.is_on() && lab.received("bmc").ons == 0);
-    assert!(lab.view().live.barred.contains(&taint()), "nobody says otherwise");
+    assert!(is_barred(&lab), "nobody says otherwise");
     lab.engine.retry(&node(), person()).await.expect("let in");
     lab.reach("unfencing", s(60)).await;
     lab.reach("power_on_failed", s(600)).await;
@@ -30,7 +35,7 @@ async fn what_somebody_else_set_up_bars_the_on_also_once_nobody_answers_any_more
     }
     lab.engine.retry(&node(), person()).await.expect("let in");
     lab.reach("normal", s(120)).await;
-    assert!(lab.view().live.barred.is_empty());
+    assert!(!is_barred(&lab));
     lawful(&cluster);
 }
 
@@ -41,13 +46,13 @@ async fn what_somebody_else_set_up_bars_the_release_until_they_take_it_away() {
     cluster.state.lock().expect("whole").foreign = true;
     let id = lab.open().await;
     assert_eq!(lab.outcome_within(id, Until::Released, s(30)).await, None);
-    assert!(lab.view().live.barred.contains(&taint()) && cluster.seen(|state| state.placed.is_empty()));
+    assert!(is_barred(&lab) && cluster.seen(|state| state.placed.is_empty()));
     cluster.state.lock().expect("whole").foreign = false;
     assert_eq!(
         lab.outcome_within(id, Until::Released, s(120)).await,
         Some(Outcome::Fenced { released: true })
     );
-    assert!(lab.view().live.barred.is_empty());
+    assert!(!is_barred(&lab));
     lawful(&cluster);
 }
 
@@ -81,6 +86,87 @@ async fn what_barred_a_release_that_was_given_up_bars_the_on_also_where_nobody_a
     }
     lab.engine.retry(&node(), person()).await.expect("let in");
     lab.reach("normal", s(120)).await;
+    lawful(&cluster);
+}
+
+/// Whoever leads by then knows of it.
+#[tokio::test(start_paused = true)]
+async fn what_barred_a_release_bars_the_on_also_with_the_next_leader() {
+    let (mut lab, cluster) = lab(991, s(1)).await;
+    cluster.state.lock().expect("whole").foreign = true;
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
+    lab.engine.abandon(&node(), taint(), person()).await.expect("given up");
+    cluster.state.lock().expect("whole").mute = true;
+    lab.crash().await;
+    lab.unfence().await.expect("it is let in");
+    lab.reach("power_on_failed", s(600)).await;
+    assert!(!lab.is_on() && lab.received("bmc").ons == 0);
+    lawful(&cluster);
+}
+
+/// The on goes when its BMC answers, minutes after it was asked for the first time (K7).
+#[tokio::test(start_paused = true)]
+async fn what_somebody_sets_up_while_the_bmc_is_silent_bars_the_on_too() {
+    let (mut lab, cluster) = lab(992, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.fault("bmc", Fault::Silent);
+    lab.unfence().await.expect("it is let in");
+    // It is waited for before its hold is undone, too.
+    tokio::time::sleep(s(310)).await;
+    waits_for(&lab, "On to be seen").await;
+    tokio::time::sleep(s(30)).await;
+    cluster.state.lock().expect("whole").foreign = true;
+    tokio::time::sleep(s(30)).await;
+    lab.mend("bmc");
+    waits_for(&lab, "somebody else's stands").await;
+    lab.reach("power_on_failed", s(600)).await;
+    assert!(!lab.is_on() && lab.received("bmc").ons == 0);
+    let fence = lab.record().fence.expect("it is kept");
+    let last = fence.moments.last().map(|moment| moment.what.clone()).unwrap_or_default();
+    assert!(last.contains("somebody else's stands"), "{last}");
+    cluster.state.lock().expect("whole").foreign = false;
+    lab.engine.retry(&node(), person()).await.expect("let in");
+    lab.reach("normal", s(120)).await;
+    lawful(&cluster);
+}
+
+/// And so does what is set up between an on that had no effect and the next one; once it is gone the on goes.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_sets_up_after_an_on_bars_the_next_one_for_as_long_as_it_stands() {
+    let (mut lab, cluster) = lab(993, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.fault("bmc", Fault::OnDropped { times: 1 });
+    lab.unfence().await.expect("it is let in");
+    let sent = async {
+        while lab.received("bmc").ons == 0 {
+            tokio::time::sleep(s(1)).await;
+        }
+    };
+    tokio::time::timeout(s(120), sent).await.expect("an on is sent");
+    cluster.state.lock().expect("whole").foreign = true;
+    waits_for(&lab, "somebody else's stands").await;
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((lab.received("bmc").ons, lab.is_on()), (1, false));
+    cluster.state.lock().expect("whole").foreign = false;
+    lab.reach("normal", s(120)).await;
+    lawful(&cluster);
+}
+
+/// What was not let on is kept off as before, whoever presses the button: what somebody else set up lets its volumes go (S11).
+#[tokio::test(start_paused = true)]
+async fn who_was_not_let_on_and_is_on_is_in_breach() {
+    let (mut lab, cluster) = lab(994, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    cluster.state.lock().expect("whole").foreign = true;
+    lab.unfence().await.expect("it is let in");
+    lab.reach("power_on_failed", s(600)).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    assert!(lab.is_on());
+    lab.reach("fencing", s(30)).await;
+    assert_eq!(lab.record().breaches, 1);
+    cluster.state.lock().expect("whole").foreign = false;
+    lab.reach("normal", s(600)).await;
+    assert!(lab.received("bmc").offs > 1, "an off of its own comes first");
     lawful(&cluster);
 }
 

@@ -1,0 +1,132 @@
+//! Sending the on: whom its device says it controls, power, and the store come right before.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::device::DeviceClass;
+use picket_core::gate::{self, GateFault};
+use picket_core::ids::DeviceId;
+use picket_core::order::PendingOn;
+use picket_core::store::StoreError;
+use picket_core::time::BootTime;
+use picket_driver::{DriverError, Effect, ErrorKind};
+
+use super::PACE;
+use crate::node::hands::Did;
+use crate::node::whose::{Ours, Vouched};
+use crate::node::{Fatal, NodeTask};
+
+/// An on that was taken and is not seen is sent again after this.
+const REPEAT: Duration = Duration::from_secs(15);
+
+/// Why an on does not go after that reading: it showed nothing, or it made a session that does not stand in the ledger.
+fn not_now(looked: &Did, is_stored: bool) -> Option<DriverError> {
+    let Did::Read { result, .. } = looked else { return None };
+    match result {
+        Err(error) => Some(DriverError { effect: Effect::DidNotHappen, ..error.clone() }),
+        Ok(_) if is_stored => None,
+        Ok(_) => Some(DriverError::new(
+            ErrorKind::Refused,
+            Effect::DidNotHappen,
+            "its session began just now: the on is stored with it first",
+        )),
+    }
+}
+
+impl NodeTask {
+    /// Sends an on to each of the dark devices that says whose machine it controls. Answers when that is due again; `None`: the node was moved.
+    pub(super) async fn send_vouched(
+        &mut self,
+        pending: &mut Vec<PendingOn>,
+        vouched: &mut Vouched,
+        dark: &BTreeSet<DeviceId>,
+    ) -> Result<Option<BootTime>, Fatal> {
+        let here = self.place();
+        self.follow_sessions(pending, dark).await?;
+        if self.place() != here {
+            return Ok(None);
+        }
+        let Some(ours) = self.vouched(vouched, dark).await? else { return Ok(None) };
+        let of_ours = |on: &&PendingOn| ours.contains_key(on.device());
+        let to_send = pending.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
+        let again = self.send_on(to_send, &ours).await?;
+        let unsaid = dark.iter().filter(|device| !ours.contains_key(*device));
+        let whose = unsaid.map(|device| self.asked_again(device, true, PACE * 2));
+        Ok(Some(self.now() + whose.chain([again]).min().unwrap_or(again)))
+    }
+
+    /// Sends each on once, right after power was read and the store was asked. Answers when it is to be sent again if nothing comes on.
+    async fn send_on(
+        &mut self,
+        pending: impl Iterator<Item = &PendingOn>,
+        ours: &Ours,
+    ) -> Result<Duration, Fatal> {
+        let life = |on: &PendingOn| ours.get(on.device()).copied().flatten();
+        let mut sending: FuturesUnordered<_> = pending.map(|on| self.send_one(on, life(on))).collect();
+        let mut again = REPEAT;
+        while let Some((device, looked, sent)) = sending.next().await {
+            self.show(&device, &looked);
+            let did = match sent {
+                Ok(did) => did,
+                Err(GateFault::Store(error @ (StoreError::Deposed(_) | StoreError::Conflict { .. }))) => {
+                    return Err(Fatal(error));
+                }
+                Err(fault) => {
+                    tracing::warn!(%fault, "the on is not sent now");
+                    again = again.min(self.asked_again(&device, true, PACE * 2));
+                    continue;
+                }
+            };
+            self.show(&device, &did);
+            match did {
+                Did::On(effect, Ok(taken)) => {
+                    tracing::info!(%device, %effect, already = taken.already, "the on was taken");
+                }
+                Did::On(effect, Err(error)) => {
+                    tracing::warn!(%device, %effect, %error, "the on was not seen to be taken");
+                    let pace = if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 };
+                    again = again.min(self.asked_again(&device, true, pace));
+                }
+                _ => {}
+            }
+        }
+        Ok(again)
+    }
+
+    /// Reads power, asks the store once more and sends at once: no other device's turn comes between. The on goes in the session of that
+    /// reading, where the device said in it whose machine it controls (`life`). None is made for the on after the store's word: what comes
+    /// between the two, also a stop of the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8).
+    fn send_one<'on>(
+        &self,
+        on: &'on PendingOn,
+        life: Option<u64>,
+    ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
+        let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
+        async move {
+            // What is shared is waited for before power is read: nothing comes between the store's word and the on.
+            let (_turns, hands) = match hands.in_turn(on.device()).await {
+                Ok(ready) => ready,
+                Err(error) => {
+                    let asked_at = parts.clock.boot();
+                    let looked = Did::Read { asked_at, result: Err(error.clone()) };
+                    return (on.device().clone(), looked, Ok(Did::On(on.effect(), Err(error))));
+                }
+            };
+            let (device, looked) = hands.read(on.device()).await;
+            // What a parent is asked goes in no session, and lets go also of one whose whereabouts nobody tells.
+            let is_parent = hands.class(&device) == Some(DeviceClass::Parent);
+            let is_stored = hands.session(&device).as_deref() == on.session();
+            if let Some(why) = not_now(&looked, is_stored).filter(|_| !is_parent) {
+                return (device, looked, Ok(Did::On(on.effect(), Err(why))));
+            }
+            parts.hooks.reached("sending on").await;
+            let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {
+                Ok(order) => Ok(hands.on(order, life).await.1),
+                Err(fault) => Err(fault),
+            };
+            (device, looked, sent)
+        }
+    }
+}
