@@ -180,6 +180,11 @@ pub enum Event<'a> {
         /// The device that says On.
         device: DeviceId,
     },
+    /// A node that was let on, and was not seen to come on in time, was found on: bringing it back goes on.
+    CameOn {
+        /// The device that says On.
+        device: DeviceId,
+    },
     /// Only a person can go on.
     GiveUp {
         /// The stable reason.

@@ -173,6 +173,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::OnIntent { devices } => unfence::on_intent(draft, &devices)?,
         Event::SuppliesOn { devices } => unfence::supplies_on(draft, &devices)?,
         Event::Back { detail } => unfence::back(draft, &detail)?,
+        Event::CameOn { device } => unfence::came_on(draft, &device)?,
         Event::OnFailed { detail } => unfence::on_failed(draft, &detail)?,
         Event::Attest { person, looks } => people::attest(draft, person, looks)?,
         Event::Marked(mark) => restored::mark(draft, mark)?,

@@ -12,7 +12,7 @@ use crate::ids::{DeviceId, FenceId};
 use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
 use crate::parent::child_of;
-use crate::record::{Cause, Fence, Phase, ReleaseStage, ReleaseState};
+use crate::record::{Bringing, Cause, Fence, Phase, ReleaseStage, ReleaseState};
 
 /// Whether the proof was made of this fence as it is now, by this leadership.
 pub(super) fn expect_present(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), Refused> {
@@ -83,10 +83,12 @@ fn void_children(draft: &mut Draft) {
 pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Result<(), Refused> {
     draft.expect_phase(
         "a breach",
-        &["fenced", "released", "needs_operator"],
+        &["fenced", "released", "needs_operator", "power_on_failed"],
         "only a fenced node can be in breach",
     )?;
-    if !draft.fence_is_current() {
+    // Not let on, it is kept off as before. Whoever stood it down said that it is on.
+    let is_let_on = draft.record.phase != Phase::PowerOnFailed || draft.record.bringing != Bringing::PowerOn;
+    if is_let_on && !draft.fence_is_current() {
         return Err(Refused::ForeignProof("the fence was ended by an unfence"));
     }
     let fence = draft.fence()?;

@@ -211,3 +211,11 @@ pub(super) fn on_failed(draft: &mut Draft, detail: &str) -> Result<(), Refused> 
     draft.moment(format!("not seen on: {detail}"));
     Ok(())
 }
+
+/// The same generation: what was meant is unchanged.
+pub(super) fn came_on(draft: &mut Draft, device: &DeviceId) -> Result<(), Refused> {
+    draft.expect_phase("going on", &["power_on_failed"], "nothing was to come on")?;
+    draft.record.phase = Phase::Unfencing;
+    draft.moment(format!("{device} reads On after all: bringing it back goes on"));
+    Ok(())
+}

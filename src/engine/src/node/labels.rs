@@ -39,6 +39,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::SuppliesOn { .. } => "supplies_on",
         Event::Back { .. } => "back",
         Event::OnFailed { .. } => "on_failed",
+        Event::CameOn { .. } => "came_on",
         Event::Closed { .. } => "closed",
         Event::Retry(_) | Event::RetrySeenOff { .. } => "retry",
         Event::NewTopology(_) => "new_topology",

@@ -143,6 +143,8 @@ pub(crate) struct NodeTask {
     resumed: bool,
     /// So often something was found before an on that nobody here had set up.
     found_standing: u32,
+    /// The generation in which a node that came on after its time was brought back without a person: once.
+    came_on_in: Option<Generation>,
     /// What is admitted now is a drill.
     drilling: bool,
     /// What is being asked for is a child's wish.
@@ -240,6 +242,7 @@ impl NodeTask {
             unproven: 0,
             resumed,
             found_standing: 0,
+            came_on_in: None,
             drilling: false,
             of_child: None,
             drilled: None,

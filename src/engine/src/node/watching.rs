@@ -7,7 +7,7 @@ use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::event::Event;
 use picket_core::ground::{Look, ReleaseGround};
 use picket_core::ids::DeviceId;
-use picket_core::record::Phase;
+use picket_core::record::{Bringing, Phase};
 use picket_core::time::BootTime;
 
 use super::looking::on;
@@ -134,10 +134,34 @@ impl NodeTask {
         self.wait_for("a retry, or a fence", "an operator", None);
         loop {
             let hosts = self.hosts();
-            if self.pause(self.parts.rules.watch).await? || self.watch(&hosts).await?.is_none() {
+            if self.pause(self.parts.rules.watch).await? {
+                return Ok(());
+            }
+            let Some(looks) = self.watch(&hosts).await? else { return Ok(()) };
+            if self.came_on(&looks).await? {
                 return Ok(());
             }
             self.close_expired(|_| true).await?;
         }
+    }
+
+    /// Whether a host device says On. What is not let on is kept off as before, and that is a breach; else what was waited for has come, and bringing
+    /// it back goes on, once. Of a node that was stood down a person said that it is on.
+    async fn came_on(&mut self, looks: &[Look]) -> Result<bool, Fatal> {
+        let (here, hosts) = (self.place(), self.hosts());
+        let on = on(looks).find(|device| hosts.contains(device)).cloned();
+        let Some(device) = on.filter(|_| self.record().bringing == Bringing::PowerOn) else {
+            return Ok(false);
+        };
+        if self.is_barred_from_on().await? {
+            return self.found_on(looks).await;
+        }
+        let of = self.record().generation;
+        if self.place() != here || self.came_on_in.replace(of) == Some(of) {
+            return Ok(self.place() != here);
+        }
+        tracing::info!(%device, "it is on after all");
+        self.persist(|| Event::CameOn { device: device.clone() }).await?;
+        Ok(true)
     }
 }

@@ -164,6 +164,30 @@ async fn an_on_that_is_dropped_is_sent_again_and_then_fails() {
     lab.reach("normal", s(120)).await;
 }
 
+/// What was let on, and comes on once its time is over, is brought back without a person; but once, and no more where that fails again.
+#[tokio::test(start_paused = true)]
+async fn an_on_that_comes_late_needs_no_person() {
+    for again in [false, true] {
+        let mut lab = lab(27).await;
+        lab.fence().await;
+        lab.fault("bmc", Fault::OnDropped { times: 1_000 });
+        lab.unfence().await.expect("unfenced");
+        lab.reach("power_on_failed", s(400)).await;
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+        if again {
+            lab.reach("unfencing", s(30)).await;
+            lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+            lab.reach("power_on_failed", s(400)).await;
+            lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+            tokio::time::sleep(s(600)).await;
+            assert_eq!((lab.phase(), lab.is_on()), ("power_on_failed", true));
+            lab.engine.retry(&crate::lab::node(), crate::lab::person()).await.expect("retried");
+        }
+        lab.reach("normal", s(120)).await;
+        assert_eq!((lab.record().breaches, lab.is_on()), (0, true), "again: {again}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn loss_delays_and_does_not_mislead() {
     for (seed, percent) in [(20, 5), (21, 20), (22, 40), (23, 40), (24, 40)] {
