@@ -122,6 +122,7 @@ fn unfinished(release: &ReleaseState) -> ReleaseState {
         attempts: 0,
         unfinished: release.unfinished || release.attempts > 0,
         passed_on: None,
+        since: None,
         detail: String::new(),
         ..release.clone()
     }

@@ -130,6 +130,7 @@ pub fn step(
 ) -> Result<Step, Refused> {
     let mut draft = Draft::new(record.clone(), term, at);
     change(&mut draft, event)?;
+    release::note_turn(&mut draft);
     Ok(draft.finish(version))
 }
 

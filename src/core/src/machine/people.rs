@@ -41,6 +41,7 @@ pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Resul
     });
     fence.attestation = Some(Attestation { by: name, reason, at, generation });
     fence.outcome = Some(Outcome::Fenced { released: false });
+    fence.releases.iter_mut().for_each(|release| release.since = None);
     draft.record.phase = Phase::Fenced;
     // Before all else may be over: the last release drops what holds it for its callers alone.
     restored::hold_unread(draft);
@@ -111,7 +112,7 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     } else {
         let at = draft.at;
         let fence = draft.fence()?;
-        fence.releases.iter_mut().for_each(|release| release.passed_on = None);
+        fence.releases.iter_mut().for_each(|release| (release.passed_on, release.since) = (None, None));
         fence.begin_from_zero(at);
         fence.attestation = None;
         draft.record.phase = Phase::Fencing;

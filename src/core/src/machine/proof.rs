@@ -117,6 +117,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
                 stage: ReleaseStage::Pending,
                 attempts: 0,
                 passed_on: None,
+                since: None,
                 unfinished: !release.stage.is_over() && (release.unfinished || release.attempts > 0),
                 detail: String::new(),
                 ..release.clone()

@@ -90,6 +90,18 @@ pub(super) fn stands_found(draft: &mut Draft, id: &ReleaseId, lingers: Duration)
     Ok(())
 }
 
+/// Whose turn it is now has its time from here on.
+pub(super) fn note_turn(draft: &mut Draft) {
+    let (phase, at) = (&draft.record.phase, draft.at);
+    let Some(fence) = draft.record.fence.as_mut().filter(|_| *phase == Phase::Fenced) else { return };
+    let Some(next) = fence.next_release().map(|next| next.id.clone()) else { return };
+    let whole = next.whole();
+    let is_its_turn = |one: &&mut ReleaseState| {
+        one.id == next || next.is_part() && one.id.is_part() && one.id.belongs_to(&whole)
+    };
+    fence.releases.iter_mut().filter(is_its_turn).for_each(|one| one.since = one.since.or(Some(at)));
+}
+
 /// From now on it stands, until it was seen to be gone. False: it stood before.
 fn enter_standing(draft: &mut Draft, id: &ReleaseId) -> bool {
     let is_new = !stands_of(&draft.record, id);
@@ -208,6 +220,8 @@ pub(super) fn passed_on(draft: &mut Draft, id: &ReleaseId, to: &ReleaseId, why: 
         return refused("before it", "what acts in its place is the next behind it, as a whole");
     }
     let release = find(draft, id)?;
+    // Its turn comes again, with all of its time.
+    release.since = None;
     release.passed_on = Some(to.clone());
     release.detail = format!("passed on to {to}: {why}");
     let told = format!("release {id} {}", release.detail);

@@ -305,6 +305,33 @@ async fn a_release_that_runs_out_of_time_takes_it_away_before_a_person_is_asked(
     lawful(&cluster);
 }
 
+/// Its deadline counts from its first turn: whoever leads next does not begin it anew (S16).
+#[tokio::test(start_paused = true)]
+async fn a_release_runs_out_of_time_also_where_leaders_come_and_go() {
+    let (mut lab, cluster) = lab(995, s(10_000)).await;
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    let began = lab.clock.boot();
+    while lab.phase() != "needs_operator" {
+        let lasts = lab.clock.boot().since(began);
+        assert!(lasts < s(240), "its deadline is two minutes, and {lasts:?} are over");
+        tokio::time::sleep(s(50)).await;
+        if lab.phase() != "needs_operator" {
+            lab.crash().await;
+        }
+    }
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::ReleaseDeadline));
+    // A person gives it all of its time again.
+    let moments = || lab.record().fence.expect("open").moments.len();
+    let before = moments();
+    lab.engine.retry(&node(), person()).await.expect("let in");
+    lab.reach("fenced", s(60)).await;
+    tokio::time::sleep(s(60)).await;
+    assert_eq!(lab.phase(), "fenced");
+    assert!(moments() > before);
+    lawful(&cluster);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_release_that_is_given_up_takes_it_away_first() {
     let (mut lab, cluster) = lab(908, s(10_000)).await;

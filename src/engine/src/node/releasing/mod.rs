@@ -220,18 +220,30 @@ impl NodeTask {
         self.plan.releases.iter().find(|plan| plan.id == *id).map(|plan| plan.releaser.clone())
     }
 
-    /// A release, or a part of one, whose turn it is: its deadline begins, and it waits until storage has settled (S23).
+    /// A release, or a part of one, whose turn it is: it waits until storage has settled (S23).
     fn begin(&self, run: &mut Run, id: &ReleaseId, releaser: &dyn Releaser) {
         let now = self.now();
         let dark_since = self.ground.as_ref().map_or(now, |ground| ground.dark_since);
         run.paces.entry(id.clone()).or_insert_with(|| Pacing {
             began: now,
-            deadline: now + releaser.deadline(),
+            deadline: now + self.time_left_of(id, releaser),
             next: dark_since + releaser.settle(),
             pause: FIRST_PAUSE,
             tried: now,
             rounds: 0,
         });
+    }
+
+    /// What is left of its deadline, which goes on over takeovers and lost proofs: at least what one attempt needs, and a look at it.
+    fn time_left_of(&self, id: &ReleaseId, releaser: &dyn Releaser) -> Duration {
+        let deadline = releaser.deadline();
+        let state = self.record().fence.as_ref().and_then(|fence| fence.release(id));
+        // What is attached is asked for at the beginning and at the end, and has a time of its own for each.
+        let counts = id.is_part() || releaser.in_parts().is_none();
+        let Some(since) = state.filter(|_| counts).and_then(|state| state.since) else { return deadline };
+        let spent = Duration::from_millis(self.wall().millis().saturating_sub(since.millis()));
+        let least = releaser.settle() + releaser.attempt_time() * 3;
+        deadline.saturating_sub(spent).max(least.min(deadline))
     }
 
     /// Whether the looks still bear the ground. True if the node was moved: breach, or evidence from zero.

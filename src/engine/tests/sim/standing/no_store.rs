@@ -331,14 +331,14 @@ async fn no_receipt_holds_over_what_was_seen_on_while_the_store_was_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn nor_on_one_that_does_not_answer() {
-    let (lab, cluster) = stands_without_a_store(931, s(60)).await;
+    let (lab, cluster) = stands_without_a_store(931, s(25)).await;
     lab.fault("bmc", Fault::Silent);
     let at = lab.clock.boot();
     until(&cluster, |state| !state.stands).await;
     // A BMC that is silent has five seconds for each answer, and is asked every two.
     assert!(lab.clock.boot().since(at) < s(25), "{:?}", lab.clock.boot().since(at));
     lab.mend("bmc");
-    tokio::time::sleep(s(60)).await;
+    tokio::time::sleep(s(10)).await;
     assert_eq!((lab.phase(), cluster.seen(|state| state.placed.len())), ("fenced", 1));
     lab.store.clear();
     lab.reach("released", s(300)).await;
