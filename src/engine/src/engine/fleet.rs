@@ -218,7 +218,8 @@ fn of_record(record: &NodeRecord, planned: Option<&NodePlan>) -> NodePlan {
         provider_id: planned.and_then(|plan| plan.provider_id.clone()),
         topology,
         drivers: BTreeMap::new(),
-        releases: Vec::new(),
+        // By these what the releases of its fence set up is taken away, and nothing is let go.
+        releases: planned.map(|plan| plan.releases.clone()).unwrap_or_default(),
         own_host: false,
         labels: planned.map(|plan| plan.labels.clone()).unwrap_or_default(),
         groups: planned.map(|plan| plan.groups.clone()).unwrap_or_default(),

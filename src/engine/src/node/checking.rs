@@ -258,7 +258,9 @@ impl NodeTask {
     /// What the far sides of releases say of the node, where anything is wrong, and of its machine.
     fn releases_checked(&self) -> impl Future<Output = (Vec<String>, Vec<(Identity, String)>)> + use<> {
         let identities = self.record().identities(&self.plan.topology);
-        let lingering = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
+        let is_orphan = self.orphan.is_some();
+        let lingering =
+            self.plan.releases.iter().filter(|plan| !is_orphan && plan.releaser.lingers().is_some());
         let all: Vec<_> = lingering.map(|plan| (plan.id.clone(), plan.releaser.clone())).collect();
         async move {
             let asked = all.iter().map(async |(id, releaser)| {

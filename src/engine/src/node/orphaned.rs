@@ -1,5 +1,5 @@
 //! A node that the settings do not know any more, or know elsewhere, and that is not back: its holds stay, nothing is
-//! sent to it, and a person is told. And: a task that makes room for another plan.
+//! sent to it, what its releases set up is taken away by the settings of now, and a person is told. And: a task that makes room for another plan.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -89,6 +89,8 @@ impl Command {
             Command::As(_, command) => command.serves_orphans(),
             Command::Wish(Wish::Retire, ..) | Command::Abandon(..) => true,
             Command::ReturnReceipt { .. } | Command::VerifyReceipt { .. } => true,
+            // What its releases set up lets volumes go of a machine that nobody watches: it is taken away, wherever its devices are (K3).
+            Command::Withdrawn(_) => true,
             // Nothing is sent for it: its child is brought back, and waits for nobody who retires this one.
             Command::Parent(ParentAsk::LetGo { .. } | ParentAsk::Settle, ..) => true,
             command => matches!(command, Command::Check(_) | Command::StepAside { .. }),

@@ -71,7 +71,9 @@ struct Stands {
 impl NodeTask {
     /// Takes away what stands although the node is not proven off, beside whatever its phase does.
     pub(super) fn withdraw_unproven(&mut self) {
-        let is_proven = self.record().phase == Phase::Fenced && self.ground.is_some();
+        // Nobody reads power of an orphan.
+        let is_proven =
+            self.record().phase == Phase::Fenced && self.ground.is_some() && self.orphan.is_none();
         if is_proven {
             self.withdrawing = None;
         } else {
@@ -81,7 +83,7 @@ impl NodeTask {
 
     /// Takes away what stands, but for that, by a task of its own.
     pub(super) fn take_away_all_but(&mut self, gone: &[EffectId]) {
-        let mut stands = if self.orphan.is_some() { Vec::new() } else { self.stands() };
+        let mut stands = self.stands();
         stands.iter_mut().for_each(|one| one.effects.retain(|effect| !gone.contains(effect)));
         stands.retain(|one| !one.effects.is_empty());
         let effects: Vec<EffectId> = stands.iter().flat_map(|one| one.effects.iter().copied()).collect();
@@ -122,7 +124,7 @@ impl NodeTask {
 
     /// At the end of the only gateway: nobody reads power from now on, and what stands goes. The next start asks for it again, and stores that.
     pub(crate) async fn let_nothing_stand(&mut self) {
-        if self.work.ends_alone() && self.orphan.is_none() {
+        if self.work.ends_alone() {
             self.withdraw_now().await;
         }
     }

@@ -7,6 +7,7 @@ mod beside;
 pub mod cluster;
 mod deposed;
 mod no_store;
+mod orphan;
 mod passed_on;
 mod replaced;
 mod slow;
