@@ -8,6 +8,8 @@ use super::sight::Sight;
 pub enum Exclusion {
     /// A label or an annotation says so, by this name.
     Said(&'static str),
+    /// The FencingPolicy of that name excludes it, and no other one speaks for it (K12).
+    Policy(String),
     /// It was cordoned before it failed (K10).
     Cordoned,
     /// A reboot of it is planned, by this lock (K10).
@@ -68,6 +70,7 @@ impl std::fmt::Display for Exclusion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Said(word) => write!(f, "{word} is set on it"),
+            Self::Policy(policy) => write!(f, "the FencingPolicy {policy} excludes it"),
             Self::Cordoned => f.write_str("it was cordoned before it failed: planned work"),
             Self::Reboot(lock) => write!(f, "a reboot of it is planned: {lock}"),
         }

@@ -295,6 +295,12 @@ impl Mind {
             (Speaker::Wish(_), Some(Ok(place))) if self.policies[*place].paused => {
                 Some(Why::Paused(self.policies[*place].name.clone()))
             }
+            (Speaker::Wish(_), Some(Err(nobody))) if let Some(policy) = nobody.paused(&self.policies) => {
+                Some(Why::Paused(policy.to_owned()))
+            }
+            (Speaker::Wish(_), Some(Err(Nobody::Excluded(policy)))) => {
+                Some(Why::Excluded(Exclusion::Policy(policy.clone())))
+            }
             (Speaker::Wish(_), Some(Err(_))) if node.is_control_plane() => Some(Why::Unnamed),
             _ => None,
         };

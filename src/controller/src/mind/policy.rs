@@ -101,12 +101,31 @@ pub(super) struct Spoken {
 pub enum Nobody {
     /// None selects it.
     Unselected,
+    /// The one that selects it, or the first of them, excludes it by its own list.
+    Excluded(String),
     /// Several do.
     Several(Vec<String>),
     /// It is of the control plane, and the one that selects it does not name it (K11).
     ControlPlane(String),
     /// The one that selects it selects every Node, and does not say that this is meant.
     Everything(String),
+}
+
+impl Nobody {
+    /// The policies that select the Node.
+    fn policies(&self) -> &[String] {
+        match self {
+            Self::Unselected | Self::Excluded(_) => &[],
+            Self::Several(policies) => policies,
+            Self::ControlPlane(policy) | Self::Everything(policy) => std::slice::from_ref(policy),
+        }
+    }
+
+    /// The first of those that is paused.
+    pub(super) fn paused<'p>(&self, policies: &'p [Policy]) -> Option<&'p str> {
+        let of_it = |policy: &&Policy| policy.paused && self.policies().contains(&policy.name);
+        policies.iter().find(of_it).map(|policy| policy.name.as_str())
+    }
 }
 
 impl Policy {
@@ -148,14 +167,17 @@ pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
     let mut shared: Vec<BTreeMap<&str, Vec<&str>>> = vec![BTreeMap::new(); policies.len()];
     for node in nodes {
         let named = |policy: &Policy| node.is_control_plane() && policy.control_plane.contains(&node.name);
-        let speaking: Vec<usize> = (0..policies.len())
-            .filter(|place| {
-                let policy = &policies[*place];
-                !policy.spares(node) && (named(policy) || policy.selector.meets(&node.labels))
-            })
-            .collect();
+        let selects = |place: &usize| {
+            let policy = &policies[*place];
+            named(policy) || policy.selector.meets(&node.labels)
+        };
+        let (sparing, speaking): (Vec<usize>, Vec<usize>) =
+            (0..policies.len()).filter(selects).partition(|place| policies[*place].spares(node));
         let of = match *speaking {
-            [] => Err(Nobody::Unselected),
+            [] => Err(match sparing.first() {
+                Some(place) => Nobody::Excluded(policies[*place].name.clone()),
+                None => Nobody::Unselected,
+            }),
             [place] if node.is_control_plane() && !named(&policies[place]) => {
                 unnamed[place].push(&node.name);
                 Err(Nobody::ControlPlane(policies[place].name.clone()))

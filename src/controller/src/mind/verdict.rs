@@ -91,6 +91,7 @@ impl fmt::Display for Nobody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unselected => f.write_str("no FencingPolicy selects it"),
+            Self::Excluded(policy) => write!(f, "the FencingPolicy {policy} excludes it"),
             Self::Several(policies) => {
                 write!(f, "several FencingPolicies select it: {}", policies.join(", "))
             }

@@ -180,3 +180,31 @@ fn a_paused_policy_and_the_names_of_the_control_plane_hold_for_remediations_too(
     }
     assert!(!told("m1", vec![Policy { paused: true, ..named() }]).0);
 }
+
+/// Also where several policies select it, and none speaks; and what a policy excludes no remediation asks for, unless another policy speaks for it (K12).
+#[test]
+fn a_pause_of_one_of_several_policies_and_an_exclusion_hold_for_remediations_too() {
+    let told = |policies: Vec<Policy>| {
+        let mut scene = Scene::with(Scene::new().nodes, policies);
+        scene.turn("n1", "Unknown");
+        scene.run(2);
+        scene.mind.wishes(vec![wish("w", "n1")]);
+        (!scene.run(30).is_empty(), scene.tiding("w").standing.text)
+    };
+    let other = || Policy { name: "others".to_owned(), ..policy("workers") };
+    let paused = |policy: Policy| Policy { paused: true, ..policy };
+    let excludes = |policy: Policy| Policy { excluded: BTreeSet::from(["n1".to_owned()]), ..policy };
+    let by_label = |policy: Policy| Policy { excluding: Some(policy.selector.clone()), ..policy };
+    for (policies, words) in [
+        (vec![policy("workers"), other()], None),
+        (vec![policy("workers"), paused(other())], Some("the FencingPolicy others is paused")),
+        (vec![paused(policy("workers")), paused(other())], Some("is paused")),
+        (vec![excludes(policy("workers"))], Some("the FencingPolicy workers excludes it")),
+        (vec![by_label(policy("workers"))], Some("the FencingPolicy workers excludes it")),
+        (vec![excludes(policy("workers")), other()], None),
+    ] {
+        let (is_asked, text) = told(policies.clone());
+        assert_eq!(is_asked, words.is_none(), "{policies:?}: {text}");
+        assert!(words.is_none_or(|words| text.contains(words)), "{text}");
+    }
+}
