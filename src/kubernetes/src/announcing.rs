@@ -8,7 +8,6 @@ use picket_core::device::Identity;
 use picket_core::ids::Generation;
 use picket_release::{Left, LetOn, Prepared, ReleaseError, Subject};
 use serde_json::Value;
-use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use crate::cluster::Patch;
@@ -103,7 +102,7 @@ impl OutOfService {
                 }
             }
         }
-        let (at, round) = (OffsetDateTime::now_utc(), subject.round);
+        let (at, round) = (self.cluster.clock.now(), subject.round);
         let read = Read { name, node, pods: pods?, at, round, all };
         let goes = if self.asked.leaves_pods { Vec::new() } else { read.losing().0 };
         let beside = (!goes.is_empty()).then(|| pods::named(&goes));
@@ -161,6 +160,7 @@ impl OutOfService {
         self.known_by(of, &node, &all, identities)?;
         let mut told = rivals::of(&self.cluster, &node, until).await;
         told.extend(self.foreign(of, &node));
+        told.extend(self.cluster.clock.remark());
         told.extend(foreign::left(&node, &of.sought.ours.owner));
         if let Some(machines) = &self.machines {
             told.extend(machines.check(&Met::of(&node), until).await);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use picket_core::ground::ReleasePermit;
 use picket_reach::LastWord;
 use picket_release::{Progress, ReleaseError, Subject};
-use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use crate::fault::{Fault, Kind};
@@ -41,7 +40,7 @@ impl OutOfService {
         let lost: Vec<&Pod> = goes.iter().chain(&evicted).copied().collect();
         let unattached = unattached::words(&self.cluster, &lost, until);
         let (goes, evicted) = if self.asked.leaves_pods { Default::default() } else { (goes, evicted) };
-        let by_now = read.evicted_by(OffsetDateTime::now_utc());
+        let by_now = read.evicted_by(self.cluster.clock.now());
         if !goes.is_empty() && !by_now.is_empty() {
             return Err(left_to_eviction(&by_now));
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Uri};
+use http::{Request, Response, Uri};
 use http_body::{Frame, SizeHint};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -18,9 +18,10 @@ use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use picket_reach::LastWord;
 use tokio::net::TcpStream;
-use tower::util::MapRequest;
+use tower::util::{MapRequest, MapResponse};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
+use crate::clock::ServerClock;
 use crate::fault::Fault;
 
 /// How long what was written may stay unacknowledged before the kernel ends the connection.
@@ -83,16 +84,28 @@ impl http_body::Body for AtAWord {
 
 type AtWords<S> = MapRequest<S, fn(Request<Body>) -> Request<AtAWord>>;
 
-/// What sends requests, each at the word that is among its extensions, if one is there.
-pub(crate) fn at_a_word<S: Service<Request<AtAWord>>>(sends: S) -> AtWords<S> {
-    sends.map_request(|mut request| {
+/// What sends requests, each at the word that is among its extensions, if one is there; and hears by each answer what time it is there.
+pub(crate) fn at_a_word<S, B>(
+    sends: S,
+    clock: &Arc<ServerClock>,
+) -> MapResponse<AtWords<S>, impl FnOnce(Response<B>) -> Response<B> + Clone + use<S, B>>
+where
+    S: Service<Request<AtAWord>, Response = Response<B>>,
+{
+    let at_word: fn(Request<Body>) -> Request<AtAWord> = |mut request| {
         let word = request.extensions_mut().remove::<Word>();
         request.map(|body| AtAWord { body, word })
-    })
+    };
+    let clock = clock.clone();
+    let heard = move |response: Response<B>| {
+        clock.hear(response.headers());
+        response
+    };
+    ServiceExt::<Request<Body>>::map_response(sends.map_request(at_word), heard)
 }
 
 /// Makes one by that login. Sends nothing.
-pub(crate) fn client(config: Config) -> Result<Client, Fault> {
+pub(crate) fn client(config: Config, clock: &Arc<ServerClock>) -> Result<Client, Fault> {
     if let Some(proxy) = &config.proxy_url {
         let host = proxy.host().unwrap_or_default();
         return Err(Fault::refused(format!(
@@ -100,10 +113,10 @@ pub(crate) fn client(config: Config) -> Result<Client, Fault> {
              HTTPS_PROXY out of the environment"
         )));
     }
-    made(&config).map_err(|error| Fault::of("the kubeconfig", error))
+    made(&config, clock).map_err(|error| Fault::of("the kubeconfig", error))
 }
 
-fn made(config: &Config) -> kube::Result<Client> {
+fn made(config: &Config, clock: &Arc<ServerClock>) -> kube::Result<Client> {
     let https = config.rustls_https_connector_with_connector(tcp())?;
     // TLS is part of it: a far side that accepts connections and shakes no hands is not waited for.
     let connecting = config.connect_timeout.unwrap_or(Duration::MAX);
@@ -120,7 +133,7 @@ fn made(config: &Config) -> kube::Result<Client> {
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(at_a_word(sends));
+        .service(at_a_word(sends, clock));
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
@@ -164,7 +177,7 @@ mod tests {
         });
         let mut config = Config::new(format!("http://{address}").parse().expect("an address"));
         config.root_cert = Some(Vec::new());
-        let client = client(config).expect("a client");
+        let client = client(config, &Arc::default()).expect("a client");
         let mut request = Request::patch("/api/v1/nodes/n1").body(b"[]".to_vec()).expect("a request");
         request.extensions_mut().insert(Word::new(word));
         let answered = client.request::<serde_json::Value>(request).await.is_ok();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::client::{self, Word};
+use crate::clock::ServerClock;
 use crate::fault::{Fault, Kind};
 use crate::object::{List, Namespace, Node};
 use crate::{attachments, rights, rivals};
@@ -37,6 +38,8 @@ pub(crate) struct Cluster {
     context: Option<String>,
     uid: String,
     client: Mutex<Option<Client>>,
+    /// As the heads of its answers tell it.
+    pub(crate) clock: Arc<ServerClock>,
     nodes: Kept<Vec<Node>>,
     rivals: Kept<Vec<String>>,
     lacking: Kept<Option<String>>,
@@ -90,7 +93,8 @@ impl Cluster {
     pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>, uid: String) -> Self {
         let (client, nodes) = (Mutex::default(), Kept::new());
         let (rivals, lacking, drivers) = (Kept::new(), Kept::new(), Kept::new());
-        Self { kubeconfig, context, uid, client, nodes, rivals, lacking, drivers }
+        let clock = Arc::default();
+        Self { kubeconfig, context, uid, client, clock, nodes, rivals, lacking, drivers }
     }
 
     /// What is wrong with its kubeconfig, as far as the file tells.
@@ -248,7 +252,8 @@ impl Cluster {
             return Ok(client);
         }
         let login = picket_login::config(self.kubeconfig.as_deref(), self.context.as_deref()).await;
-        let client = client::client(login.map_err(|wrong| Fault::refused(wrong.to_string()))?)?;
+        let login = login.map_err(|wrong| Fault::refused(wrong.to_string()))?;
+        let client = client::client(login, &self.clock)?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
     }

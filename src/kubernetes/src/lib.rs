@@ -16,6 +16,7 @@ mod attachments;
 mod attempt;
 mod back;
 mod client;
+mod clock;
 mod cluster;
 mod fault;
 mod finding;

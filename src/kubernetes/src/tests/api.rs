@@ -10,9 +10,12 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
 use tower::BoxError;
 
 use crate::client::{self, AtAWord};
+use crate::clock::ServerClock;
 
 /// The UID of its namespace `kube-system`.
 pub const CLUSTER: &str = "c";
@@ -26,6 +29,8 @@ pub struct Api {
     failing: Mutex<String>,
     reports: Mutex<u32>,
     connects_in: Mutex<Duration>,
+    /// Its clock is so many seconds ahead of ours.
+    ahead: Mutex<i64>,
     changes: Mutex<Vec<String>>,
 }
 
@@ -52,13 +57,13 @@ impl Api {
     }
 
     /// What asks it.
-    pub fn client(self: &Arc<Self>) -> Client {
+    pub fn client(self: &Arc<Self>, clock: &Arc<ServerClock>) -> Client {
         let api = self.clone();
         let service = tower::service_fn(move |request: Request<AtAWord>| {
             let api = api.clone();
             async move { api.answer(request).await }
         });
-        Client::new(client::at_a_word(service), "default")
+        Client::new(client::at_a_word(service, clock), "default")
     }
 
     /// From now on it refuses wherever a path ends like that. (After a fault of its own a client would be made anew.)
@@ -74,6 +79,17 @@ impl Api {
     /// From now on a connection to it takes so long.
     pub fn connects_in(&self, takes: Duration) {
         *self.connects_in.lock().expect("whole") = takes;
+    }
+
+    /// From now on its clock is so many seconds ahead.
+    pub fn is_ahead(&self, seconds: i64) {
+        *self.ahead.lock().expect("whole") = seconds;
+    }
+
+    /// From now on it has that Node.
+    pub fn has(&self, node: Value) {
+        let name = node["metadata"]["name"].as_str().expect("a name").to_owned();
+        self.nodes.lock().expect("whole").insert(name, node);
     }
 
     /// What was to be changed there so far: each method and path.
@@ -109,7 +125,10 @@ impl Api {
             }
         };
         let code = StatusCode::from_u16(code).expect("a code");
-        Ok(Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()))?)
+        let at = OffsetDateTime::now_utc() + time::Duration::seconds(*self.ahead.lock().expect("whole"));
+        let date = at.format(&Rfc2822)?.replace("+0000", "GMT");
+        let answered = Response::builder().status(code).header(http::header::DATE, date);
+        Ok(answered.body(Body::from(answer.to_string().into_bytes()))?)
     }
 
     fn said(&self, method: &Method, path: &str, body: &[u8]) -> (u16, Value) {

@@ -53,7 +53,7 @@ fn unbound(api: &Arc<Api>, more: Value) -> OutOfService {
     let table = settings.as_object_mut().expect("a table");
     table.extend(more.as_object().expect("a table").clone());
     let release = OutOfService::read(table).expect("settings");
-    release.cluster.by(api.client());
+    release.cluster.by(api.client(&release.cluster.clock));
     release
 }
 

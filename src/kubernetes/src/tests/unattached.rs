@@ -14,7 +14,7 @@ async fn told(volume: &Value, api: &Arc<Api>, fails: &str) -> String {
     api.fails(fails);
     let settings = json!({ "cluster_uid": CLUSTER });
     let release = OutOfService::read(settings.as_object().expect("a table")).expect("settings");
-    release.cluster.by(api.client());
+    release.cluster.by(api.client(&release.cluster.clock));
     let mut named = json!({ "name": "data" });
     named.as_object_mut().expect("an object").extend(volume.as_object().expect("an object").clone());
     let pod =

@@ -6,7 +6,7 @@ use super::*;
 async fn machine(api: &Arc<Api>, find_by: &str, provider_id: Option<&str>) -> Option<Identity> {
     let settings = json!({ "cluster_uid": CLUSTER, "owner": "blue", "find_by": find_by, "settle": "0s" });
     let release = OutOfService::read(settings.as_object().expect("a table")).expect("settings");
-    release.cluster.by(api.client());
+    release.cluster.by(api.client(&release.cluster.clock));
     let (id, devices) = (NodeId::new("r1").expect("a name"), Devices::default());
     let of = ForNode { id: &id, provider_id, devices: &devices };
     let release = release.of_node(&of).expect("it can").expect("it is another one");
