@@ -28,7 +28,6 @@ impl OutOfService {
         until: Instant,
     ) -> Result<Progress, ReleaseError> {
         let of = self.of()?;
-        of.back.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let read = of.read.lock().unwrap_or_else(PoisonError::into_inner).take();
         let read = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
         let Read { name, node, .. } = &read;

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::future::join_all;
+use picket_core::ids::Generation;
 use picket_release::{Left, ReleaseError};
 use tokio::time::Instant;
 
@@ -24,6 +25,8 @@ const READ_ANEW: usize = 4;
 /// What was seen of a Node that is to come back.
 #[derive(Debug, Default)]
 pub(crate) struct Back {
+    /// In which generation: what was seen of one return says nothing of the next.
+    of: Generation,
     /// Since when it is ready.
     ready_since: Option<Instant>,
     /// What its kubelet's lease said first.
@@ -31,10 +34,14 @@ pub(crate) struct Back {
 }
 
 impl OfNode {
-    /// What was seen of that Node.
-    fn seen_back<T>(&self, uid: &str, of: impl FnOnce(&mut Back) -> T) -> T {
+    /// What was seen of that Node in that generation.
+    fn seen_back<T>(&self, uid: &str, of: Generation, what: impl FnOnce(&mut Back) -> T) -> T {
         let mut back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
-        of(back.entry(uid.to_owned()).or_default())
+        let seen = back.entry(uid.to_owned()).or_default();
+        if seen.of != of {
+            *seen = Back { of, ..Back::default() };
+        }
+        what(seen)
     }
 }
 
@@ -113,7 +120,7 @@ impl OutOfService {
         if keeps_away
             && was_off
             && !is_another
-            && let Some(why) = self.is_not_back(of, &node, note.as_ref(), until).await
+            && let Some(why) = self.is_not_back(of, &node, note.as_ref(), left.generation, until).await
         {
             return Ok(Some(why));
         }
@@ -128,11 +135,12 @@ impl OutOfService {
         of: &OfNode,
         node: &Node,
         note: Option<&Note>,
+        generation: Generation,
         until: Instant,
     ) -> Option<String> {
         let booted = note.is_none_or(|note| note.boot_id != node.status.node_info.boot_id);
         let lease = if booted { None } else { self.lease(&node.metadata.name, until).await };
-        of.seen_back(&node.metadata.uid, |back| {
+        of.seen_back(&node.metadata.uid, generation, |back| {
             let lives = |lease: String| *back.lease.get_or_insert_with(|| lease.clone()) != lease;
             if !(booted || lease.is_some_and(lives)) || !node::is_ready(node) {
                 back.ready_since = None;

@@ -2,6 +2,7 @@
 
 mod api;
 mod attachments;
+mod clocks;
 mod machines;
 mod permit;
 mod replaced;
