@@ -133,7 +133,9 @@ impl Books {
             .map(|(node, stand)| (node.clone(), *stand))
             .collect();
         let count = Count { stands, ..Count::default() };
-        let quorum = self.quorum_bar(&count, node).filter(|_| !own.may_cost_quorum);
+        let costs_quorum = self.lost_quorum(&count, node);
+        let beside = || self.another_host(&count, node).filter(|_| !own.is_exempt);
+        let quorum = costs_quorum.or_else(beside).filter(|_| !own.may_cost_quorum);
         let in_groups = || self.bar_in_groups(&count, node, now).filter(|_| !own.is_exempt);
         quorum.or_else(in_groups).map_or(Ok(()), Err)
     }
@@ -178,6 +180,21 @@ impl Books {
     }
 
     fn quorum_bar(&self, count: &Count, node: &NodeId) -> Option<Bar> {
+        self.lost_quorum(count, node).or_else(|| self.another_host(count, node))
+    }
+
+    /// The hosts of the store's members are one group, and are fenced one at a time, whatever the limits of the fleet are (K11).
+    fn another_host(&self, count: &Count, node: &NodeId) -> Option<Bar> {
+        let hosts: BTreeSet<NodeId> = self.budget.quorum.members.values().flatten().cloned().collect();
+        if !hosts.iter().any(|host| self.falls_with(host, node)) {
+            return None;
+        }
+        let one = Limits { at_once: Some(1), ..Limits::default() };
+        let bar = self.at_once("the group of the store's hosts", &one, &hosts, count, node)?;
+        Some(Bar { kind: LimitKind::Quorum, ..bar })
+    }
+
+    fn lost_quorum(&self, count: &Count, node: &NodeId) -> Option<Bar> {
         let (falls, dark) =
             (|one: &NodeId| self.falls_with(one, node), |one: &NodeId| self.is_dark(count, one));
         self.budget.quorum.bar(node, falls, dark, &self.silent)

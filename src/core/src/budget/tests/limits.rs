@@ -177,3 +177,35 @@ fn a_parent_is_barred_by_what_runs_on_it_and_not_by_the_child_that_waits_for_it(
     assert_eq!(kind(&waiting, 1, boot(0)), None, "n2 waits for it, and has its place");
     assert_eq!(kind(&waiting, 3, boot(0)), Some(LimitKind::AtOnce), "for another one it is taken");
 }
+
+/// Two at once would leave a majority of five, and the next disk that fills would end it (K11).
+#[test]
+fn the_hosts_of_the_store_are_fenced_one_at_a_time() {
+    let members = [1, 2, 3, 4, 5].map(|number| (format!("e{number}"), Some(node(number))));
+    let fleet = Limits { at_once: Some(9), ..Limits::default() };
+    let budget = Budget { quorum: Quorum { members: members.into() }, fleet, ..calm() };
+    let mut books = books(budget, 20, &[]);
+    books.take(&node(1), false, boot(0));
+    for phase in [Phase::Fencing, Phase::Fenced] {
+        books.stored(&at(1, phase), boot(0));
+        let bar = books.decide(&node(2), None, boot(0)).unwrap_err();
+        assert_eq!((bar.kind, bar.allowed, bar.found), (LimitKind::Quorum, 1, 1));
+        assert!(bar.text.contains("the store's hosts") && bar.text.contains("n1"), "{}", bar.text);
+        assert_eq!(kind(&books, 9, boot(0)), None, "it carries none");
+    }
+    let both = Aside { budget: true, quorum: true };
+    assert!(books.decide_aside(&node(2), None, Aside { budget: true, quorum: false }, boot(0)).is_err());
+    assert_eq!(books.decide_aside(&node(2), None, both, boot(0)).unwrap().len(), 1);
+    // Also before its first off: of two that began in one moment the later one waits.
+    books.take(&node(2), false, boot(0));
+    assert_eq!(books.recheck(&node(2), boot(0)).map_err(|bar| bar.kind), Err(LimitKind::Quorum));
+    assert_eq!(books.recheck(&node(1), boot(0)), Ok(()));
+    books.stored(&at(1, Phase::Released), boot(0));
+    assert_eq!(
+        (kind(&books, 3, boot(0)), books.recheck(&node(2), boot(0))),
+        (Some(LimitKind::Quorum), Ok(()))
+    );
+    books.stored(&at(1, Phase::Normal), boot(0));
+    books.stored(&at(2, Phase::Released), boot(0));
+    assert_eq!(kind(&books, 3, boot(0)), None);
+}
