@@ -13,6 +13,20 @@ use crate::step::{LockedEffect, Step};
 use crate::store::KeyEntry;
 use crate::time::WallTime;
 
+/// So many bytes of a text are stored at most: a record with as many texts as there may be is one request to etcd, and its fence with it.
+const LONGEST: usize = 1_024;
+
+/// The text, or its beginning and how much of it was left out.
+pub(super) fn bounded(mut text: String) -> String {
+    if text.len() > LONGEST {
+        let kept = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        let left_out = text.len() - kept;
+        text.truncate(kept);
+        text += &format!(" … and {left_out} bytes more");
+    }
+    text
+}
+
 pub(super) struct Draft {
     pub(super) record: NodeRecord,
     pub(super) term: Term,
@@ -69,7 +83,7 @@ impl Draft {
                 // The beginning says why it was opened; what goes is the oldest of the rest.
                 fence.moments.remove(Fence::MOMENTS / 4);
             }
-            fence.moments.push(Moment { at, phase, what: what.into() });
+            fence.moments.push(Moment { at, phase, what: bounded(what.into()) });
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Refused;
-use super::draft::Draft;
+use super::draft::{Draft, bounded};
 use super::fence::expect_ground;
 use crate::event::MaxLife;
 use crate::ids::{EffectId, ReleaseId};
@@ -162,7 +162,9 @@ pub(super) fn progress(
         return refused("nothing was attempted in this fence");
     }
     release.stage = stage;
-    release.detail.clone_from(&detail);
+    // Whoever follows what was accepted goes by all of its words.
+    let is_followed = stage == ReleaseStage::Accepted;
+    release.detail = if is_followed { detail.clone() } else { bounded(detail.clone()) };
     let word = match stage {
         ReleaseStage::Pending => "waits for a new attempt",
         ReleaseStage::Requested => "is not known to be done",
@@ -171,7 +173,7 @@ pub(super) fn progress(
         ReleaseStage::Abandoned => "abandoned",
     };
     // Each attempt is told with how it ended, also where it ended as the one before.
-    let what = format!("release {id} {word}: {detail}");
+    let what = bounded(format!("release {id} {word}: {detail}"));
     if draft.fence()?.moments.last().is_none_or(|last| last.what != what) {
         draft.moment(what);
     }
@@ -223,7 +225,7 @@ pub(super) fn passed_on(draft: &mut Draft, id: &ReleaseId, to: &ReleaseId, why: 
     // Its turn comes again, with all of its time.
     release.since = None;
     release.passed_on = Some(to.clone());
-    release.detail = format!("passed on to {to}: {why}");
+    release.detail = bounded(format!("passed on to {to}: {why}"));
     let told = format!("release {id} {}", release.detail);
     draft.moment(told);
     Ok(())

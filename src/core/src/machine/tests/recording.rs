@@ -3,8 +3,9 @@
 use crate::device::Identity;
 use crate::event::Event;
 use crate::machine::Refused;
-use crate::record::{Fence, NodeRecord};
-use crate::support::{Player, device, host, person};
+use crate::outcome::Reason;
+use crate::record::{Fence, NodeRecord, ReleaseStage};
+use crate::support::{Player, device, host, person, release};
 
 #[test]
 fn an_effect_s_number_is_never_used_again() {
@@ -37,6 +38,25 @@ fn the_moments_are_bounded_and_keep_the_beginning_and_the_end() {
     assert_eq!(moments.len(), Fence::MOMENTS);
     assert!(moments[0].what.starts_with("fence opened by ops@example for ops"), "{:?}", moments[0]);
     assert!(moments[Fence::MOMENTS - 1].what.contains("session lost"));
+}
+
+/// etcd takes 1.5 MiB in a request, and a fence that ends goes into one with its record (S16).
+#[test]
+fn a_record_stays_small_whatever_is_said_of_its_releases_and_however_often() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    let long = || "ä".repeat(40_000);
+    for _ in 0..150 {
+        player.confirm();
+        let known = Some(player.attempt("detach"));
+        let (release, stage) = (release("detach"), ReleaseStage::Pending);
+        player.apply(Event::ReleaseProgress { release, stage, detail: long(), known });
+        player.apply(Event::GiveUp { reason: Reason::ReleaseDeadline, detail: long() });
+        player.apply(Event::Retry(person()));
+    }
+    let size = serde_json::to_vec(player.record()).unwrap().len();
+    assert!(size < 300_000, "{size}");
+    let detail = &player.open_fence().releases[0].detail;
+    assert!(detail.starts_with("ää") && detail.ends_with("bytes more"), "{detail}");
 }
 
 #[test]
