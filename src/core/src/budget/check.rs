@@ -10,6 +10,9 @@ use super::{Aside, Limits};
 use crate::ids::NodeId;
 use crate::time::{BootTime, written};
 
+/// The pause that bars a node, if one does.
+pub type Paused<'a> = &'a dyn Fn(&NodeId) -> Option<Bar>;
+
 /// So many nodes are named; of more, how many.
 const NAMED: usize = 4;
 
@@ -30,11 +33,12 @@ impl Books {
     /// # Errors
     /// The first limit that bars it: the brake, the cool-down, then those of the fleet and of its groups.
     pub fn decide(&self, node: &NodeId, ticket: Option<&Ticket>, now: BootTime) -> Result<(), Bar> {
-        self.first_bar(node, ticket, false, now)
+        self.first_bar(node, ticket, false, &|_| None, now)
     }
 
     /// The same, where somebody sets limits aside. The quorum is set aside by its own name alone (S17): whoever sets a budget
-    /// aside may know nothing of it. What bars and was set aside.
+    /// aside may know nothing of it. What bars and was set aside. `paused`: which of those that wait a pause bars; whether one bars this
+    /// node is asked before.
     ///
     /// # Errors
     /// The first limit that bars it all the same.
@@ -43,11 +47,12 @@ impl Books {
         node: &NodeId,
         ticket: Option<&Ticket>,
         aside: Aside,
+        paused: Paused<'_>,
         now: BootTime,
     ) -> Result<Vec<Bar>, Bar> {
         let costs_quorum = self.quorum_bar(&self.count, node);
         let mut bars = Vec::new();
-        if let Err(bar) = self.first_bar(node, ticket, aside.quorum, now) {
+        if let Err(bar) = self.first_bar(node, ticket, aside.quorum, paused, now) {
             if !aside.budget || bar.kind == LimitKind::Quorum {
                 return Err(bar);
             }
@@ -65,6 +70,7 @@ impl Books {
         node: &NodeId,
         ticket: Option<&Ticket>,
         may_cost_quorum: bool,
+        paused: Paused<'_>,
         now: BootTime,
     ) -> Result<(), Bar> {
         let among = |count: &Count| match may_cost_quorum {
@@ -83,11 +89,8 @@ impl Books {
         for (_, earlier) in self.waiting.range((Bound::Unbounded, until)) {
             let count: &mut Count = then.get_or_insert_with(|| self.count.clone());
             // Of the same node: that request opens the fence which this one joins.
-            let goes = earlier != node
-                && self.bar_alone(earlier, now).is_none()
-                && self.bar_among(count, earlier, now).is_none();
-            if goes {
-                count.begin(earlier, false, now);
+            if earlier != node {
+                let _bar = self.take_turn(count, earlier, paused, now);
             }
         }
         match then.and_then(|count| among(&count)) {
@@ -101,16 +104,24 @@ impl Books {
     }
 
     /// For each request that waits, in the order of arrival, whether its turn has come.
-    pub fn turns(&self, now: BootTime) -> Vec<(Ticket, Result<(), Bar>)> {
+    pub fn turns(&self, paused: Paused<'_>, now: BootTime) -> Vec<(Ticket, Result<(), Bar>)> {
         let mut count = self.count.clone();
         let turn = |(ticket, node): (&Ticket, &NodeId)| {
-            let bar = self.bar_alone(node, now).or_else(|| self.bar_among(&count, node, now));
-            if bar.is_none() {
-                count.begin(node, false, now);
-            }
-            (*ticket, bar.map_or(Ok(()), Err))
+            (*ticket, self.take_turn(&mut count, node, paused, now).map_or(Ok(()), Err))
         };
         self.waiting.iter().map(turn).collect()
+    }
+
+    /// What bars a request that waits; where nothing does, it has its place from then on, one for all requests of its node: they join the
+    /// first. What a pause bars has none, since it could stand there for as long as the pause does.
+    fn take_turn(&self, count: &mut Count, node: &NodeId, paused: Paused<'_>, now: BootTime) -> Option<Bar> {
+        let barred = paused(node).or_else(|| self.bar_alone(node, now));
+        let barred = barred.or_else(|| self.bar_among(count, node, now));
+        let has_place = count.stands.get(node).is_some_and(|stand| stand.is_open);
+        if barred.is_none() && !has_place {
+            count.begin(node, false, now);
+        }
+        barred
     }
 
     /// The last look (S15): whether a fence that was begun, and has sent nothing, still may be. What was begun after it bars it

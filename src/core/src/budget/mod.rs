@@ -20,6 +20,7 @@ use std::time::Duration;
 
 pub use bar::{Bar, LimitKind};
 pub use books::{Books, Ticket};
+pub use check::Paused;
 pub use quorum::Quorum;
 
 /// The limits of a group, or of the fleet. What is `None` is no limit.

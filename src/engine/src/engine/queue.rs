@@ -217,7 +217,6 @@ impl Runner<'_> {
                 continue;
             }
             let Ok(slot) = self.engine.slot(&entry.node) else { continue };
-            let turn = shared.office.paused(&slot.plan).map_or(turn, Err);
             let view = slot.view.borrow();
             let record = &view.stored.record;
             // No limit bars whoever joins.

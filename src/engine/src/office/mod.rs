@@ -41,6 +41,8 @@ pub(crate) struct Office {
 struct Papers {
     books: Books,
     pauses: Pauses,
+    /// The groups in which the nodes of the settings are.
+    groups: BTreeMap<NodeId, Arc<BTreeSet<String>>>,
     /// What is told of the requests that wait.
     queued: BTreeMap<Ticket, Seen>,
     /// The nodes that children hold, and which (S22).
@@ -128,9 +130,13 @@ fn books(budget: Budget, plans: &Plans) -> Books {
     books
 }
 
+fn groups(plans: &Plans) -> BTreeMap<NodeId, Arc<BTreeSet<String>>> {
+    plans.values().map(|plan| (plan.id.clone(), plan.groups.clone())).collect()
+}
+
 impl Office {
     pub(crate) fn new(parts: &Parts, plans: &Plans) -> Self {
-        let papers = Papers::new(books(parts.budget.clone(), plans));
+        let papers = Papers::new(parts.budget.clone(), plans);
         Self {
             clock: parts.clock.clone(),
             desk: Mutex::new(papers),
@@ -167,7 +173,7 @@ impl Office {
         let mut papers = self.papers();
         papers.books.ask(&plan.id, now);
         let place = match through_pauses {
-            true => papers.books.decide_aside(&plan.id, ticket, aside, now).map(Place)?,
+            true => papers.among_those_that_wait(plan, aside, ticket, now)?,
             false => papers.decide(plan, aside, ticket, &*self.clock)?,
         };
         papers.books.take_aside(&plan.id, aside, now);
@@ -263,6 +269,7 @@ impl Office {
     pub(crate) fn change(&self, budget: Budget, plans: &Plans) {
         let mut papers = self.papers();
         papers.books = books(budget, plans).going_on_from(&papers.books);
+        papers.groups = groups(plans);
         drop(papers);
         self.changed.notify_one();
     }
@@ -303,10 +310,16 @@ impl Office {
 }
 
 impl Papers {
-    fn new(books: Books) -> Self {
+    fn new(budget: Budget, plans: &Plans) -> Self {
         let (pauses, queued) = Default::default();
         let (held, standing, ending) = Default::default();
-        Self { books, pauses, queued, held, standing, ending, restored: None }
+        let (books, groups) = (books(budget, plans), groups(plans));
+        Self { books, pauses, groups, queued, held, standing, ending, restored: None }
+    }
+
+    /// The pause that bars a node of the settings.
+    fn paused(&self, node: &NodeId, now: BootTime) -> Option<Bar> {
+        self.pauses.bar(node, self.groups.get(node)?, now)
     }
 
     /// The record is stored.
@@ -341,6 +354,17 @@ impl Papers {
         if let Some(bar) = self.pauses.bar(&plan.id, &plan.groups, now) {
             return Err(bar);
         }
-        self.books.decide_aside(&plan.id, ticket, aside, now).map(Place)
+        self.among_those_that_wait(plan, aside, ticket, now)
+    }
+
+    fn among_those_that_wait(
+        &self,
+        plan: &NodePlan,
+        aside: Aside,
+        ticket: Option<&Ticket>,
+        now: BootTime,
+    ) -> Result<Place, Bar> {
+        let paused = |node: &NodeId| self.paused(node, now);
+        self.books.decide_aside(&plan.id, ticket, aside, &paused, now).map(Place)
     }
 }

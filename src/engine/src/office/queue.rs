@@ -282,13 +282,9 @@ impl Office {
         self.changed.notified().await;
     }
 
-    /// For each request that waits whether its turn has come, by the limits alone.
+    /// For each request that waits whether its turn has come.
     pub(crate) fn turns(&self) -> Vec<(Ticket, Result<(), Bar>)> {
-        self.papers().books.turns(self.clock.boot())
-    }
-
-    /// The pause that bars a node.
-    pub(crate) fn paused(&self, plan: &crate::parts::NodePlan) -> Option<Bar> {
-        self.papers().pauses.bar(&plan.id, &plan.groups, self.clock.boot())
+        let (papers, now) = (self.papers(), self.clock.boot());
+        papers.books.turns(&|node| papers.paused(node, now), now)
     }
 }

@@ -12,7 +12,7 @@ use picket_core::store::{FenceQuery, Store, StoreError, Stored};
 use picket_core::time::{BootTime, Clock, WallTime};
 
 use super::pauses::PREFIX;
-use super::{Office, Papers, Plans, books};
+use super::{Office, Papers, Plans};
 
 /// How many fences are read from the history at once.
 const BATCH: usize = 256;
@@ -27,7 +27,7 @@ impl Office {
     ) -> Result<(), StoreError> {
         let clock = &*self.clock;
         let budget = self.budget();
-        let mut papers = Papers::new(books(budget.clone(), plans));
+        let mut papers = Papers::new(budget.clone(), plans);
         papers.books.know_places_of(&self.papers().books);
         for (node, opened, sent_nothing) in begun(store, budget.longest_window(), clock.wall()).await? {
             papers.books.remember(&node, ago(clock.boot(), clock.wall(), opened), sent_nothing);

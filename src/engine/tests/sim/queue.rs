@@ -196,3 +196,18 @@ async fn a_copy_of_an_unfence_withdraws_nothing_that_came_after_it() {
     let ended = lab.engine.withdraw(&node(), "db", &ask).await.expect("answered");
     assert!(end(&second).is_none(), "the copy withdrew {ended:?}, which was asked for after it");
 }
+
+/// S14: a request that a pause bars keeps no place while it waits.
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_paused_node_keeps_nobody_else_waiting() {
+    let mut lab = fleet(2410, 3, at_once(1)).await;
+    lab.engine.pause(PauseScope::Node(node()), person(), s(3_600)).await.expect("paused");
+    let (first, second, third) = (lab.call(), lab.call(), lab.call());
+    let paused = wait(&lab, &node(), first, None).await;
+    lab.engine.fence(&name(2), second).await.expect("nothing else is fenced");
+    let behind = wait(&lab, &name(3), third, None).await;
+    lab.reach_of(&name(2), "released", s(60)).await;
+    tokio::time::sleep(s(10)).await;
+    assert!(matches!(end(&behind), Some(Ok(()))), "{:?}", end(&behind));
+    assert!(end(&paused).is_none() && lab.is_on());
+}

@@ -24,7 +24,7 @@ fn is_braked(mut books: Books) -> Books {
 }
 
 fn aside(books: &Books, number: usize, budget: bool, quorum: bool) -> Result<Vec<LimitKind>, LimitKind> {
-    let verdict = books.decide_aside(&node(number), None, Aside { budget, quorum }, boot(1_000));
+    let verdict = books.decide_aside(&node(number), None, Aside { budget, quorum }, &|_| None, boot(1_000));
     let kinds = |bars: Vec<Bar>| bars.iter().map(|bar| bar.kind).collect();
     verdict.map(kinds).map_err(|bar| bar.kind)
 }

@@ -75,7 +75,9 @@ impl Oracle {
     fn allows(&self, one: usize, ticket: Option<u64>) -> bool {
         let mut taken = Vec::new();
         for (number, earlier) in &self.waiting {
-            if ticket.is_none_or(|own| *number < own) && *earlier != one && self.fits(*earlier, &taken) {
+            let is_before = ticket.is_none_or(|own| *number < own) && *earlier != one;
+            // One that is fenced already is joined.
+            if is_before && !self.is_open(*earlier, &taken) && self.fits(*earlier, &taken) {
                 taken.push(*earlier);
             }
         }

@@ -136,6 +136,36 @@ fn whoever_came_first_goes_first_unless_another_limit_bars_it() {
     assert_eq!(books.decide(&node(3), None, now), Ok(()), "its own request waits, and this one joins it");
 }
 
+/// S14: a place is kept for what can take it, and once for each node.
+#[test]
+fn what_a_pause_bars_and_what_is_asked_twice_keep_nobody_waiting() {
+    let of_fleet = |fleet: Limits| books(Budget { fleet, ..calm() }, 4, &[]);
+    let mut one = of_fleet(Limits { at_once: Some(1), ..Limits::default() });
+    let bar = Bar {
+        kind: LimitKind::Pause,
+        whose: "node n1".to_owned(),
+        allowed: 0,
+        found: 1,
+        text: "node n1 is paused".to_owned(),
+        retry_after: None,
+    };
+    let paused = |of: &NodeId| (*of == node(1)).then(|| bar.clone());
+    one.wait(ticket(1), node(1));
+    let verdict = one.decide_aside(&node(2), None, Aside::default(), &paused, boot(0));
+    assert_eq!(verdict, Ok(Vec::new()), "nothing is being fenced");
+    one.wait(ticket(2), node(2));
+    assert_eq!(one.turns(&paused, boot(0)), [(ticket(1), Err(bar.clone())), (ticket(2), Ok(()))]);
+    assert_eq!(kind(&one, 3, boot(0)), Some(LimitKind::AtOnce), "without the pause n1 has the place");
+
+    let window = Limits { at_once: Some(9), per_window: Some((2, s(3_600))), ..Limits::default() };
+    let mut twice = of_fleet(window);
+    twice.wait(ticket(1), node(1));
+    twice.wait(ticket(2), node(1));
+    assert_eq!(kind(&twice, 3, boot(0)), None, "the second joins the fence that the first begins");
+    twice.wait(ticket(3), node(2));
+    assert_eq!(kind(&twice, 3, boot(0)), Some(LimitKind::PerWindow));
+}
+
 #[test]
 fn the_last_look_bars_what_was_begun_before_and_not_what_came_after() {
     let mut books = books(calm(), 9, &[]);
