@@ -23,7 +23,7 @@ pub enum Until {
 }
 
 /// A caller's wish to have a node off.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FenceCall {
     /// Who keeps the node off, and what comes after.
     pub holder: Holder,

@@ -4,6 +4,7 @@
 
 mod members;
 mod over;
+mod room;
 mod withdraw;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,18 +154,14 @@ pub(super) async fn run(
 }
 
 impl Runner<'_> {
-    /// A request comes in: stored before it is answered. One with a key that waits already is the same.
+    /// A request comes in: stored before it is answered. One that waits already is the same: by its key, or without one by all that it asks.
     async fn enter(&mut self, enter: Enter) {
         let answer = self.take_in(&enter).await;
         let _ = enter.reply.send(answer);
     }
 
     async fn take_in(&mut self, enter: &Enter) -> Result<Waits, EngineError> {
-        let key = enter.call.key.as_ref();
-        let same = self.entries.iter().find(|(_, entry)| {
-            let its = entry.call.key.as_ref().map(|bound| &bound.key);
-            entry.node == enter.node && key.is_some() && its == key.map(|bound| &bound.key)
-        });
+        let same = self.entries.iter().find(|(_, entry)| entry.is_asked_by(enter));
         if let Some((ticket, entry)) = same {
             return match entry.call.key == enter.call.key {
                 true => Ok(entry.waits(*ticket)),
@@ -175,9 +172,7 @@ impl Runner<'_> {
         }
         let parts = &self.engine.shared.parts;
         let (expires, most) = self.engine.shared.office.queue_rules();
-        if self.entries.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
-            return Err(EngineError::Barred(Box::new(full(&enter.bar, most))));
-        }
+        self.expect_room(enter, most)?;
         let life = enter.at_most.unwrap_or(expires).min(expires);
         let (since, until) = (parts.clock.wall(), parts.clock.boot() + life);
         let stored = Stored::of(enter, since, since.after(life));
@@ -340,17 +335,6 @@ fn elsewhere() -> Bar {
         whose: "the leader".to_owned(),
         text: "the leader decides when its turn comes".to_owned(),
         ..restarted()
-    }
-}
-
-fn full(bar: &Bar, most: u32) -> Bar {
-    Bar {
-        kind: LimitKind::Queue,
-        whose: "the queue".to_owned(),
-        allowed: most,
-        found: most,
-        text: format!("the queue has its {most} requests, and no room for another; {}", bar.text),
-        retry_after: Some(LOOK),
     }
 }
 

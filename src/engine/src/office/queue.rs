@@ -151,6 +151,20 @@ impl Entry {
         Waits { ticket, expires_at: self.expires_at, state: self.state.subscribe() }
     }
 
+    /// Whether that request asks for nothing that this one does not: it has its key, or neither has one.
+    pub(crate) fn is_asked_by(&self, enter: &Enter) -> bool {
+        let is_same = match (&self.call.key, &enter.call.key) {
+            (Some(its), Some(key)) => its.key == key.key,
+            // What was set aside is asked for anew when its turn comes.
+            (None, None) => {
+                let asked = FenceCall { set_aside: None, ..enter.call.clone() };
+                self.generation == enter.generation && self.call == asked
+            }
+            _ => false,
+        };
+        is_same && self.node == enter.node
+    }
+
     /// What the node's task is asked when its turn has come.
     pub(crate) fn call(&self, ticket: Ticket) -> FenceCall {
         FenceCall { turn: Some(Turn { ticket, generation: self.generation }), ..self.call.clone() }

@@ -211,3 +211,31 @@ async fn whoever_waits_for_a_paused_node_keeps_nobody_else_waiting() {
     assert!(matches!(end(&behind), Some(Ok(()))), "{:?}", end(&behind));
     assert!(end(&paused).is_none() && lab.is_on());
 }
+
+/// S14: however often one caller asks, others find room in the queue.
+#[tokio::test(start_paused = true)]
+async fn no_caller_fills_the_queue() {
+    let mut lab = fleet(2411, 3, Budget { queue_most: 3, ..at_once(9) }).await;
+    lab.engine.pause(PauseScope::Everything, person(), s(3_600)).await.expect("paused");
+    let mut call = lab.call();
+    call.key = None;
+    let first = wait(&lab, &node(), call.clone(), None).await;
+    assert_eq!(wait(&lab, &node(), call, None).await.ticket, first.ticket, "it asks for the same");
+    let (second, third) = (lab.call(), lab.call());
+    wait(&lab, &node(), second, None).await;
+    match lab.engine.fence_or_wait(&node(), third, None).await {
+        Err(EngineError::Barred(bar)) => {
+            assert_eq!((bar.kind, bar.found), (LimitKind::Queue, 2));
+            assert!(bar.text.starts_with("tester has 2 of the 3 requests"), "{}", bar.text);
+        }
+        other => panic!("{other:?}"),
+    }
+    let (mut another, mut late) = (lab.call(), lab.call());
+    another.holder.by = "monitor".to_owned();
+    wait(&lab, &name(2), another, None).await;
+    late.holder.by = "late".to_owned();
+    match lab.engine.fence_or_wait(&name(3), late, None).await {
+        Err(EngineError::Barred(bar)) => assert_eq!((bar.kind, bar.found), (LimitKind::Queue, 3)),
+        other => panic!("{other:?}"),
+    }
+}
