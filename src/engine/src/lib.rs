@@ -3,7 +3,8 @@
 //! **Purpose.** One task a node walks the line: intent, hold, own off, evidence, release, watch, unfence.
 //! **Non-goals.** No rule of its own: what may happen is decided by `picket_core::machine` and the judge.
 //! **Invariants.** Nothing is sent before it is stored. Clock, randomness, store and transport are passed in; `select!`
-//! is `biased`; nothing leaves the runtime's thread. Every wait has a deadline and a next step (S16).
+//! is `biased`, and takes answers before callers: a mailbox that never empties keeps none of them unread; nothing leaves the
+//! runtime's thread. Every wait has a deadline and a next step (S16).
 //! **Boundary.** The gRPC server sees [`Engine`], [`NodeView`] and [`EngineError`]; drivers and releasers see nothing of it.
 
 pub mod clock;

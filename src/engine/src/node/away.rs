@@ -141,8 +141,8 @@ impl NodeTask {
                 () = tokio::time::sleep_until(watch_at.unwrap_or(until)), if watch_at.is_some() => {
                     self.watch_what_stands(waiting).await;
                 }
-                Some(command) = self.mailbox.recv() => self.turned_away(command, why),
                 () = tokio::time::sleep_until(until) => return,
+                Some(command) = self.mailbox.recv() => self.turned_away(command, why),
             }
         }
     }

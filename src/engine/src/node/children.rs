@@ -80,8 +80,12 @@ impl NodeTask {
             Command::Parent(ParentAsk::Read, ..) => Asks::Anything,
             command => {
                 let proves = self.record().phase == Phase::Released && !command.is_check();
-                let asks = proves || command.asks_devices() || command.looks();
-                if asks { Asks::Anything } else { Asks::Nothing }
+                match command.asks_devices() {
+                    true => Asks::Anything,
+                    // A look goes on with the readings of all else.
+                    false if proves || command.looks() => Asks::Proving,
+                    false => Asks::Nothing,
+                }
             }
         }
     }

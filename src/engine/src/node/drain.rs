@@ -58,11 +58,11 @@ impl NodeTask {
             if succession.is_under_way() {
                 tokio::select! {
                     biased;
+                    (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
                     Some(command) = self.mailbox.recv() => {
                         succession.let_go_for(&command, now);
                         self.command(command).await?;
                     }
-                    (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
                 }
                 if self.place() != here {
                     return Ok(Drained::Moved);
@@ -73,7 +73,6 @@ impl NodeTask {
             if self.watch(&hosts).await?.is_none() {
                 return Ok(Drained::Moved);
             }
-            let now = self.now();
             let again = succession.wake().map_or(until, |wake| wake.min(until));
             if self.pause(self.parts.rules.watch.min(again.since(now))).await? {
                 return Ok(Drained::Moved);
@@ -150,6 +149,8 @@ impl NodeTask {
             };
             tokio::select! {
                 biased;
+                Some((device, did)) = closing.next() => self.closed(&device, did, barring).await?,
+                (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
                 Some(command) = self.mailbox.recv() => {
                     succession.let_go_for(&command, now);
                     let began = self.now();
@@ -170,8 +171,6 @@ impl NodeTask {
                     let looked_at = self.unclosed.iter_mut().filter(|(device, _)| renewed(device));
                     looked_at.for_each(|(_, since)| *since = now);
                 }
-                Some((device, did)) = closing.next() => self.closed(&device, did, barring).await?,
-                (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
                 () = timer => {}
             }
         }

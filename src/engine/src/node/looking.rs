@@ -1,12 +1,11 @@
 //! Asking devices for power, and what is known of them to whoever looks.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+mod lingering;
+
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::OptionFuture;
-use futures::stream::FuturesUnordered;
 use picket_core::device::DeviceSpec;
 use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, LookFault, ReleaseGround};
@@ -16,45 +15,13 @@ use picket_core::power::Power;
 use picket_core::time::BootTime;
 use tokio::time::Instant;
 
+pub(super) use self::lingering::Lingering;
 use super::children::Asks;
-use super::hands::{Did, Doing};
+use super::hands::Did;
 use super::{Fatal, NodeTask, sleep_until};
 
 /// So long a look waits for devices that it must hear, where nothing hurries: each call ends within that, and so does its turn.
 const LONGEST: Duration = Duration::from_secs(3_600);
-
-/// Readings that a look did not wait for. Nothing else may be asked of these devices before they are gone on with or dropped: it would
-/// wait for them.
-#[derive(Debug, Default)]
-pub(super) struct Lingering {
-    devices: BTreeSet<DeviceId>,
-    /// None in a node at rest.
-    doing: Option<Mutex<FuturesUnordered<Doing>>>,
-    /// What came of them since the last look.
-    heard: Vec<Look>,
-}
-
-impl Lingering {
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    fn doing(&mut self) -> &mut FuturesUnordered<Doing> {
-        self.doing.get_or_insert_default().get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the next one came to; `None`: none is under way.
-    pub(super) async fn next(&mut self) -> Option<(DeviceId, Did)> {
-        let doing = self.doing.as_mut()?.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let (device, did) = doing.next().await?;
-        self.devices.remove(&device);
-        Some((device, did))
-    }
-
-    fn is_asking(&self, devices: &[DeviceId]) -> bool {
-        devices.iter().any(|device| self.devices.contains(device))
-    }
-}
 
 impl NodeTask {
     /// Notes what a call came to, for whoever looks.
@@ -154,8 +121,16 @@ impl NodeTask {
         let is_decided =
             |looks: &[Look]| looks.iter().any(|look| is_on(look) && decisive.contains(&look.device));
         while !(is_decided(&looks) || doing.is_empty() && self.lingering.devices.is_empty()) {
+            // Answers before callers, as wherever a device is waited for: a mailbox that never empties would keep them unread.
             let next = tokio::select! {
                 biased;
+                Some(next) = doing.next(), if !doing.is_empty() => next,
+                Some(next) = self.lingering.next() => next,
+                () = tokio::time::sleep_until(until) => {
+                    self.lingering.doing().extend(doing);
+                    self.lingering.devices.extend(asked);
+                    break;
+                }
                 Some(command) = self.mailbox.recv() => {
                     // Where it asks the same devices it would wait for calls that nobody goes on with. All else lets the
                     // readings go on: callers, however many, do not keep power from being watched.
@@ -170,8 +145,9 @@ impl NodeTask {
                     if self.place() != here {
                         return Ok(None);
                     }
-                    // What a child's look read, this one read.
-                    for look in self.just_told() {
+                    // What a look for a caller read, this one read.
+                    let heard = std::mem::take(&mut self.lingering.heard);
+                    for look in heard.into_iter().chain(self.just_told()) {
                         if devices.contains(&look.device) && looks.iter().all(|one| one.device != look.device) {
                             looks.push(look);
                         }
@@ -184,13 +160,6 @@ impl NodeTask {
                         self.go_on_with(&left);
                     }
                     continue;
-                }
-                Some(next) = doing.next(), if !doing.is_empty() => next,
-                Some(next) = self.lingering.next() => next,
-                () = tokio::time::sleep_until(until) => {
-                    self.lingering.doing().extend(doing);
-                    self.lingering.devices.extend(asked);
-                    break;
                 }
             };
             let (device, did) = next;
@@ -367,20 +336,20 @@ impl NodeTask {
             let now = self.now();
             tokio::select! {
                 biased;
-                Some(command) = self.mailbox.recv() => self.command(command).await?,
                 Some((device, did)) = self.lingering.next() => {
                     // Whoever waits for it has its turn, or its answer.
                     if self.is_heard_late(device, did) {
                         return Ok(false);
                     }
                 }
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
                 () = sleep_until(now, until) => return Ok(false),
             }
             if self.place() != here {
                 return Ok(true);
             }
             // Callers, however many, do not keep what is due waiting.
-            if self.now() >= until {
+            if self.now() >= until || self.lingering.hears_on() {
                 return Ok(false);
             }
         }

@@ -68,6 +68,97 @@ impl NodeTask {
         silences.fold(self.parts.rules.watch, Duration::min)
     }
 
+    /// Engages what would have barred the releases, and bars nothing any more (S11). What is refused is said, and tried again some
+    /// times.
+    async fn hold_late(&mut self) -> Result<(), Fatal> {
+        let Some(fence) = self.record().fence.as_ref().filter(|_| self.late_tries < LATE_TRIES) else {
+            return Ok(());
+        };
+        let late = |(device, hold): (&DeviceId, &HoldState)| {
+            let due = hold.engaged.is_empty() && self.plan.drivers.get(device)?.holds_late();
+            due.then(|| (device.clone(), hold.found.clone()))
+        };
+        let found: BTreeMap<DeviceId, HoldFound> = fence.holds.iter().filter_map(late).collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        let here = self.place();
+        self.late_tries += 1;
+        let opened = self.persist_in_sessions(|| Event::HoldIntent { found: found.clone() }).await?;
+        let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
+        for one in opened {
+            if let Opened::Hold(order) = one {
+                doing.push(self.hands.hold(order, None));
+            }
+        }
+        while self.place() == here {
+            tokio::select! {
+                biased;
+                did = doing.next() => match did {
+                    Some((device, did)) => self.held_late(device, did).await?,
+                    None => break,
+                },
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What a hold came to, as it is stored.
+    pub(super) fn hold_state(&self, device: &DeviceId, engaged: Vec<String>, detail: String) -> HoldState {
+        let driver = self.plan.drivers.get(device);
+        let outlives = |word: &&String| driver.is_some_and(|driver| driver.outlives(word));
+        let outlives = engaged.iter().filter(outlives).cloned().collect();
+        HoldState { engaged, outlives, detail, ..HoldState::default() }
+    }
+
+    async fn held_late(&mut self, device: DeviceId, did: Did) -> Result<(), Fatal> {
+        self.show(&device, &did);
+        let Did::Held { effect, result, .. } = did else { return Ok(()) };
+        let refused = matches!(&result, Err(error) if error.effect == Effect::DidNotHappen);
+        let report =
+            result.unwrap_or_else(|error| HoldReport { engaged: Vec::new(), detail: error.to_string() });
+        let result = self.hold_state(&device, report.engaged, report.detail);
+        let (results, known) = (vec![(device, result)], Vec::from_iter(refused.then_some(effect)));
+        self.persist(|| Event::HoldEnded { results: results.clone(), known: known.clone() }).await?;
+        Ok(())
+    }
+
+    /// Whether what another process engaged still stands, as the crash table asks. Nothing is sent that changes anything:
+    /// what stands no more is said, and power is watched. A device that did not answer now is asked after a later look.
+    async fn check_holds(&mut self, looks: &[Look]) -> Result<(), Fatal> {
+        let answers =
+            |device: &DeviceId| looks.iter().any(|look| look.device == *device && look.reading.is_some());
+        let fence = self.record().fence.iter();
+        let holds: BTreeMap<DeviceId, HoldState> = fence
+            .flat_map(|fence| &fence.holds)
+            .filter(|(device, hold)| !hold.engaged.is_empty() && self.unchecked_holds.contains(*device))
+            .filter(|(device, _)| answers(device))
+            .map(|(device, hold)| (device.clone(), hold.clone()))
+            .collect();
+        let mut doing: FuturesUnordered<Doing> =
+            holds.keys().map(|device| self.hands.inspect(device, None)).collect();
+        while let Some((device, did)) = doing.next().await {
+            self.show(&device, &did);
+            let Did::Inspected { result: Ok(now), .. } = did else { continue };
+            self.unchecked_holds.remove(&device);
+            let (Some(driver), Some(hold)) = (self.plan.drivers.get(&device), holds.get(&device)) else {
+                continue;
+            };
+            let stands = driver.engaged(&now);
+            let (engaged, gone): (Vec<String>, Vec<String>) =
+                hold.engaged.iter().cloned().partition(|word| stands.contains(word));
+            if !gone.is_empty() {
+                let detail = format!("found undone by somebody else: {}", gone.join(", "));
+                tracing::error!(%device, detail, "the hold does not stand any more");
+                let result = self.hold_state(&device, engaged, detail);
+                let results = vec![(device, result)];
+                self.persist(|| Event::HoldEnded { results: results.clone(), known: Vec::new() }).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The supplies, or the parent, whose Off is the proof.
     pub(super) fn proving_beside(&self) -> Vec<DeviceId> {
         let Some(fence) = &self.record().fence else { return Vec::new() };

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use picket_core::device::Identity;
+use picket_core::ids::ReceiptId;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::time::WallTime;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::Until;
+use tokio::task::JoinSet;
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
 
@@ -166,4 +169,60 @@ async fn one_that_is_found_on_and_never_took_an_off_gets_one_within_the_deadline
     assert_eq!(lab.received("bmc").offs, 0);
     lab.mend("bmc");
     lab.reach("released", s(120)).await;
+/// Two callers whose receipts are verified one after the other, for as long as this is kept: the mailbox never empties.
+fn verifying(lab: &Lab) -> JoinSet<()> {
+    // As long as a store takes for a round trip that is slow.
+    lab.store.reads_take(std::time::Duration::from_millis(5));
+    let mut callers = JoinSet::new();
+    for _ in 0..2 {
+        let engine = lab.engine.clone();
+        callers.spawn(async move {
+            let unknown = ReceiptId::mint(WallTime::from_millis(1), [0; 10]);
+            loop {
+                engine.verify_receipt(&node(), unknown, false).await.expect("answered");
+            }
+        });
+    }
+    callers
+}
+
+/// S11, S16: whoever only reads, however often, keeps no fence from its off, and no On from being seen.
+#[tokio::test(start_paused = true)]
+async fn callers_who_never_pause_keep_no_answer_of_a_device_unread() {
+    let mut lab = lab(938).await;
+    let callers = verifying(&lab);
+    let id = lab.open().await;
+    let outcome = lab.outcome_within(id, Until::Released, s(60)).await;
+    assert_eq!(outcome, Some(Outcome::Fenced { released: true }));
+    switch(&lab, Verb::On);
+    lab.reach("fencing", s(20)).await;
+    assert_eq!(lab.record().breaches, 1);
+    drop(callers);
+}
+
+/// A plan reads devices itself, and waits for the one that is dead.
+#[tokio::test(start_paused = true)]
+async fn whoever_plans_one_fence_after_the_other_keeps_no_on_from_being_seen() {
+    let mut lab = Lab::with(939, &[&["bmc"], &["second"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "second");
+    })
+    .await;
+    lab.fault("second", Fault::Silent);
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let mut callers = JoinSet::new();
+    for _ in 0..2 {
+        let (engine, call) = (lab.engine.clone(), lab.call());
+        callers.spawn(async move {
+            let is_released =
+                || engine.node(&node()).expect("known").stored.record.phase.label() == "released";
+            while is_released() {
+                engine.plan(&node(), call.clone()).await.expect("planned");
+            }
+        });
+    }
+    tokio::time::sleep(s(30)).await;
+    switch(&lab, Verb::On);
+    lab.reach("fencing", s(20)).await;
+    assert_eq!(lab.record().breaches, 1);
+    drop(callers);
 }

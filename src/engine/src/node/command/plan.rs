@@ -104,6 +104,8 @@ impl NodeTask {
             Some(held) => held.ground.examine(&looks, now).map_err(|fault| fault.to_string()),
             None => Err("this leadership has not proven it yet".to_owned()),
         };
+        // A plan acts on nothing that it reads: whoever watches the node does.
+        self.lingering.hear_next(looks);
         let Some(fence) = &self.record().fence else {
             return Planned::Opens(String::new());
         };

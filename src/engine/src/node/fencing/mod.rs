@@ -221,6 +221,15 @@ impl NodeTask {
             self.tell_wait(&run, now);
             tokio::select! {
                 biased;
+                Some((device, did)) = run.doing.next() => {
+                    run.hand(&device).ended();
+                    self.take(&mut run, device, did).await?;
+                    self.store_sessions().await?;
+                }
+                answer = run.surveys.next() => run.surveys.heard(answer),
+                Some(look) = run.last_look.asking.next() => self.heard_of(&mut run, look).await?,
+                () = run.turns.next() => self.turn_came(&mut run),
+                // After all answers: a mailbox that never empties would keep them unread, and no off would be sent.
                 Some(command) = self.mailbox.recv() => {
                     if command.asks_devices_in_a_fence() {
                         run.let_go();
@@ -230,14 +239,6 @@ impl NodeTask {
                         run.last_look.over();
                     }
                 }
-                Some((device, did)) = run.doing.next() => {
-                    run.hand(&device).ended();
-                    self.take(&mut run, device, did).await?;
-                    self.store_sessions().await?;
-                }
-                answer = run.surveys.next() => run.surveys.heard(answer),
-                Some(look) = run.last_look.asking.next() => self.heard_of(&mut run, look).await?,
-                () = run.turns.next() => self.turn_came(&mut run),
                 () = sleep_until(now, wake) => {}
             }
             if self.place() != here {

@@ -52,11 +52,14 @@ impl NodeTask {
                     beside(self.watched(&looks), &mut asking, &mut heard).await?;
                     watch_at = Instant::now() + WATCH;
                 }
-                Some(command) = self.mailbox.recv() => {
-                    beside(self.command(command), &mut asking, &mut heard).await?;
-                }
                 Some((device, did)) = self.lingering.next() => {
                     if self.is_heard_late(device, did) {
+                        watch_at = Instant::now();
+                    }
+                }
+                Some(command) = self.mailbox.recv() => {
+                    beside(self.command(command), &mut asking, &mut heard).await?;
+                    if self.lingering.hears_on() {
                         watch_at = Instant::now();
                     }
                 }
