@@ -25,7 +25,7 @@ pub struct Told {
     pub details: Vec<String>,
     /// What the reason's metadata says: who holds, which names are near, what limit.
     pub metadata: BTreeMap<String, String>,
-    /// When it is worth asking again.
+    /// When it is worth asking again. A limit may end before: a person ends a pause, or sets it wider.
     pub retry_after_s: Option<f64>,
     #[serde(skip)]
     kind: Code,

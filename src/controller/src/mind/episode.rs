@@ -57,7 +57,7 @@ pub enum End {
     Recovered,
     /// The fence of that key has ended before, and the node is on its way back, or is back.
     Superseded,
-    /// Nothing was sent: a limit, a pause. Asked again after a while, at least after so long.
+    /// Nothing was sent: a limit, a pause. Asked again after a while: once so much has passed, where that is less than five minutes.
     Blocked(Option<Duration>),
     /// Somebody else works on that Node (its medik8s lease). Looked at again soon.
     Held,
@@ -147,10 +147,10 @@ impl Episode {
             End::Blocked(_) | End::Refused => {
                 let least = if let End::Blocked(Some(least)) = end { *least } else { Duration::ZERO };
                 let pause = AGAIN * 2_u32.saturating_pow(self.times.min(8));
-                let pause =
-                    if matches!(end, End::Refused) { AGAIN_AT_MOST } else { pause.min(AGAIN_AT_MOST) };
+                let pause = if matches!(end, End::Refused) { AGAIN_AT_MOST } else { pause.max(least) };
                 self.times = self.times.saturating_add(1);
-                Stage::Waiting(now + pause.max(least))
+                // What the gateway said is true then: a person may end a pause, or set a limit wider, the next minute.
+                Stage::Waiting(now + pause.min(AGAIN_AT_MOST))
             }
         };
         true

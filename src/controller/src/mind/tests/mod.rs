@@ -143,9 +143,19 @@ fn what_is_blocked_is_asked_again_later_and_later_with_the_same_key() {
         pauses.push((scene.now - from).as_secs());
     }
     assert!(pauses.windows(2).all(|two| two[1] >= two[0] * 2 - 2), "{pauses:?}");
-    let least = S * 1_000;
-    scene.mind.ended("n1", &first.key, &End::Blocked(Some(least)), scene.now);
-    assert_eq!(scene.run(990), [], "the gateway said when it is worth asking");
+}
+
+#[test]
+fn a_pause_that_a_person_ends_early_keeps_nobody_waiting_to_its_end() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    let first = scene.run(30).remove(0);
+    for (told, asked) in [(S * 120, 120), (S * 8 * 3_600, 300)] {
+        assert!(scene.mind.ended("n1", &first.key, &End::Blocked(Some(told)), scene.now));
+        assert_eq!(scene.run(asked - 5), [], "the gateway said when it is worth asking");
+        let again: Vec<String> = scene.run(10).into_iter().map(|order| order.key).collect();
+        assert_eq!(again, [first.key.as_str()], "told to wait {told:?}");
+    }
 }
 
 #[test]
