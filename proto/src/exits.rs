@@ -114,7 +114,20 @@ static ORPHANED: &[Way] = &[
 /// Out of NEEDS_OPERATOR.
 static OF_NODE: &[(Reason, &[Way])] = &[
     (Reason::LevelsSpent, &[MENDED, SEEN, ALIVE, GONE]),
-    (Reason::Deadline, &[MENDED, SEEN, ALIVE, GONE]),
+    (
+        Reason::Deadline,
+        &[
+            MENDED,
+            way(
+                "a limit kept its off from being sent: set the limits aside for this node",
+                &[Exit::OverrideBudget, Exit::Retry],
+                Phase::Released,
+            ),
+            SEEN,
+            ALIVE,
+            GONE,
+        ],
+    ),
     (
         Reason::BmcRestarted,
         &[

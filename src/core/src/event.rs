@@ -295,6 +295,8 @@ pub enum Event<'a> {
         /// Who.
         person: Person,
     },
+    /// Limits are set aside for a fence that has sent no off: they bar it no more, also in a round that a person asks for later.
+    SetAside(Overrides),
     /// A person gives a release up.
     Abandon {
         /// Which.

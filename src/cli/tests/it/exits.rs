@@ -85,7 +85,7 @@ fn waiting(kind: OutcomeKind, reason: Reason) -> Node {
 fn with_names(way: &Way) -> Vec<String> {
     let name = |exit: &Exit| {
         let command = exit.command().replace("NODE", "r1n07").replace("RELEASE", "storage");
-        command.replace("GRADE", "claimed").replace("SCOPE", "--everything")
+        command.replace("GRADE", "claimed").replace("SCOPE", "--everything").replace("REASON", "why")
     };
     way.exits.iter().map(name).collect()
 }

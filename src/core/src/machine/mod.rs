@@ -187,6 +187,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Retry(person) => people::retry(draft, &person)?,
         Event::NewTopology(topology) => fence::new_topology(draft, topology)?,
         Event::AskedForLess { grade, person } => people::ask_for_less(draft, grade, &person)?,
+        Event::SetAside(overrides) => opening::set_aside(draft, overrides)?,
         Event::Abandon { release, person, orphan } => people::abandon(draft, &release, &person, orphan)?,
         Event::StandDown(person) => people::stand_down(draft, &person)?,
         Event::ReceiptIntent(request) => receipts::issue(draft, *request)?,

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::draft::Draft;
 use super::{Refused, restored};
 use crate::device::DeviceClass;
-use crate::event::{BoundKey, FenceRequest, Holder};
+use crate::event::{BoundKey, FenceRequest, Holder, Overrides};
 use crate::ids::DeviceId;
-use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseState};
+use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseState, SetAside};
 use crate::restore::HOLD;
 use crate::topology::Topology;
 
@@ -87,11 +87,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         "fence opened by {} for {}: {}",
         request.holder.by, request.holder.name, request.holder.reason
     ));
-    for (what, aside) in [("budget", set_aside.budget), ("store's quorum", set_aside.quorum)] {
-        if let Some((who, words)) = aside {
-            draft.moment(format!("the {what} was set aside by {}: {} ({words})", who.by, who.reason));
-        }
-    }
+    tell_aside(draft, set_aside);
     if as_before {
         draft.moment(
             "the settings lack a device that is still to be brought back: the topology stays as it was",
@@ -169,6 +165,35 @@ fn inherit_releases(fence: &mut Fence, before: Vec<ReleaseState>) {
             None => fence.add_release(old),
         }
     }
+}
+
+fn tell_aside(draft: &mut Draft, Overrides { budget, quorum }: Overrides) {
+    for (what, aside) in [("budget", budget), ("store's quorum", quorum)] {
+        if let Some((who, words)) = aside {
+            draft.moment(format!("the {what} was set aside by {}: {} ({words})", who.by, who.reason));
+        }
+    }
+}
+
+/// Whose off was sent is barred by nothing: there is nothing to be set aside.
+pub(super) fn set_aside(draft: &mut Draft, overrides: Overrides) -> Result<(), Refused> {
+    draft.expect_phase(
+        "setting limits aside",
+        &["fencing", "needs_operator"],
+        "limits bar a fence before its first off",
+    )?;
+    if !draft.fence_is_current() {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence: open a new one"));
+    }
+    let fence = draft.fence()?;
+    if fence.off_sent {
+        return Err(Refused::OffSent);
+    }
+    let who = |aside: &Option<(SetAside, String)>| aside.as_ref().map(|(who, _)| who.clone());
+    fence.budget_override = who(&overrides.budget).or(fence.budget_override.take());
+    fence.quorum_override = who(&overrides.quorum).or(fence.quorum_override.take());
+    tell_aside(draft, overrides);
+    Ok(())
 }
 
 pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> Result<(), Refused> {

@@ -44,6 +44,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Retry(_) | Event::RetrySeenOff { .. } => "retry",
         Event::NewTopology(_) => "new_topology",
         Event::AskedForLess { .. } => "asked_for_less",
+        Event::SetAside(_) => "set_aside",
         Event::PassedOn { .. } => "passed_on",
         Event::Withdrawn { .. } => "withdrawn",
         Event::Abandon { .. } => "abandon",

@@ -326,4 +326,24 @@ async fn a_node_of_which_nothing_answers_keeps_nobody_from_being_fenced() {
     assert_eq!(lab.received("bmc1").offs, 0);
     lab.reach_of(&name(2), "released", s(120)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+/// S14, S16: a limit that keeps a new round from its off is set aside by whoever joins the fence, and nothing else lets it go.
+#[tokio::test(start_paused = true)]
+async fn a_limit_is_set_aside_for_a_fence_that_waits_behind_it() {
+    let mut lab = fleet(319, 3, at_once(9)).await;
+    lab.fault("bmc1", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.mend("bmc1");
+    lab.setup.budget.fleet.min_not_fenced = Some(3);
+    lab.reload().await.expect("changed");
+    lab.engine.retry(&node(), person()).await.expect("taken");
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((lab.phase(), lab.received("bmc1").offs), ("fencing", 0));
+    let mut call = lab.call();
+    call.set_aside = Some(budget_aside("it is dead, I stand before it"));
+    lab.engine.fence(&node(), call).await.expect("joined");
+    lab.reach("released", s(60)).await;
+    let fence = lab.record().fence.expect("open");
+    assert_eq!(fence.budget_override.map(|aside| aside.by).as_deref(), Some("ada"));
+    let told = "the budget was set aside by ada: it is dead, I stand before it (the fleet must keep 3";
+    assert!(fence.moments.iter().any(|one| one.what.starts_with(told)), "{:?}", fence.moments);
 }

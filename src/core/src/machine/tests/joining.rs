@@ -1,9 +1,9 @@
 //! Other callers of an open fence: their holds, their keys.
 
-use crate::event::{BoundKey, Event};
+use crate::event::{BoundKey, Event, Overrides};
 use crate::machine::Refused;
 use crate::outcome::Reason;
-use crate::record::Then;
+use crate::record::{SetAside, Then};
 use crate::support::{Player, device, fence_id, holder, host, person, request};
 
 fn join(player: &mut Player, name: &str, then: Then) -> Result<(), Refused> {
@@ -126,4 +126,26 @@ fn what_is_asked_with_a_key_of_a_node_that_was_never_fenced_is_done() {
     player.apply(Event::Keyed { event: Box::new(accepted), key });
     assert_eq!(*player.record().learned[&device("bmc")], identity);
     assert_eq!(player.store.last_write().keys[0].1.fence, None);
+}
+
+/// S14, S17: limits are set aside by name for a fence that they bar, also once it is open.
+#[test]
+fn limits_are_set_aside_for_a_fence_that_has_sent_nothing() {
+    let who = |reason: &str| SetAside { by: "ada".to_owned(), reason: reason.to_owned() };
+    let aside = |budget: Option<&str>, quorum: Option<&str>| {
+        let told = |reason: &str| (who(reason), "its rack has its one".to_owned());
+        Event::SetAside(Overrides { budget: budget.map(told), quorum: quorum.map(told) })
+    };
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.apply(aside(Some("it burns"), None));
+    player.give_up(Reason::LevelsSpent);
+    player.apply(aside(None, Some("its member is gone")));
+    player.apply(Event::Retry(person()));
+    let fence = player.open_fence();
+    assert_eq!(fence.budget_override, Some(who("it burns")), "the other one takes none away");
+    assert_eq!(fence.quorum_override, Some(who("its member is gone")));
+    let told = "the budget was set aside by ada: it burns (its rack has its one)";
+    assert!(fence.moments.iter().any(|moment| moment.what == told), "{:?}", fence.moments);
+    player.off_intent(&["bmc"]);
+    assert_eq!(player.try_apply(aside(Some("again"), None)).unwrap_err(), Refused::OffSent);
 }

@@ -6,7 +6,7 @@ use picket_core::ground::{LookFault, ReleaseGround};
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
-use picket_core::record::{Fence, Phase, Then};
+use picket_core::record::{Fence, Phase, SetAside, Then};
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 
@@ -199,11 +199,12 @@ impl NodeTask {
     }
 
     async fn join(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
-        let lower = self.asked_for_less(&call);
+        let found = [self.asked_for_less(&call), self.sets_aside(&call)];
+        let found: Vec<Event<'static>> = found.into_iter().flatten().collect();
         let join = Event::Join { holder: call.holder, key: call.key };
-        let event = match lower {
-            Some(lower) => Event::After { found: vec![lower], event: Box::new(join) },
-            None => join,
+        let event = match found.is_empty() {
+            true => join,
+            false => Event::After { found, event: Box::new(join) },
         };
         match self.apply(event).await {
             Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
@@ -219,6 +220,15 @@ impl NodeTask {
         let grade = call.min_grade.filter(|grade| waits && call.holder.by_person && *grade < asked)?;
         let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
         Some(Event::AskedForLess { grade, person })
+    }
+
+    /// Limits that bar a fence before its first off are set aside by whoever joins it, too: nothing else lets it go then (S16).
+    fn sets_aside(&self, call: &FenceCall) -> Option<Event<'static>> {
+        let Asides { budget, quorum } = call.set_aside.clone().filter(|_| self.is_unsent())?;
+        let words = self.office.last_look(&self.plan).map(|bar| bar.text);
+        let words = words.unwrap_or_else(|| "no limit bars it now".to_owned());
+        let told = |who: Option<SetAside>| who.map(|who| (who, words.clone()));
+        Some(Event::SetAside(Overrides { budget: told(budget), quorum: told(quorum) }))
     }
 
     /// "Already fenced" is said only with a proof in hand and an Off read just now; else it is proven anew.
