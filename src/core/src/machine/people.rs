@@ -12,7 +12,7 @@ use crate::ids::{EffectId, ReleaseId};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
-use crate::record::{Attestation, Bringing, Evidence, Fence, Phase, ReleaseStage};
+use crate::record::{Attestation, Bringing, Cause, Evidence, Fence, Phase, ReleaseStage};
 
 pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Result<(), Refused> {
     draft.expect_phase(
@@ -115,6 +115,8 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
         fence.releases.iter_mut().for_each(|release| (release.passed_on, release.since) = (None, None));
         fence.begin_from_zero(at);
         fence.attestation = None;
+        // Whoever may retry decides what a fence does next, and is a person (K9). A breach is tried again by the gateway itself.
+        fence.by_person |= fence.cause != Cause::Breach;
         draft.record.phase = Phase::Fencing;
     }
     draft.moment(format!("retry, asked by {}: {}", person.name, person.reason));

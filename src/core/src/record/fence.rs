@@ -107,7 +107,7 @@ pub struct Fence {
     pub by: String,
     /// The holder that the first caller placed.
     pub holder: String,
-    /// A person opened or joined it: whether the node recovered is not asked (K9).
+    /// A person opened it, joined it, or asked for it to be tried again: whether the node recovered is not asked (K9).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_person: bool,
     /// When the intent was stored.

@@ -153,7 +153,7 @@ impl NodeTask {
         LastLook::begin(source, self.open_fence(), now)
     }
 
-    /// A person opened the fence, or joined it meanwhile, or somebody holds the node by a call of their own.
+    /// A person opened the fence, joined it, or asked for it to be tried again, or somebody holds the node by a call of their own.
     pub(super) fn is_a_person_s(&self) -> bool {
         self.open_fence().is_some_and(|fence| fence.by_person) || !self.record().held_alone().is_empty()
     }

@@ -1,16 +1,18 @@
 //! K9: what decides about a node and cannot be reached is waited for.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use picket_core::outcome::Outcome;
 use picket_driver_sim::{Act, Verb};
+use picket_driver_sim::Fault;
 use picket_engine::{PlanAction, Planned, Until};
 use picket_liveness::{Liveness, Look};
 use tokio::time::Instant;
 
 use super::{FENCED, Source, is_as_before, lab_with, no, yes};
-use crate::lab::{Lab, NODE, node, s};
+use crate::lab::{Lab, NODE, node, person, s};
 
 fn away() -> Option<Look> {
     Some(Look::Away("nobody answers".to_owned()))
@@ -136,4 +138,18 @@ async fn a_node_that_is_off_already_is_proven_off_once_its_source_is_back() {
         assert_eq!(lab.fence().await, FENCED, "sessionless: {is_sessionless}");
         assert_eq!(lab.record().fence.expect("kept").lost.len(), 0);
     }
+/// Whoever asks for it to be tried again is a person, whoever asked for the fence.
+#[tokio::test(start_paused = true)]
+async fn a_person_who_tries_it_again_waits_for_no_source_that_is_away() {
+    let is_away = Arc::new(AtomicBool::new(false));
+    let goes = is_away.clone();
+    let source = Source::new(move |_, _| if goes.load(Ordering::SeqCst) { away() } else { no() });
+    let mut lab = lab_with(414, &source).await;
+    lab.fault("bmc", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.mend("bmc");
+    is_away.store(true, Ordering::SeqCst);
+    lab.engine.retry(&node(), person()).await.expect("taken");
+    lab.reach("released", s(120)).await;
+    assert!(!lab.is_on());
 }
