@@ -48,6 +48,8 @@ impl NodeTask {
             let until = open.iter().filter_map(|open| self.expires_at(open)).max();
             let bounded = |open: &&OpenEffect| open.life.is_some() || succession.may_end(open);
             if open.is_empty() || !open.iter().all(bounded) {
+                // Whoever goes on asks the same devices.
+                self.lingering.clear();
                 return Ok(Drained::Yes);
             }
             // What nothing bounds is waited for as long as its session may be ended.
@@ -56,6 +58,7 @@ impl NodeTask {
             self.wait_for(format!("the end of {}", words.join(", ")), "ledger", Some(until.since(now)));
             // A session that is being ended is asked in, and nothing else is asked meanwhile: it would wait for that.
             if succession.is_under_way() {
+                self.lingering.clear();
                 tokio::select! {
                     biased;
                     (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
@@ -69,12 +72,14 @@ impl NodeTask {
                 }
                 continue;
             }
-            let hosts = self.hosts();
-            if self.watch(&hosts).await?.is_none() {
+            let (hosts, every) = (self.hosts(), self.watched_every());
+            // One that is silent keeps none of the others from being asked in time.
+            if self.watch_for(&hosts, &[], every / 2).await?.is_none() {
                 return Ok(Drained::Moved);
             }
             let again = succession.wake().map_or(until, |wake| wake.min(until));
-            if self.pause(self.parts.rules.watch.min(again.since(now))).await? {
+            let next = (now + every).max(self.now() + every / 2).min(again);
+            if self.pause(next.since(self.now())).await? {
                 return Ok(Drained::Moved);
             }
         }

@@ -49,6 +49,7 @@ impl NodeTask {
     pub(super) async fn restored(&mut self) -> Result<(), Fatal> {
         loop {
             self.close_expired(|_| true).await?;
+            let began = self.now();
             let devices: Vec<DeviceId> = self.stands_by().devices().map(|spec| spec.id.clone()).collect();
             let Some(looks) = self.watch(&devices).await? else { return Ok(()) };
             let seen = restore::seen(self.stands_by(), &looks);
@@ -76,7 +77,7 @@ impl NodeTask {
                     None,
                 ),
             }
-            if self.pause(self.parts.rules.watch).await? || self.steps_aside() {
+            if self.pause_between_looks(began).await? || self.steps_aside() {
                 return Ok(());
             }
         }

@@ -323,3 +323,15 @@ async fn killed_at_every_point_after_a_restore_it_comes_to_the_same_end() {
         assert!(lab.record().holds.is_empty() && lab.record().restored.is_none());
     }
 }
+
+/// However seldom the settings want it watched, no session ends by idleness (S2).
+#[tokio::test(start_paused = true)]
+async fn a_node_that_a_restore_keeps_off_is_watched_as_often_as_its_session_needs() {
+    let mut lab = was_fenced(3032).await;
+    lab.setup.rules.watch = s(60);
+    lab.start().await;
+    lab.reach("fenced", s(300)).await;
+    let opens = lab.received("bmc").opens;
+    tokio::time::sleep(s(600)).await;
+    assert_eq!(lab.received("bmc").opens, opens, "one session all the time");
+}

@@ -1,5 +1,6 @@
 //! What a lost or silent session means to whoever goes on: no hole, and no false alarm.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::outcome::{Outcome, Reason};
@@ -107,4 +108,27 @@ async fn a_session_that_fell_silent_before_the_fence_is_no_loss_within_it() {
         assert_eq!(lab.outcome_within(id, Until::Released, s(600)).await, FENCED, "restarts: {restarts}");
         assert!(lab.record().fence.expect("kept").lost.is_empty());
     }
+}
+
+/// What another process may have switched on keeps an Off from counting for minutes: its session is kept meanwhile, however seldom the settings
+/// want a fenced node watched.
+#[tokio::test(start_paused = true)]
+async fn no_session_ends_by_idleness_while_the_end_of_an_on_is_waited_for() {
+    let mut lab = lab(2790).await;
+    lab.kill().await;
+    lab.setup.rules.watch = s(60);
+    lab.setup.adjust = Arc::new(|spec| spec.max_in_flight.on = Some(s(200)));
+    lab.start().await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.fault("bmc", Fault::OnDropped { times: 100 });
+    lab.unfence().await.expect("unfenced");
+    while lab.received("bmc").ons == 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    lab.crash().await;
+    let opens = lab.received("bmc").opens;
+    lab.open().await;
+    lab.reach("released", s(400)).await;
+    assert!(lab.received("bmc").opens <= opens + 1, "one session all the time");
+    assert!(lab.record().fence.expect("open").lost.is_empty());
 }
