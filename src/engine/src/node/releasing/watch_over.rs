@@ -79,9 +79,13 @@ impl NodeTask {
         if self.found_on(looks).await? {
             return Ok(());
         }
+        // Its Off says nothing any more, whatever is under way.
+        if self.gives_up_what_restarted().await?.is_some() {
+            return Ok(());
+        }
         let fault = self.weigh(looks);
-        // A supply that is on again is no breach, and its node may run.
-        if let Some(fault @ LookFault::On(_)) = fault
+        // A supply that is on again is no breach, and its node may run; so may that of a device in a new life (S4).
+        if let Some(fault @ (LookFault::On(_) | LookFault::NewEpoch(_))) = fault
             && self.record().phase == Phase::Fenced
         {
             self.lose_proof(fault.to_string()).await?;

@@ -197,3 +197,23 @@ async fn three_looks_without_an_answer_take_it_away_in_the_middle_of_a_call() {
     assert!(lab.clock.boot().since(at) < s(13), "{:?}", lab.clock.boot().since(at));
     lawful(&cluster);
 }
+
+/// S4: what a device says in another life than it proved the node in is no Off, also in the middle of a call.
+#[tokio::test(start_paused = true)]
+async fn a_device_that_restarted_ends_the_proof_in_the_middle_of_a_call() {
+    for (has_sessions, down) in [(true, s(1)), (false, s(11))] {
+        let (mut lab, cluster) = lab(911, s(10_000)).await;
+        if !has_sessions {
+            lab.world.lock().expect("whole").set_sessionless("bmc");
+            lab.crash().await;
+        }
+        lab.open().await;
+        until(&cluster, |state| state.stands).await;
+        cluster.state.lock().expect("whole").answers_after = s(300);
+        tokio::time::sleep(s(6)).await;
+        lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down, estranged: false });
+        lab.reach("fencing", down + s(9)).await;
+        assert!(cluster.seen(|state| !state.stands), "{has_sessions}");
+        lawful(&cluster);
+    }
+}
