@@ -214,6 +214,12 @@ impl Books {
                 if is_undone && old.is_some_and(|old| !old.is_undone) {
                     self.count.take_back(node);
                 }
+                // What has sent nothing, and is tried again after a person was asked, is begun now.
+                let is_sent = fence.is_none_or(|one| one.off_sent) || is_breach;
+                if is_open && !is_sent && old.is_some_and(|old| !old.is_open) {
+                    self.count.take_back(node);
+                    self.count.begun.push_back((now, node.clone()));
+                }
                 let may_cost_quorum = is_breach
                     || fence.is_some_and(|one| one.quorum_override.is_some())
                     || kept.is_some_and(|old| old.may_cost_quorum && is_open);

@@ -125,7 +125,8 @@ impl Books {
     }
 
     /// The last look (S15): whether a fence that was begun, and has sent nothing, still may be. What was begun after it bars it
-    /// not; settings that became tighter, a breach before it, or the brake do. A budget that was set aside is; the quorum is by its own name.
+    /// not, nor does it count in a window; settings that became tighter, a breach before it, or the brake do. A budget that was set
+    /// aside is; the quorum is by its own name.
     ///
     /// # Errors
     /// The limit that bars it.
@@ -147,6 +148,11 @@ impl Books {
         let costs_quorum = self.lost_quorum(&count, node);
         let beside = || self.another_host(&count, node).filter(|_| !own.is_exempt);
         let quorum = costs_quorum.or_else(beside).filter(|_| !own.may_cost_quorum);
+        // One that is in no window any more was begun before all that is.
+        let own_place = self.count.begun.iter().rposition(|(_, one)| one == node).unwrap_or(0);
+        let begun = self.count.begun.iter().take(own_place).cloned().collect();
+        let count = Count { stands, begun, ..Count::default() };
+        let quorum = self.quorum_bar(&count, node).filter(|_| !own.may_cost_quorum);
         let in_groups = || self.bar_in_groups(&count, node, now).filter(|_| !own.is_exempt);
         quorum.or_else(in_groups).map_or(Ok(()), Err)
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::outcome::Reason;
-use crate::support::{fence_id, person, request, s};
+use crate::support::{device, fence_id, person, request, s};
 use crate::time::WallTime;
 
 #[test]
@@ -238,4 +238,43 @@ fn the_hosts_of_the_store_are_fenced_one_at_a_time() {
     books.stored(&at(1, Phase::Normal), boot(0));
     books.stored(&at(2, Phase::Released), boot(0));
     assert_eq!(kind(&books, 3, boot(0)), None);
+/// S14: what has sent nothing is begun when it is tried again, and a window bars that like a beginning.
+#[test]
+fn a_retry_of_what_sent_nothing_is_begun_then() {
+    let fleet = Limits { at_once: Some(9), per_window: Some((1, s(3_600))), ..Limits::default() };
+    let mut books = books(Budget { fleet: fleet.clone(), ..calm() }, 9, &[]);
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let mut stored = |books: &mut Books, number: usize, event: Event<'_>, now: u64| {
+        player.apply(event);
+        books.stored(&NodeRecord { node: node(number), ..player.record().clone() }, boot(now));
+    };
+    let spent = || Event::GiveUp { reason: Reason::LevelsSpent, detail: String::new() };
+    books.take(&node(1), false, boot(0));
+    stored(&mut books, 1, spent(), 20_000);
+    // Its window is over, and another one begins.
+    books.take(&node(2), false, boot(4_000_000));
+    stored(&mut books, 1, Event::Retry(person()), 4_001_000);
+    assert_eq!(books.recheck(&node(1), boot(4_001_000)).unwrap_err().kind, LimitKind::PerWindow);
+    assert_eq!(books.recheck(&node(2), boot(4_001_000)), Ok(()), "what comes after it bars it not");
+    stored(&mut books, 1, spent(), 4_002_000);
+    stored(&mut books, 1, Event::Retry(person()), 9_000_000);
+    assert_eq!(books.recheck(&node(1), boot(9_000_000)), Ok(()));
+    assert_eq!(kind(&books, 3, boot(9_000_000)), Some(LimitKind::PerWindow), "it counts for others");
+    // Its off is sent: what is proven anew is begun no more.
+    stored(
+        &mut books,
+        1,
+        Event::OffIntent { devices: vec![device("bmc")], identified: Vec::new() },
+        9_001_000,
+    );
+    stored(&mut books, 1, spent(), 9_002_000);
+    stored(&mut books, 1, Event::Retry(person()), 12_599_000);
+    assert_eq!(kind(&books, 3, boot(12_601_000)), None);
+
+    let mut tighter =
+        super::books(Budget { fleet: Limits { per_window: None, ..fleet.clone() }, ..calm() }, 9, &[]);
+    [1, 2].iter().for_each(|number| tighter.take(&node(*number), false, boot(0)));
+    let tighter = super::books(Budget { fleet, ..calm() }, 9, &[]).going_on_from(&tighter);
+    assert_eq!(tighter.recheck(&node(1), boot(1_000)), Ok(()));
+    assert_eq!(tighter.recheck(&node(2), boot(1_000)).unwrap_err().kind, LimitKind::PerWindow);
 }
