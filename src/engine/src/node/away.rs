@@ -210,7 +210,8 @@ impl NodeTask {
         if self.found_on(&doubt.looks).await? {
             return Ok(true);
         }
-        if self.record().phase == Phase::Released {
+        // Silence is no reason to go on without the person who is asked.
+        if self.record().phase != Phase::Fenced {
             return self.proof_is_gone(&doubt.looks).await;
         }
         let gone = self.withdraw_now().await;

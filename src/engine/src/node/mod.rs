@@ -303,6 +303,9 @@ impl NodeTask {
                 if let Some(why) = orphan {
                     return Box::pin(self.orphaned(&why)).await;
                 }
+                if self.doubt.is_some() && Box::pin(self.store_doubt()).await? {
+                    return Ok(());
+                }
                 // Each in a box of its own: a node at rest, and nearly all are, has no room for the phases that it is not in.
                 match self.stored.record.phase.clone() {
                     _ if self.stored.record.is_undecided() => Box::pin(self.restored()).await,

@@ -94,7 +94,11 @@ impl NodeTask {
         }
         self.sessions.fence = self.record().fence.as_ref().map(|fence| fence.id);
         if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {
-            (self.ground, self.doubt) = (None, None);
+            self.ground = None;
+            // What was seen while the store took that a person is asked is stored next: it may be a breach.
+            let asks_of_it =
+                matches!(self.record().phase, Phase::NeedsOperator(_)) && self.place().1 == before.1;
+            self.doubt = self.doubt.take().filter(|_| asks_of_it);
         }
         self.live_mut().proven = self.ground.is_some();
         self.hands.work_in(&self.stored.record.phase);

@@ -16,9 +16,6 @@ use super::{Fatal, NodeTask};
 impl NodeTask {
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
         self.late_tries = 0;
-        if self.store_doubt().await? {
-            return Ok(());
-        }
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
             let here = self.place();

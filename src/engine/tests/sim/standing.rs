@@ -6,6 +6,7 @@ mod barred;
 mod beside;
 pub mod cluster;
 mod deposed;
+mod given_up;
 mod no_store;
 mod orphan;
 mod passed_on;

@@ -118,9 +118,6 @@ enum Next {
 impl NodeTask {
     pub(super) async fn releasing(&mut self) -> Result<(), Fatal> {
         let here = self.place();
-        if self.store_doubt().await? {
-            return Ok(());
-        }
         if self.ground.is_none() {
             // Confirmed by a process that is gone: own off at once, evidence from zero.
             self.resumed = true;
