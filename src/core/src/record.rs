@@ -78,6 +78,9 @@ pub struct Hold {
     /// It was placed by a call of its own, without a fence: it stands until it is dropped by name.
     #[serde(default, skip_serializing_if = "is_unset")]
     pub placed_alone: bool,
+    /// It stood in the backup out of which the store came: no pause and no limit ends it with a fence (S21).
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub kept: bool,
 }
 
 fn is_unset(flag: &bool) -> bool {
@@ -243,8 +246,17 @@ impl NodeRecord {
 
     /// The holders that were told that the node stays off until they drop their holds: no fence of it ends before its first off (S7).
     pub fn held_alone(&self) -> Vec<String> {
-        let alone = self.holds.iter().filter(|(_, hold)| hold.placed_alone);
-        alone.map(|(holder, _)| holder.clone()).collect()
+        self.holders(|hold| hold.placed_alone)
+    }
+
+    /// The holders whose holds no pause and no limit ends with a fence, before its first off: these, and those that a restore kept, which
+    /// know nothing of it (S21).
+    pub fn held_through_limits(&self) -> Vec<String> {
+        self.holders(|hold| hold.placed_alone || hold.kept)
+    }
+
+    fn holders(&self, of: impl Fn(&Hold) -> bool) -> Vec<String> {
+        self.holds.iter().filter(|(_, hold)| of(hold)).map(|(holder, _)| holder.clone()).collect()
     }
 
     /// Nobody keeps it off and nothing is open: its settings may be changed, or taken away.

@@ -104,7 +104,7 @@ pub fn reborn(mut record: NodeRecord, restore: Restore, fence: FenceId) -> (Node
     kept.releases = old.releases.iter().filter(|release| !release.stage.is_over()).map(unfinished).collect();
     kept.outcome = outcome;
     // Whoever kept it off then, and knows nothing of the restore, does so until the hold is dropped by name.
-    record.holds.values_mut().for_each(|hold| hold.placed_alone = true);
+    record.holds.values_mut().for_each(|hold| hold.kept = true);
     record.phase = Phase::NeedsOperator(Reason::Restored);
     let what = format!("restored by an admin; the backup is of {taken_at}, and says {phase}");
     kept.moments.push(Moment { at, phase: record.phase.label().to_owned(), what });

@@ -52,7 +52,11 @@ fn undo(draft: &mut Draft, outcome: Outcome) -> Result<(), Refused> {
     if !begun.is_empty() {
         return Err(Refused::NotReleased(begun));
     }
-    let mut held = draft.record.held_alone();
+    let mut held = match outcome {
+        // It runs: whoever kept it off before the backup was taken let it go since.
+        Outcome::AbortedRecovered => draft.record.held_alone(),
+        _ => draft.record.held_through_limits(),
+    };
     // What a restore keeps off is an admin's to bring back (S21).
     held.extend(draft.record.holds.contains_key(HOLD).then(|| HOLD.to_owned()));
     if !held.is_empty() {

@@ -29,6 +29,7 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
         drop_when_released: false,
         breached: false,
         placed_alone: true,
+        kept: false,
     };
     let held = draft.record.holds.entry(holder.to_owned()).or_insert_with(|| new.clone());
     *held = Hold { since: held.since, breached: held.breached, ..new };

@@ -138,7 +138,15 @@ pub(super) fn hold_unread(draft: &mut Draft) {
 
 fn place_hold(draft: &mut Draft, reason: String) {
     let (by, since) = ("picket".to_owned(), draft.at);
-    let hold = Hold { reason, by, since, drop_when_released: false, breached: false, placed_alone: false };
+    let hold = Hold {
+        reason,
+        by,
+        since,
+        drop_when_released: false,
+        breached: false,
+        placed_alone: false,
+        kept: false,
+    };
     draft.record.holds.entry(HOLD.to_owned()).or_insert(hold);
 }
 

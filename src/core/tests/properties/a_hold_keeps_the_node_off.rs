@@ -38,6 +38,7 @@ proptest! {
                 assert!(after.holds.contains_key(name) || may_end, "{name} was dropped by {}", taken.what);
                 let ends_unsent = matches!(taken.what, "abort" | "bar");
                 assert!(!ends_unsent || !hold.placed_alone || taken.result.is_err(), "{name} was told that it stands");
+                assert!(taken.what != "bar" || !hold.kept || taken.result.is_err(), "{name} stood in the backup");
             }
             let on = taken.opened().iter().any(|one| matches!(one, Opened::On(_)));
             assert!(!on || before.holds.is_empty());

@@ -324,6 +324,25 @@ async fn killed_at_every_point_after_a_restore_it_comes_to_the_same_end() {
     }
 }
 
+/// Brought back since the backup was taken, it runs: a program's fence goes by the last look, as that of any other node (S15).
+#[tokio::test(start_paused = true)]
+async fn a_hold_of_the_backup_switches_nothing_off_that_runs() {
+    let mut lab = lab(3031).await;
+    lab.fault("bmc", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    let file = lab.backup().await;
+    lab.restore(&file).await;
+    lab.mend("bmc");
+    lab.setup.liveness = Some(crate::liveness::recovered());
+    lab.start().await;
+    lab.reach("needs_operator", s(300)).await;
+    let before = sent(&lab);
+    let id = lab.open().await;
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::AbortedRecovered);
+    lab.reach("normal", s(60)).await;
+    assert!(lab.is_on() && sent(&lab) == before && holders(&lab).is_empty());
+}
+
 /// However seldom the settings want it watched, no session ends by idleness (S2).
 #[tokio::test(start_paused = true)]
 async fn a_node_that_a_restore_keeps_off_is_watched_as_often_as_its_session_needs() {

@@ -172,6 +172,7 @@ fn an_unfence_ends_where_the_node_comes_to_rest() {
         drop_when_released: false,
         breached: false,
         placed_alone: false,
+        kept: false,
     };
     held.holds.insert("db".to_owned(), hold);
     let end = back_end(&held, id(1), Some(&fence)).expect("an end");

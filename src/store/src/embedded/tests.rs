@@ -36,6 +36,7 @@ fn write(name: &str, expected: u64, size: usize) -> Write {
         drop_when_released: false,
         breached: false,
         placed_alone: false,
+        kept: false,
     };
     record.holds.insert("filler".to_owned(), hold);
     Write { expected: Version(expected), record, fences: Vec::new(), keys: Vec::new() }

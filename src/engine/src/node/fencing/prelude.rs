@@ -50,10 +50,10 @@ impl NodeTask {
         self.office.last_look(&self.plan)
     }
 
-    /// Nothing was sent for the open fence, and nothing is known that wants it: it may still be let be (S15).
+    /// Nothing was sent for the open fence, and nothing is known that wants it: a pause or a limit may end it still (S15).
     pub(in crate::node) fn is_undecided(&self) -> bool {
         let is_first = self.open_fence().is_some_and(|fence| fence.round == 0);
-        is_first && self.is_unsent() && self.record().held_alone().is_empty()
+        is_first && self.is_unsent() && self.record().held_through_limits().is_empty()
     }
 
     pub(in crate::node) fn is_unsent(&self) -> bool {

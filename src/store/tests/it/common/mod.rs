@@ -221,6 +221,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
                 drop_when_released: true,
                 breached: false,
                 placed_alone: true,
+                kept: false,
             },
         )]),
         ledger: ledger(),
