@@ -113,16 +113,17 @@ fn found_off(draft: &mut Draft, id: FenceId, topology: Topology, looks: &[Look])
     };
     if draft.record.fence.is_none() {
         draft.next_generation();
-        let mut fence = restore::empty(&draft.record, id, topology, words.clone(), draft.at);
-        // Nobody else switches an outlet on again.
-        let off =
-            looks.iter().filter(|look| look.reading.as_ref().is_some_and(|one| one.power == Power::Off));
-        let is_supply =
-            |id: &&DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Supply);
-        fence.switched_off = off.map(|look| &look.device).filter(is_supply).cloned().collect();
+        let fence = restore::empty(&draft.record, id, topology, words.clone(), draft.at);
         draft.record.fence = Some(fence);
     }
-    draft.fence()?.outcome = None;
+    let fence = draft.fence()?;
+    fence.outcome = None;
+    // Nobody else switches an outlet on again: the old life may have cut it after the backup was taken.
+    let off = looks.iter().filter(|look| look.reading.as_ref().is_some_and(|one| one.power == Power::Off));
+    let is_supply =
+        |id: &&DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Supply);
+    let supplies: Vec<DeviceId> = off.map(|look| &look.device).filter(is_supply).cloned().collect();
+    fence.switched_off.extend(supplies);
     draft.record.phase = Phase::Fenced;
     place_hold(draft, words.clone());
     draft.moment(format!("{words}: kept off, and nothing of it is proven or released"));

@@ -8,7 +8,7 @@ use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
 use crate::record::{Bringing, Cause, Phase, ReleaseStage};
 use crate::restore::{HOLD, Restore};
-use crate::support::{Player, fence_id, holder, host, person, release, request, s, topology};
+use crate::support::{Player, fence_id, holder, host, person, release, request, s, supply, topology};
 use crate::time::WallTime;
 
 fn restore() -> Restore {
@@ -382,4 +382,18 @@ fn a_person_s_word_keeps_it_also_where_nothing_is_to_be_let_go() {
     let silent = [player.look("bmc", None)];
     player.attest(&silent).unwrap();
     assert_eq!((player.phase(), player.record().holds.contains_key(HOLD)), ("released", true));
+}
+
+/// Outlets that the old life cut after the backup was taken stand in no list of it.
+#[test]
+fn outlets_that_read_off_come_back_also_where_the_backup_has_a_fence() {
+    let outlets = || topology(&[&[supply("pdu-a"), supply("pdu-b")]]);
+    let mut player = Player::new();
+    player.fence(request(1, &[&[supply("pdu-a"), supply("pdu-b")]], &[]));
+    player.restores(restore(), 20);
+    let looks = ["pdu-a", "pdu-b"].map(|outlet| player.look(outlet, Some(Power::Off))).to_vec();
+    player.apply(Event::Read { id: fence_id(21), topology: outlets(), looks });
+    assert!(player.record().is_groundless());
+    let cut: Vec<_> = player.open_fence().switched_off.iter().map(ToString::to_string).collect();
+    assert_eq!(cut, ["pdu-a", "pdu-b"]);
 }
