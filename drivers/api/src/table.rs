@@ -61,7 +61,7 @@ pub trait ReadTable {
         let host = host(&given);
         if host.is_none() {
             let right =
-                "is neither an address nor a host name; it is no URL, and the port goes to the key port";
+                "is neither an address (10.0.0.7, no zeros in front) nor a host name; it is no URL, and the port goes to the key port";
             self.fault("host", format!("{given:?} {right}"));
         }
         host
@@ -128,7 +128,8 @@ pub trait ReadTable {
 }
 
 /// An address or a host name in one spelling, whatever it is given in: an address as it is usually written, an IPv4 address as such; a
-/// name in lower case, without the dot of the root. `None`: it is neither.
+/// name in lower case, without the dot of the root. `None`: it is neither. A resolver takes what ends in a number for an address in a spelling of its own,
+/// in which `010` is eight: that is none here.
 pub fn host(text: &str) -> Option<String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Some(address.to_canonical().to_string());
@@ -138,7 +139,9 @@ pub fn host(text: &str) -> Option<String> {
         && !name.starts_with(['-', '.'])
         && !name.ends_with('.')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
-    is_name.then(|| name.to_ascii_lowercase())
+    let last = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    let is_number = last.chars().all(|c| c.is_ascii_digit()) || last.starts_with("0x");
+    (is_name && !is_number).then(|| name.to_ascii_lowercase())
 }
 
 /// `host:port`, an IPv6 address in brackets.
@@ -219,6 +222,15 @@ mod tests {
         {
             assert_eq!(host(bad), None, "{bad}");
         }
+    }
+
+    /// To a resolver they are 10.1.0.8, 10.0.0.7, 10.0.0.1 and 192.168.1.1.
+    #[test]
+    fn what_a_resolver_takes_for_another_address_is_no_host() {
+        for bad in ["10.1.0.010", "10.7", "0x0a.0x01", "3232235777", "10.1.0.08", "bmc.7"] {
+            assert_eq!(host(bad), None, "{bad}");
+        }
+        assert_eq!(host("r1.0xa7.example").as_deref(), Some("r1.0xa7.example"));
     }
 
     #[test]

@@ -30,6 +30,11 @@ pub enum TopologyFault {
     /// A machine runs on one other machine.
     #[error("level {0} has a parent beside another device: a parent is a level of its own")]
     ParentBeside(usize),
+    /// One of two outlets proves nothing.
+    #[error(
+        "levels {0} and {1} have outlets of one machine: while one of them is on it has power, so put all of them into one level"
+    )]
+    SuppliesApart(usize, usize),
     /// The same device twice.
     #[error("device {0} stands in the topology twice")]
     Twice(DeviceId),
@@ -71,6 +76,11 @@ impl Topology {
                     faults.push(TopologyFault::Twice(device.id.clone()));
                 }
             }
+        }
+        let has_supplies = |level: &Level| level.devices.iter().any(|spec| spec.class == DeviceClass::Supply);
+        let mut of_supplies = levels.iter().enumerate().filter(|(_, level)| has_supplies(level));
+        if let (Some((first, _)), Some((second, _))) = (of_supplies.next(), of_supplies.next()) {
+            faults.push(TopologyFault::SuppliesApart(first + 1, second + 1));
         }
         if faults.is_empty() { Ok(Self { levels, ..Self::none() }) } else { Err(faults) }
     }
@@ -205,6 +215,16 @@ mod tests {
     fn no_device_proves_nothing() {
         assert_eq!(faults(&[]), [TopologyFault::NoLevels]);
         assert_eq!(faults(&[&[host("bmc")], &[]]), [TopologyFault::EmptyLevel(2)]);
+    }
+
+    /// One level after the other would cut one outlet, and take its Off for the machine's.
+    #[test]
+    fn outlets_of_one_machine_are_in_one_level() {
+        assert_eq!(faults(&[&[host("bmc")], &[supply("a"), supply("b")]]), []);
+        let apart = faults(&[&[host("bmc")], &[supply("a")], &[supply("b")]]);
+        assert_eq!(apart, [TopologyFault::SuppliesApart(2, 3)]);
+        let told = apart[0].to_string();
+        assert!(told.contains("put all of them into one level"), "{told}");
     }
 
     #[test]

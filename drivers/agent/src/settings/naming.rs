@@ -71,7 +71,7 @@ impl Reader<'_> {
             let key = format!("parameters.{name}");
             if IP.contains(&parameter.as_str()) && bare(value).is_none() {
                 let message =
-                    format!("{value:?} is neither an address nor a host name; a port goes to ipport");
+                    format!("{value:?} is neither an address (10.0.0.7, no zeros in front) nor a host name; a port goes to ipport");
                 self.fault(&key, message);
             }
             if PLUG.contains(&parameter.as_str()) && !reads_plug(agent, told) {

@@ -144,15 +144,13 @@ impl Books {
             .filter(|(_, stand)| before(stand))
             .map(|(node, stand)| (node.clone(), *stand))
             .collect();
-        let count = Count { stands, ..Count::default() };
-        let costs_quorum = self.lost_quorum(&count, node);
-        let beside = || self.another_host(&count, node).filter(|_| !own.is_exempt);
-        let quorum = costs_quorum.or_else(beside).filter(|_| !own.may_cost_quorum);
         // One that is in no window any more was begun before all that is.
         let own_place = self.count.begun.iter().rposition(|(_, one)| one == node).unwrap_or(0);
         let begun = self.count.begun.iter().take(own_place).cloned().collect();
         let count = Count { stands, begun, ..Count::default() };
-        let quorum = self.quorum_bar(&count, node).filter(|_| !own.may_cost_quorum);
+        let costs_quorum = self.lost_quorum(&count, node);
+        let beside = || self.another_host(&count, node).filter(|_| !own.is_exempt);
+        let quorum = costs_quorum.or_else(beside).filter(|_| !own.may_cost_quorum);
         let in_groups = || self.bar_in_groups(&count, node, now).filter(|_| !own.is_exempt);
         quorum.or_else(in_groups).map_or(Ok(()), Err)
     }

@@ -62,11 +62,11 @@ impl NodeTask {
         while self.place() == here {
             tokio::select! {
                 biased;
-                Some(command) = self.mailbox.recv() => self.command(command).await?,
                 did = doing.next() => match did {
                     Some((device, did)) => self.held_late(device, did).await?,
                     None => break,
                 },
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
             }
         }
         Ok(())

@@ -326,6 +326,8 @@ async fn a_node_of_which_nothing_answers_keeps_nobody_from_being_fenced() {
     assert_eq!(lab.received("bmc1").offs, 0);
     lab.reach_of(&name(2), "released", s(120)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}
+
 /// S14, S16: a limit that keeps a new round from its off is set aside by whoever joins the fence, and nothing else lets it go.
 #[tokio::test(start_paused = true)]
 async fn a_limit_is_set_aside_for_a_fence_that_waits_behind_it() {

@@ -224,8 +224,12 @@ fn the_hosts_of_the_store_are_fenced_one_at_a_time() {
         assert_eq!(kind(&books, 9, boot(0)), None, "it carries none");
     }
     let both = Aside { budget: true, quorum: true };
-    assert!(books.decide_aside(&node(2), None, Aside { budget: true, quorum: false }, boot(0)).is_err());
-    assert_eq!(books.decide_aside(&node(2), None, both, boot(0)).unwrap().len(), 1);
+    assert!(
+        books
+            .decide_aside(&node(2), None, Aside { budget: true, quorum: false }, &|_| None, boot(0))
+            .is_err()
+    );
+    assert_eq!(books.decide_aside(&node(2), None, both, &|_| None, boot(0)).unwrap().len(), 1);
     // Also before its first off: of two that began in one moment the later one waits.
     books.take(&node(2), false, boot(0));
     assert_eq!(books.recheck(&node(2), boot(0)).map_err(|bar| bar.kind), Err(LimitKind::Quorum));
@@ -238,6 +242,8 @@ fn the_hosts_of_the_store_are_fenced_one_at_a_time() {
     books.stored(&at(1, Phase::Normal), boot(0));
     books.stored(&at(2, Phase::Released), boot(0));
     assert_eq!(kind(&books, 3, boot(0)), None);
+}
+
 /// S14: what has sent nothing is begun when it is tried again, and a window bars that like a beginning.
 #[test]
 fn a_retry_of_what_sent_nothing_is_begun_then() {

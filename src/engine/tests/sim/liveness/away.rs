@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use picket_core::outcome::Outcome;
-use picket_driver_sim::{Act, Verb};
 use picket_driver_sim::Fault;
+use picket_driver_sim::{Act, Verb};
 use picket_engine::{PlanAction, Planned, Until};
 use picket_liveness::{Liveness, Look};
 use tokio::time::Instant;
@@ -138,6 +138,8 @@ async fn a_node_that_is_off_already_is_proven_off_once_its_source_is_back() {
         assert_eq!(lab.fence().await, FENCED, "sessionless: {is_sessionless}");
         assert_eq!(lab.record().fence.expect("kept").lost.len(), 0);
     }
+}
+
 /// Whoever asks for it to be tried again is a person, whoever asked for the fence.
 #[tokio::test(start_paused = true)]
 async fn a_person_who_tries_it_again_waits_for_no_source_that_is_away() {
