@@ -60,8 +60,7 @@ pub trait ReadTable {
         let given = self.needed("host", "\"10.0.0.7\"")?;
         let host = host(&given);
         if host.is_none() {
-            let right =
-                "is neither an address (10.0.0.7, no zeros in front) nor a host name; it is no URL, and the port goes to the key port";
+            let right = "is neither an address (10.0.0.7, no zeros in front) nor a host name; it is no URL, and the port goes to the key port";
             self.fault("host", format!("{given:?} {right}"));
         }
         host

@@ -278,6 +278,11 @@ pub enum Event<'a> {
     DropRestored(Person),
     /// A person wants it tried again.
     Retry(Person),
+    /// The gateway tries it again by itself.
+    TryAgain {
+        /// Why.
+        why: &'static str,
+    },
     /// The same by a person who looked at the machine, and says that it is off: what devices say that restarted within this fence is
     /// believed again (S2).
     RetrySeenOff {

@@ -70,8 +70,9 @@ impl Reader<'_> {
             let parameter = same(name);
             let key = format!("parameters.{name}");
             if IP.contains(&parameter.as_str()) && bare(value).is_none() {
-                let message =
-                    format!("{value:?} is neither an address (10.0.0.7, no zeros in front) nor a host name; a port goes to ipport");
+                let message = format!(
+                    "{value:?} is neither an address (10.0.0.7, no zeros in front) nor a host name; a port goes to ipport"
+                );
                 self.fault(&key, message);
             }
             if PLUG.contains(&parameter.as_str()) && !reads_plug(agent, told) {

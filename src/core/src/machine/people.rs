@@ -12,7 +12,7 @@ use crate::ids::{EffectId, ReleaseId};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
-use crate::record::{Attestation, Bringing, Cause, Evidence, Fence, Phase, ReleaseStage};
+use crate::record::{Attestation, Bringing, Evidence, Fence, Phase, ReleaseStage};
 
 pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Result<(), Refused> {
     draft.expect_phase(
@@ -89,6 +89,15 @@ pub(super) fn retry_seen_off(draft: &mut Draft, person: &Person, looks: &[Look])
     retry(draft, person)
 }
 
+/// The same by the gateway itself, which is no person.
+pub(super) fn try_again(draft: &mut Draft, why: &str) -> Result<(), Refused> {
+    draft.expect_phase("to try it again", &["needs_operator"], "nothing waits for a person")?;
+    let by_person = draft.fence()?.by_person;
+    retry(draft, &Person { name: "picket".to_owned(), reason: why.to_owned() })?;
+    draft.fence()?.by_person = by_person;
+    Ok(())
+}
+
 pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     draft.expect_phase("a retry", &["needs_operator", "power_on_failed"], "nothing waits for a person")?;
     if draft.record.phase == Phase::NeedsOperator(Reason::Restored) {
@@ -115,8 +124,8 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
         fence.releases.iter_mut().for_each(|release| (release.passed_on, release.since) = (None, None));
         fence.begin_from_zero(at);
         fence.attestation = None;
-        // Whoever may retry decides what a fence does next, and is a person (K9). A breach is tried again by the gateway itself.
-        fence.by_person |= fence.cause != Cause::Breach;
+        // Whoever may retry decides what a fence does next, and is a person (K9).
+        fence.by_person = true;
         draft.record.phase = Phase::Fencing;
     }
     draft.moment(format!("retry, asked by {}: {}", person.name, person.reason));

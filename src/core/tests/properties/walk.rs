@@ -243,6 +243,7 @@ impl Walk {
                 Some(Event::Closed { effects, why: "for the test" })
             }
             "retry" => Some(Event::Retry(person())),
+            "try again" => Some(Event::TryAgain { why: "it is on" }),
             "abandon" => Some(Event::Abandon { release: release(of), person: person(), orphan: b == 0 }),
             "stand down" => Some(Event::StandDown(person())),
             "learned" => Some(Event::Learned {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::event::{Event, Person};
+use picket_core::event::Event;
 use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
@@ -62,9 +62,8 @@ impl NodeTask {
             } else {
                 None
             };
-            if let Some(reason) = again.filter(|_| retryable) {
-                let person = Person { name: "picket".to_owned(), reason: reason.to_owned() };
-                self.persist(|| Event::Retry(person.clone())).await?;
+            if let Some(why) = again.filter(|_| retryable) {
+                self.persist(|| Event::TryAgain { why }).await?;
                 return Ok(());
             }
             // Whose machine a device controls was found out to be wrong, or who manages it takes it away: nothing is sent to it.

@@ -41,7 +41,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::OnFailed { .. } => "on_failed",
         Event::CameOn { .. } => "came_on",
         Event::Closed { .. } => "closed",
-        Event::Retry(_) | Event::RetrySeenOff { .. } => "retry",
+        Event::Retry(_) | Event::RetrySeenOff { .. } | Event::TryAgain { .. } => "retry",
         Event::NewTopology(_) => "new_topology",
         Event::AskedForLess { .. } => "asked_for_less",
         Event::SetAside(_) => "set_aside",

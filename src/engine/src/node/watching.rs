@@ -131,7 +131,7 @@ impl NodeTask {
         self.wait_for("a retry, or a fence", "an operator", None);
         loop {
             let hosts = self.hosts();
-            if self.pause(self.parts.rules.watch).await? {
+            if self.pause(self.watched_every()).await? {
                 return Ok(());
             }
             let Some(looks) = self.watch(&hosts).await? else { return Ok(()) };

@@ -169,6 +169,7 @@ async fn one_that_is_found_on_and_never_took_an_off_gets_one_within_the_deadline
     assert_eq!(lab.received("bmc").offs, 0);
     lab.mend("bmc");
     lab.reach("released", s(120)).await;
+    assert!(!lab.record().fence.expect("kept").by_person, "the gateway is no person");
 }
 
 /// Two callers whose receipts are verified one after the other, for as long as this is kept: the mailbox never empties.

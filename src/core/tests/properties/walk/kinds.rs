@@ -21,7 +21,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-pub const NAMES: [&str; 73] = [
+pub const NAMES: [&str; 74] = [
     "fence",
     "fence",
     "join",
@@ -72,6 +72,7 @@ pub const NAMES: [&str; 73] = [
     "learned",
     "told",
     "proven",
+    "try again",
     "drill",
     "hold",
     "hold",
