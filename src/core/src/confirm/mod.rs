@@ -224,7 +224,7 @@ impl Judge {
         let lost = trace.contact(epoch, answered_at);
         let lost_unseen = trace.heard(asked_at, answered_at);
         if known && !lost_unseen {
-            trace.off_taken(answered_at, epoch.map(|epoch| epoch.id), already);
+            trace.off_taken(asked_at, answered_at, epoch.map(|epoch| epoch.id), already);
         } else {
             trace.off_failed();
         }

@@ -12,6 +12,8 @@ pub(super) struct Run {
     pub(super) first_answered: BootTime,
     pub(super) last_asked: BootTime,
     pub(super) last_answered: BootTime,
+    /// When it was heard last: by such a reading, or by a command that it answered in between.
+    heard_at: BootTime,
     /// When the last one that counted was answered.
     counted_at: BootTime,
     pub(super) count: u32,
@@ -25,6 +27,7 @@ impl Run {
             first_answered: answered,
             last_asked: asked,
             last_answered: answered,
+            heard_at: answered,
             counted_at: answered,
             count: 1,
         }
@@ -32,7 +35,19 @@ impl Run {
 
     /// Whether what is asked at `asked_at` is still in a row with it: a gap of three dwells is one too long.
     pub(super) fn reaches(&self, asked_at: BootTime, dwell: Duration) -> bool {
-        asked_at.since(self.last_answered) < dwell * 3
+        asked_at.since(self.heard_at) < dwell * 3
+    }
+
+    /// Whether the last reading is not older than that.
+    pub(super) fn is_recent(&self, now: BootTime, dwell: Duration) -> bool {
+        now.since(self.last_answered) < dwell * 3
+    }
+
+    /// A command was asked for and answered: the time that it took is no gap (S2).
+    pub(super) fn bridge(&mut self, asked_at: BootTime, answered_at: BootTime, dwell: Duration) {
+        if self.reaches(asked_at, dwell) {
+            self.heard_at = self.heard_at.max(answered_at);
+        }
     }
 
     pub(super) fn go_on(&mut self, reading: &Reading, dwell: Duration) {
@@ -42,6 +57,7 @@ impl Run {
         }
         self.last_asked = reading.asked_at;
         self.last_answered = reading.answered_at;
+        self.heard_at = reading.answered_at;
     }
 
     /// For how long Off surely lasted: it was so before the first answer, and still when the last question was asked.
@@ -54,9 +70,14 @@ impl Run {
 impl Run {
     /// What decides how it goes on.
     pub(super) fn digest(&self, to: &mut crate::model::Bytes) {
-        for at in
-            [self.first_asked, self.first_answered, self.last_asked, self.last_answered, self.counted_at]
-        {
+        for at in [
+            self.first_asked,
+            self.first_answered,
+            self.last_asked,
+            self.last_answered,
+            self.heard_at,
+            self.counted_at,
+        ] {
             to.moment(at);
         }
         to.put(self.lasted().as_secs().min(6));

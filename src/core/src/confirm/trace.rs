@@ -176,12 +176,21 @@ impl Trace {
         self.epoch == epoch.map(|epoch| epoch.id) && self.is_identified()
     }
 
-    pub(super) fn off_taken(&mut self, answered_at: BootTime, epoch: Option<u64>, already: bool) {
+    pub(super) fn off_taken(
+        &mut self,
+        asked_at: BootTime,
+        answered_at: BootTime,
+        epoch: Option<u64>,
+        already: bool,
+    ) {
         self.off_due = false;
         let over = self.window_is_over();
-        if let (Some(off), Some(_)) = (&mut self.off, &self.run) {
+        if let (Some(off), Some(run)) = (&mut self.off, &mut self.run) {
             // Sent again while it reads Off: the run goes on. Only the one at the window's end seals it.
             off.sealed_at = over.then_some(answered_at);
+            if answered_at <= asked_at + self.spec.call {
+                run.bridge(asked_at, answered_at, self.spec.dwell);
+            }
             return;
         }
         let seen_on = self.prior.is_some_and(|(power, _)| power == Power::On)
@@ -347,7 +356,7 @@ impl Trace {
         };
         // An answer may lie there unheard while the process is stopped: what counts is when it was asked for, too.
         let asked = now.since(run.last_asked) < self.spec.call + self.spec.dwell * 3;
-        let recent = asked && run.reaches(now, self.spec.dwell);
+        let recent = asked && run.is_recent(now, self.spec.dwell);
         let believed = self.identity != IdentityMatch::Mismatch && !self.is_restarted() && !self.off_due;
         (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
     }

@@ -133,10 +133,11 @@ impl Court {
         self.note(&spec.id, Entry::Answer { power, asked, answered, epoch, barred: self.log.barred });
     }
 
-    fn takes_off(&mut self, spec: &DeviceSpec, already: bool) {
+    fn takes_off(&mut self, spec: &DeviceSpec, already: bool, ago: u64) {
+        let asked = BootTime::from_boot(self.now.since_boot() - ms(ago));
         let (answered, epoch) = (self.now, self.epoch(spec));
-        self.judge.off_taken(&spec.id, answered, answered, epoch, already);
-        self.note(&spec.id, Entry::Off { answered, epoch, already });
+        self.judge.off_taken(&spec.id, asked, answered, epoch, already);
+        self.note(&spec.id, Entry::Off { asked, answered, epoch, already });
     }
 
     fn passes(&mut self, millis: u64) {
@@ -168,9 +169,9 @@ impl Court {
             6 => self.reads(&spec, Power::Off, wait),
             7 => {
                 self.reads(&spec, Power::On, 10);
-                self.takes_off(&spec, false);
+                self.takes_off(&spec, false, 10);
             }
-            8 => self.takes_off(&spec, number > 3),
+            8 => self.takes_off(&spec, number > 3, wait),
             9 if number > 5 => self.is_mute = !self.is_mute,
             9 => self.judge.off_failed(&spec.id),
             10 => {
@@ -208,7 +209,7 @@ impl Court {
                     for spec in &devices {
                         self.reads(spec, Power::Off, 10);
                         if self.judge.wants_off().contains(&spec.id) && which != 3 {
-                            self.takes_off(spec, which > 4);
+                            self.takes_off(spec, which > 4, 10);
                         }
                     }
                     self.look();

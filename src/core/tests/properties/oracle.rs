@@ -31,6 +31,7 @@ pub enum Entry {
         asked: BootTime,
     },
     Off {
+        asked: BootTime,
         answered: BootTime,
         epoch: Option<Epoch>,
         already: bool,
@@ -71,7 +72,7 @@ impl std::fmt::Display for Log {
                         writeln!(f, "  {asked}..{answered} reads {power:?}{}{barred}", life(epoch))?;
                     }
                     Entry::Silence { asked } => writeln!(f, "  {} is silent", time(asked))?,
-                    Entry::Off { answered, epoch, already } => {
+                    Entry::Off { answered, epoch, already, .. } => {
                         let already = if *already { " already" } else { "" };
                         writeln!(f, "  {} takes our off{}{already}", time(answered), life(epoch))?;
                     }
@@ -199,7 +200,7 @@ impl Log {
 
     /// Whether the off at `at` is the one after which it is dark.
     fn dark_since(&self, spec: &DeviceSpec, log: &[Entry], at: usize, now: BootTime) -> Result<Dark, String> {
-        let Entry::Off { answered: taken, epoch, already } = log[at] else { return Err(String::new()) };
+        let Entry::Off { answered: taken, epoch, already, .. } = log[at] else { return Err(String::new()) };
         let (before, after) = (&log[..at], &log[at + 1..]);
         // One life: an answer in it before the off, nothing else after. A device that is declared without need not say it.
         let in_of = |entry: &Entry| match entry {
@@ -246,16 +247,17 @@ impl Log {
         // The run: what was read last, without a break, all of it asked for after the off was taken.
         let mut run: Vec<(BootTime, BootTime, usize)> = Vec::new();
         let (mut fallen, mut undone, mut newest) = (false, false, BootTime::default());
+        // When it was heard last, since a command that it answered is no gap.
+        let mut heard = BootTime::default();
         for (index, entry) in after.iter().enumerate() {
             match entry {
                 Entry::Answer { power: Power::Off, asked, answered, barred: false, .. } => {
-                    let gap = run.last().is_some_and(|(_, last, _)| asked.since(*last) >= spec.dwell * 3);
-                    if gap {
+                    if asked.since(heard) >= spec.dwell * 3 {
                         run.clear();
                     }
                     if *asked >= taken && *asked >= newest {
                         run.push((*asked, *answered, index));
-                        fallen = true;
+                        (heard, fallen) = (*answered, true);
                     }
                     newest = newest.max(*asked);
                 }
@@ -265,7 +267,12 @@ impl Log {
                     run.clear();
                 }
                 Entry::Silence { .. } => run.clear(),
-                Entry::Off { .. } | Entry::Whose { .. } | Entry::Held => {}
+                Entry::Off { asked, answered, .. } => {
+                    if asked.since(heard) < spec.dwell * 3 && answered.since(*asked) <= spec.call {
+                        heard = *answered;
+                    }
+                }
+                Entry::Whose { .. } | Entry::Held => {}
             }
         }
         let (Some(first), Some(last)) = (run.first().copied(), run.last().copied()) else {

@@ -179,18 +179,23 @@ impl Bench {
 
     /// Sends our own off, which is taken.
     pub fn off(&mut self, name: &str) -> &mut Self {
-        self.takes_off(name, false)
+        self.takes_off(name, false, TRIP * 2)
     }
 
     /// Sends our own off, which is answered "already off".
     pub fn already(&mut self, name: &str) -> &mut Self {
-        self.takes_off(name, true)
+        self.takes_off(name, true, TRIP * 2)
     }
 
-    fn takes_off(&mut self, name: &str, already: bool) -> &mut Self {
+    /// The same, answered after that time.
+    pub fn already_after(&mut self, name: &str, time: Duration) -> &mut Self {
+        self.takes_off(name, true, time)
+    }
+
+    fn takes_off(&mut self, name: &str, already: bool, time: Duration) -> &mut Self {
         let id = device(name);
         let asked_at = self.now;
-        self.wait(TRIP * 2);
+        self.wait(time);
         let epoch = self.epoch(&id);
         let lost = self.judge.off_taken(&id, asked_at, self.now, epoch, already);
         self.note(id, lost)

@@ -134,3 +134,18 @@ fn what_was_asked_long_ago_confirms_nothing_now() {
     bench.reads_off("bmc", 2);
     assert!(bench.is_confirmed());
 }
+
+/// Three dwells are three seconds here.
+#[test]
+fn the_time_of_the_off_that_seals_it_is_no_gap_where_it_is_answered_within_its_call() {
+    for (took, is_open) in [(s(4), false), (s(9), false), (s(11), true)] {
+        let mut bench = Bench::of(&[&[DeviceSpec { has_epochs: false, call: s(10), ..host("bmc") }]]);
+        bench.reads("bmc", On).off("bmc");
+        bench.stays_off("bmc", s(18));
+        assert!(bench.wants_off("bmc"));
+        bench.already_after("bmc", took);
+        assert!(bench.is_open(), "an off is no reading");
+        bench.wait(s(1)).reads("bmc", Off);
+        assert_eq!(bench.is_open(), is_open, "answered after {took:?}");
+    }
+}
