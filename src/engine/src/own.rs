@@ -64,7 +64,8 @@ impl Own {
     /// Whether that node is it: by what its cloud calls it, or by what its devices say, or are expected to.
     pub(crate) fn is(&self, plan: &NodePlan, record: &NodeRecord, twins: &Twins) -> bool {
         let Some(asked) = &self.0 else { return false };
-        if asked.found().contains(&plan.id) {
+        let identities = record.identities(&plan.topology);
+        if identities.is_empty() && asked.found().contains(&plan.id) {
             return true;
         }
         let told = asked.told.borrow();
@@ -78,7 +79,15 @@ impl Own {
             let says_so = known.compare(&own.identity) == IdentityMatch::Match;
             says_so && !(differs && twins.is_claimed_beside(&plan.id, known))
         };
-        record.identities(&plan.topology).iter().any(is_own)
+        identities.iter().any(is_own)
+    }
+
+    /// Whether what a device of that node says of itself is what the machine under this gateway says, and its cloud calls it nothing else.
+    pub(crate) fn may_be(&self, plan: &NodePlan, said: &Identity) -> bool {
+        let told = self.0.as_ref().map(|asked| asked.told.borrow());
+        let own = told.as_ref().and_then(|told| told.as_ref().ok()).and_then(|own| own.provider_id.as_ref());
+        let is_another = own.zip(plan.provider_id.as_ref()).is_some_and(|(own, planned)| own != planned);
+        self.says(said) && !is_another
     }
 
     /// A device of that node said in its fence that it controls the machine under this gateway.
@@ -221,6 +230,9 @@ mod tests {
         assert!(!is("metal://1", '2'), "boards that say the same");
         assert!(is("metal://2", '2'));
         own.found(&record.node);
-        assert!(is("metal://1", '1'));
+        assert!(!is("metal://1", '1'), "it is known by now");
+        assert!(own.is(&plan("metal://1", Identity::default()), &record, &twins));
+        assert!(own.may_be(&plan("metal://2", Identity::default()), &uuid('2')));
+        assert!(!own.may_be(&plan("metal://1", Identity::default()), &uuid('2')), "a wrong address");
     }
 }

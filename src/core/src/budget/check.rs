@@ -204,6 +204,10 @@ impl Books {
         if !hosts.iter().any(|host| self.falls_with(host, node)) {
             return None;
         }
+        // What carries one of them takes it away as well.
+        let carries = |one: &&NodeId| hosts.iter().any(|host| self.falls_with(host, one));
+        let carriers: BTreeSet<NodeId> = count.stands.keys().filter(carries).cloned().collect();
+        let hosts: BTreeSet<NodeId> = hosts.union(&carriers).cloned().collect();
         let one = Limits { at_once: Some(1), ..Limits::default() };
         let bar = self.at_once("the group of the store's hosts", &one, &hosts, count, node)?;
         Some(Bar { kind: LimitKind::Quorum, ..bar })

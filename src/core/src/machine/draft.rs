@@ -89,6 +89,7 @@ impl Draft {
 
     /// The same of what may happen again and again: it is told once a fence.
     pub(super) fn moment_once(&mut self, what: String) {
+        let what = bounded(what);
         let is_told = |fence: &Fence| fence.moments.iter().any(|moment| moment.what == what);
         if !self.record.fence.as_ref().is_some_and(is_told) {
             self.moment(what);

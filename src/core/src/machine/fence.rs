@@ -84,7 +84,9 @@ pub(super) fn hold_intent(
         let fence = draft.fence()?;
         // What reads engaged from here on may be this hold, and not the one with which the device proved the node.
         fence.proved_held.remove(&device);
+        let is_proven = fence.evidence.is_some();
         let state = fence.holds.entry(device.clone()).or_default();
+        state.anew = is_proven;
         for (key, value) in found {
             state.found.entry(key).or_insert(value);
         }

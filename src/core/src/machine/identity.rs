@@ -50,6 +50,8 @@ pub(super) fn tell(
         &["normal"],
         "a fence goes by what was known when it began",
     )?;
+    // Another machine is fed by other outlets.
+    draft.record.wired.clear();
     keep(draft, device.clone(), identity);
     let at = draft.at;
     draft.record.identity_proofs.insert(device, IdentityProof { by, at });

@@ -248,7 +248,8 @@ fn end_attempts(
                 wanted: "abandoning",
                 phase: "asked",
                 hint: "what this release asked for was not answered, and may happen late: it is taken back first, by itself as soon as \
-                       its far side answers; then abandon it again",
+                       its far side answers; then abandon it again. Where that is gone for good: take the node out of the settings, \
+                       reload, abandon it, and retire the node",
             });
         }
         return Err(Refused::Phase {

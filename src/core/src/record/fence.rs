@@ -37,6 +37,9 @@ pub struct HoldState {
     /// What of that a device which has just started does not say by itself (S2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outlives: Vec<String>,
+    /// It was engaged again after the node was proven off: that it stands shows nothing of how the device lived since (S2).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
     /// Why something could not be engaged; for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -262,7 +265,7 @@ impl Fence {
         if let Some(evidence) = self.evidence.take().filter(|_| !self.all_released()) {
             let held = evidence.devices.into_iter().filter_map(|one| {
                 let mut words = one.hold;
-                let outlives = &self.holds.get(&one.device)?.outlives;
+                let outlives = &self.holds.get(&one.device).filter(|hold| !hold.anew)?.outlives;
                 words.retain(|word| outlives.contains(word));
                 (!words.is_empty()).then_some((one.device, words))
             });

@@ -16,7 +16,7 @@ use super::hands::{Did, Doing};
 use super::whose::Ours;
 use super::{Fatal, NodeTask};
 
-/// How often a hold that could not be engaged before the releases is tried after them.
+/// How often a hold that could not be engaged before the releases is tried after them, and one that was undone.
 const LATE_TRIES: u32 = 5;
 
 /// When a device was asked last whether its hold stands.
@@ -27,6 +27,17 @@ pub(super) struct HoldRead {
     life: Option<u64>,
     /// It may have restarted before that.
     restarted: bool,
+}
+
+/// A hold that somebody undid.
+#[derive(Clone, Debug)]
+pub(super) struct Undone {
+    /// What its device had before anything was changed.
+    found: HoldFound,
+    /// What was engaged.
+    engaged: Vec<String>,
+    /// How often it was tried to be engaged again.
+    tries: u32,
 }
 
 impl NodeTask {
@@ -84,8 +95,11 @@ impl NodeTask {
         self.show(&device, &did);
         let Did::Held { effect, result, .. } = did else { return Ok(()) };
         let refused = matches!(&result, Err(error) if error.effect == Effect::DidNotHappen);
-        let report =
-            result.unwrap_or_else(|error| HoldReport { engaged: Vec::new(), detail: error.to_string() });
+        let left = || Some(self.record().fence.as_ref()?.holds.get(&device)?.engaged.clone());
+        let report = result.unwrap_or_else(|error| HoldReport {
+            engaged: left().unwrap_or_default(),
+            detail: error.to_string(),
+        });
         let result = self.hold_state(&device, report.engaged, report.detail);
         let (results, known) = (vec![(device, result)], Vec::from_iter(refused.then_some(effect)));
         self.persist(|| Event::HoldEnded { results: results.clone(), known: known.clone() }).await?;
@@ -99,7 +113,6 @@ impl NodeTask {
         let due = self.holds_due(looks);
         let mut doing: FuturesUnordered<Doing> =
             due.keys().map(|device| self.hands.inspect(device, None)).collect();
-        let mut undone: BTreeMap<DeviceId, HoldFound> = BTreeMap::new();
         while let Some((device, did)) = doing.next().await {
             self.show(&device, &did);
             let Did::Inspected { result: Ok(now), .. } = did else { continue };
@@ -117,16 +130,34 @@ impl NodeTask {
                 let result = self.hold_state(&device, engaged, detail);
                 let results = vec![(device.clone(), result)];
                 self.persist(|| Event::HoldEnded { results: results.clone(), known: Vec::new() }).await?;
-                undone.insert(device, hold.found.clone());
+                let undone = Undone { found: hold.found.clone(), engaged: hold.engaged.clone(), tries: 0 };
+                self.undone.entry(device).or_insert(undone);
             }
         }
-        if undone.is_empty() {
+        self.engage_undone(looks).await
+    }
+
+    /// Engages again what was undone, at devices that answer now: one that has just restarted may not take it at once.
+    async fn engage_undone(&mut self, looks: &[Look]) -> Result<(), Fatal> {
+        let answers =
+            |device: &&DeviceId| looks.iter().any(|look| look.device == **device && look.reading.is_some());
+        let devices: Vec<DeviceId> = self.undone.keys().filter(answers).cloned().collect();
+        if devices.is_empty() {
             return Ok(());
         }
-        let devices: Vec<DeviceId> = undone.keys().cloned().collect();
         let Some(ours) = self.still_ours(&devices, looks).await? else { return Ok(()) };
-        undone.retain(|device, _| ours.contains_key(device));
-        self.engage(undone, &ours).await
+        let found = |device: &DeviceId| Some((device.clone(), self.undone.get(device)?.found.clone()));
+        let found: BTreeMap<DeviceId, HoldFound> = ours.keys().filter_map(found).collect();
+        if !found.is_empty() {
+            self.engage(found, &ours).await?;
+        }
+        let holds = self.record().fence.as_ref().map(|fence| fence.holds.clone()).unwrap_or_default();
+        self.undone.retain(|device, undone| {
+            undone.tries += u32::from(devices.contains(device));
+            let stands = |word| holds.get(device).is_some_and(|hold| hold.engaged.contains(word));
+            undone.tries < LATE_TRIES && !undone.engaged.iter().all(stands)
+        });
+        Ok(())
     }
 
     /// The holds that are to be read now, and what is noted of each.
@@ -140,7 +171,7 @@ impl NodeTask {
                 let is_old = !every.is_zero() && now.since(last.at) >= every;
                 is_old || last.life != life || restarted && !last.restarted
             });
-            let is_due = is_due && !hold.engaged.is_empty();
+            let is_due = is_due && !hold.engaged.is_empty() && !self.undone.contains_key(device);
             is_due.then(|| (device.clone(), (hold.clone(), HoldRead { at: now, life, restarted })))
         };
         self.record().fence.iter().flat_map(|fence| &fence.holds).filter_map(due).collect()

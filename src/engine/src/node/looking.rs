@@ -148,7 +148,8 @@ impl NodeTask {
                     // What a look for a caller read, this one read.
                     let heard = std::mem::take(&mut self.lingering.heard);
                     for look in heard.into_iter().chain(self.just_told()) {
-                        if devices.contains(&look.device) && looks.iter().all(|one| one.device != look.device) {
+                        let is_news = is_on(&look) || looks.iter().all(|one| one.device != look.device);
+                        if devices.contains(&look.device) && is_news {
                             looks.push(look);
                         }
                     }
@@ -211,7 +212,10 @@ impl NodeTask {
             self.ground.as_ref().is_some_and(|held| matches!(held.ground, ReleaseGround::Attested(_)));
         // Nothing but the host devices can speak against a person's word: also a slow one is heard.
         if is_attested && !hurries {
+            // An On that was heard meanwhile is what ends that word.
+            let heard = std::mem::take(&mut self.lingering.heard);
             self.lingering.clear();
+            self.lingering.heard = heard;
             let looks = self.hear((&hosts, LONGEST), (&[], Duration::ZERO)).await;
             if on(&looks).next().is_some() {
                 return looks;

@@ -50,7 +50,7 @@ pub(crate) use command::{Command, Wish};
 use failure::Failure;
 pub(crate) use failure::{Fatal, Gone};
 use hands::Hands;
-use holding::HoldRead;
+use holding::{HoldRead, Undone};
 use idling::Spoken;
 pub(crate) use inbox::{Inbox, Mailbox, mailbox};
 pub(crate) use kept::Kept;
@@ -116,6 +116,8 @@ pub(crate) struct NodeTask {
     unclosed: BTreeMap<DeviceId, BootTime>,
     /// When each device was asked last whether the hold that was engaged there stands.
     holds_read: BTreeMap<DeviceId, HoldRead>,
+    /// Holds that somebody undid, and that are not engaged again yet.
+    undone: BTreeMap<DeviceId, Undone>,
     /// Another process or leadership began what is watched, and nobody asked since whose machines its devices control.
     unasked: bool,
     /// How often late holds were tried since it was released.
@@ -216,6 +218,7 @@ impl NodeTask {
             hands,
             teller,
             holds_read: BTreeMap::new(),
+            undone: BTreeMap::new(),
             stored,
             mailbox: kept.mailbox,
             view,

@@ -195,7 +195,8 @@ impl NodeTask {
     }
 
     /// Takes what far sides said of the node's machine at a check. A learned identity that agrees with it is proven. Where the device says another
-    /// machine than the far side, the far side's word is what is expected of it from now on: its address may lead elsewhere. Those devices.
+    /// machine than the far side, or said another one before, the far side's word is what is expected of it from now on: its address may lead
+    /// elsewhere. Those devices.
     pub(super) async fn compare_with(
         &mut self,
         machines: &[(Identity, String)],
@@ -227,12 +228,23 @@ impl NodeTask {
                 }
                 continue;
             }
-            let other =
-                find(&learned, IdentityMatch::Mismatch).or_else(|| find(&said, IdentityMatch::Mismatch));
-            let Some((identity, by)) = other.filter(|_| find(&said, IdentityMatch::Match).is_none()) else {
-                continue;
+            let is_another = find(&learned, IdentityMatch::Mismatch);
+            let is_same = find(&said, IdentityMatch::Match);
+            let machine = match is_another.is_some() {
+                // The node is another machine by now, and the device controls that one.
+                true => is_same.or(is_another),
+                false if is_same.is_some() => None,
+                false => find(&said, IdentityMatch::Mismatch),
             };
-            tracing::error!(%device, ?said, machine = ?identity, by, "the device controls another machine than the node's");
+            let Some((identity, by)) = machine else { continue };
+            match identity.compare(&said) {
+                IdentityMatch::Match => {
+                    tracing::warn!(%device, ?said, by, "the node's machine is another one by now");
+                }
+                _ => {
+                    tracing::error!(%device, ?said, machine = ?identity, by, "the device controls another machine than the node's")
+                }
+            }
             self.persist(|| Event::IdentityTold {
                 device: device.clone(),
                 identity: identity.clone(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use picket_core::device::{Grade, Identity};
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Phase;
 use picket_driver_sim::{Act, Fault, RestorePolicy, Verb};
 use picket_engine::Until;
 use tokio::time::Instant;
@@ -195,7 +196,7 @@ fn was_told(lab: &Lab) -> bool {
 async fn a_hold_that_somebody_undid_is_engaged_again() {
     let stands = |lab: &Lab| lab.world.lock().expect("whole").hold(NODE).button_locked;
     for (answer, phase) in [(Answer::Complete, "released"), (Answer::Refuse, "needs_operator")] {
-        for (restarts, within) in [(true, 60), (false, 320)] {
+        for (restarts, within) in [(true, 80), (false, 320)] {
             let mut lab = lab(917).await;
             lab.answers(std::slice::from_ref(&answer));
             lab.fence().await;
@@ -205,12 +206,21 @@ async fn a_hold_that_somebody_undid_is_engaged_again() {
             lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
             if restarts {
                 lab.happen(restart(20));
+                // It has just started, and takes nothing for a while.
+                lab.fault("bmc", Fault::HoldUnsupported);
+                lab.schedule(s(40), Act::Mend { device: "bmc".to_owned() });
             }
             assert!(!stands(&lab));
             tokio::time::sleep(s(within)).await;
             assert!(stands(&lab), "{phase}, restarts: {restarts}");
             assert!(was_told(&lab));
             assert_eq!(lab.phase(), phase);
+            if restarts && phase == "needs_operator" {
+                // It was engaged anew since: it shows nothing of what the BMC says (S2).
+                lab.engine.retry(&node(), person()).await.expect("it waits for a person");
+                tokio::time::sleep(s(300)).await;
+                assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
+            }
         }
     }
 }

@@ -53,7 +53,7 @@ impl Releaser for Knows {
     }
 
     async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
-        Ok(Progress::NotThere("never heard of".to_owned()))
+        Ok(Progress::Complete("gone".to_owned()))
     }
 }
 
@@ -127,6 +127,23 @@ async fn nor_does_one_that_the_cluster_had_proven_and_says_otherwise_since() {
     *knows.0.lock().expect("whole") = None;
     lab.engine.check(&node()).await.expect("checked");
     is_stopped(&mut lab, "bmc").await;
+}
+
+/// A new server registered under the node's name, was taken away, and the old one is back; or the board was exchanged as well.
+#[tokio::test(start_paused = true)]
+async fn what_the_cluster_and_the_device_both_say_is_right_again() {
+    let (mut lab, knows) = lab(953, &[&["bmc"]], |world| {
+        world.add_host(NODE, "bmc");
+    })
+    .await;
+    for machine in [NODE, OTHER, NODE] {
+        *knows.0.lock().expect("whole") = Some(uuid_of(&lab, machine));
+        lab.engine.check(&node()).await.expect("checked");
+        let device = DeviceId::new("bmc").expect("a good name");
+        let expected = if machine == NODE { IdentityMatch::Match } else { IdentityMatch::Mismatch };
+        assert_eq!(lab.view().live.devices[&device].identity_match, Some(expected));
+    }
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
 }
 
 /// The address of a second device leads to a machine that is no node's.

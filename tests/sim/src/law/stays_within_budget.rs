@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use picket_core::ids::NodeId;
-use picket_core::record::{Cause, NodeRecord, Phase};
+use picket_core::record::{Cause, Fence, NodeRecord, Phase};
 use picket_core::time::BootTime;
 
 use super::{Invariant, Past};
@@ -17,9 +17,18 @@ pub(super) struct StaysWithinBudget {
     unbarred: BTreeMap<NodeId, BootTime>,
 }
 
-/// Whether it takes a place: from the intent until Released, NeedsOperator or the end.
+/// Whether it takes a place: from the intent until Released, NeedsOperator or the end; but not while nothing was sent by it, and none of its
+/// devices answers.
 fn is_open(record: &NodeRecord) -> bool {
-    matches!(record.phase, Phase::Fencing | Phase::Fenced)
+    matches!(record.phase, Phase::Fencing | Phase::Fenced) && !is_unreached(record)
+}
+
+fn is_unreached(record: &NodeRecord) -> bool {
+    let told = |fence: &Fence| {
+        fence.moments.iter().any(|moment| moment.what.starts_with("none of its devices answers"))
+    };
+    let is = |fence: &Fence| !fence.off_sent && fence.cause != Cause::Breach && told(fence);
+    record.phase == Phase::Fencing && record.fence.as_ref().is_some_and(is)
 }
 
 impl Invariant for StaysWithinBudget {
@@ -32,7 +41,8 @@ impl Invariant for StaysWithinBudget {
             return Ok(());
         };
         let old = past.record(&record.node);
-        let began = old.phase == Phase::Normal && record.phase == Phase::Fencing;
+        let began = old.phase == Phase::Normal && record.phase == Phase::Fencing
+            || is_unreached(old) && record.phase == Phase::Fencing && !is_unreached(record);
         let exempt = record
             .fence
             .as_ref()
@@ -52,7 +62,9 @@ impl Invariant for StaysWithinBudget {
             .records()
             .filter(|record| is_open(record))
             .map(|record| &record.node)
-            .filter(|node| !just_now(node) && (is_child(&record.node) || !is_child(node)))
+            .filter(|node| {
+                **node != record.node && !just_now(node) && (is_child(&record.node) || !is_child(node))
+            })
             .collect();
         if open.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
             return Err(format!("{} begins beside {open:?}, and {most} may be open", record.node));

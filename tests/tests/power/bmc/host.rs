@@ -48,6 +48,12 @@ impl Host {
         self.observer.wait_for(3, BOOT).await
     }
 
+    /// A second BMC of the same machine, which says so.
+    pub async fn second_bmc(&self) -> Result<IpmiSim> {
+        let guid = u128::from_str_radix(&self.bmc.guid(), 16).expect("a GUID");
+        IpmiSim::builder().machine(&self.machine).guid(guid).start().await
+    }
+
     /// What was done to the machine, in order.
     pub fn power_events(&self) -> Vec<String> {
         self.machine.power_events().into_iter().map(|event| event.what).collect()

@@ -76,7 +76,7 @@ async fn an_ignored_off_is_sent_again() -> Result<()> {
 async fn where_the_first_level_ignores_it_the_next_one_does_it() -> Result<()> {
     let host = Host::on(by_script).await?;
     host.bmc.set(Knob::IgnoreOff)?;
-    let second = IpmiSim::builder().machine(&host.machine).start().await?;
+    let second = host.second_bmc().await?;
     let scene = Plan::over(host.machine.truth(), &[("bmc", Bmc::at(host.bmc.address()))])
         .level(&[("second", Bmc::at(second.address()))])
         .with(SHORT_SHARE)
@@ -96,7 +96,7 @@ const CONTRADICTION: Duration = Duration::from_secs(30);
 /// A machine with two BMCs: the first acknowledges the off and lies, the second sees that it is on.
 async fn liar_and_witness() -> Result<(Host, IpmiSim)> {
     let host = Host::on(by_script).await?;
-    let second = IpmiSim::builder().machine(&host.machine).start().await?;
+    let second = host.second_bmc().await?;
     host.bmc.set(Knob::LieOff)?;
     second.set(Knob::IgnoreOff)?;
     Ok((host, second))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_proto::v1::{Node, Phase, Power, Reason};
-use picket_tests::peers::{IpmiSim, Knob};
+use picket_tests::peers::Knob;
 use picket_tests::{Bmc, Result};
 
 use crate::bmc::host::{Host, by_script};
@@ -44,7 +44,7 @@ async fn a_bmc_that_was_killed_after_the_off_proves_nothing() -> Result<()> {
 #[tokio::test]
 async fn the_next_level_goes_on_where_a_bmc_was_killed() -> Result<()> {
     let mut host = undying().await?;
-    let second = IpmiSim::builder().machine(&host.machine).start().await?;
+    let second = host.second_bmc().await?;
     let scene = Plan::over(host.machine.truth(), &[("bmc", Bmc::at(host.bmc.address()))])
         .level(&[("second", Bmc::at(second.address()))])
         .with(SHORT_SHARE)
@@ -67,7 +67,7 @@ async fn the_next_level_goes_on_where_a_bmc_was_killed() -> Result<()> {
 #[tokio::test]
 async fn a_bmc_that_was_dead_before_is_given_up_sooner() -> Result<()> {
     let mut host = undying().await?;
-    let second = IpmiSim::builder().machine(&host.machine).start().await?;
+    let second = host.second_bmc().await?;
     let scene = Plan::over(host.machine.truth(), &[("bmc", Bmc::at(host.bmc.address()))])
         .level(&[("second", Bmc::at(second.address()))])
         .with("[rules]\nsilent_share = \"3s\"")

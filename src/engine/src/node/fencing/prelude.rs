@@ -70,7 +70,10 @@ impl NodeTask {
         Identified { identity: said, epoch }: Identified,
     ) -> Result<(), Fatal> {
         // Nothing was known of it until now: another gateway may fence it (S17).
-        if self.expected_identity(&device).is_empty() && self.parts.own.says(&said) && self.is_unsent() {
+        if self.expected_identity(&device).is_empty()
+            && self.parts.own.may_be(&self.plan, &said)
+            && self.is_unsent()
+        {
             self.parts.own.found(&self.plan.id);
             return self.leave_own_host().await;
         }
@@ -120,6 +123,7 @@ impl NodeTask {
     ) -> Result<(), Fatal> {
         run.judge.held(&device, &report.engaged);
         self.holds_read.remove(&device);
+        self.undone.remove(&device);
         run.enter(&device, Stage::Live);
         run.hand(&device).held = true;
         run.last_look.held(self.now());

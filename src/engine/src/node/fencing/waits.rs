@@ -94,7 +94,10 @@ impl NodeTask {
         if run.turns.are_here() {
             let now = self.now();
             run.level_began = now;
-            run.deadline = run.deadline.max(now + self.least());
+            // Of whom a round was told that nobody answers, no later turn puts the deadline off.
+            if run.unanswered.is_none() {
+                run.deadline = run.deadline.max(now + self.least());
+            }
             run.last_look = self.first_look(now);
         }
     }

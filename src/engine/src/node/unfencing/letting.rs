@@ -105,6 +105,8 @@ impl NodeTask {
                 }
                 Ok(_) => {}
                 Err(ReleaseError::Unknown(_)) if self.barred_before(&subject.release).is_none() => {}
+                // Another machine under the node's name is let be: bringing it back finds it, and asks a person (K1).
+                Err(ReleaseError::Replaced(_)) => {}
                 Err(_) => return Ok(true),
             }
         }

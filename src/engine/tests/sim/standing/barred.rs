@@ -1,6 +1,7 @@
 //! What somebody else has set up is theirs to take away: it bars the release, and the way back (K7).
 
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Phase;
 use picket_driver_sim::{Act, Fault, Verb, World};
 use picket_engine::Until;
 
@@ -167,6 +168,23 @@ async fn who_was_not_let_on_and_is_on_is_in_breach() {
     cluster.state.lock().expect("whole").foreign = false;
     lab.reach("normal", s(600)).await;
     assert!(lab.received("bmc").offs > 1, "an off of its own comes first");
+    lawful(&cluster);
+}
+
+/// Somebody mended it, and it is another machine by now: that one is let be (K1).
+#[tokio::test(start_paused = true)]
+async fn another_machine_that_is_on_after_its_on_failed_is_in_no_breach() {
+    let (mut lab, cluster) = lab(995, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.fault("bmc", Fault::OnDropped { times: 1_000 });
+    lab.unfence().await.expect("it is let in");
+    lab.reach("power_on_failed", s(600)).await;
+    let offs = lab.received("bmc").offs;
+    cluster.state.lock().expect("whole").replaced = true;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("needs_operator", s(60)).await;
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::Replaced));
+    assert_eq!((lab.received("bmc").offs, lab.is_on()), (offs, true));
     lawful(&cluster);
 }
 

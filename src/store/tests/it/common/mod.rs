@@ -104,6 +104,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
                 engaged: vec!["restore policy always-off".to_owned()],
                 outlives: vec!["restore policy always-off".to_owned()],
                 detail: "button lock: not supported".to_owned(),
+                anew: false,
             },
         )]),
         releases: vec![
