@@ -6,7 +6,14 @@ use picket_core::time::BootTime;
 
 /// Until when each of them may be taken.
 #[derive(Clone, Debug, Default)]
-pub struct Unclear(Arc<Mutex<Vec<(u64, BootTime)>>>);
+pub struct Unclear(Arc<Mutex<Open>>);
+
+#[derive(Debug, Default)]
+struct Open {
+    commands: Vec<(u64, BootTime)>,
+    /// No number is given twice: one that waits for longer than its command may be taken ends itself alone.
+    next: u64,
+}
 
 /// One command while its answer is waited for.
 #[derive(Debug)]
@@ -16,30 +23,31 @@ pub struct Sending {
 }
 
 impl Unclear {
-    fn open(&self) -> MutexGuard<'_, Vec<(u64, BootTime)>> {
+    fn open(&self) -> MutexGuard<'_, Open> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One is about to be sent, which may be taken until then. A caller who goes away before the answer leaves it unclear.
     pub fn sending(&self, until: BootTime) -> Sending {
         let mut open = self.open();
-        let id = open.last().map_or(0, |(id, _)| id + 1);
-        open.push((id, until));
+        let id = open.next;
+        open.next += 1;
+        open.commands.push((id, until));
         Sending { of: self.clone(), id }
     }
 
     /// The last moment at which one of them may be taken, if that is yet to come.
     pub fn until(&self, now: BootTime) -> Option<BootTime> {
         let mut open = self.open();
-        open.retain(|(_, until)| *until > now);
-        open.iter().map(|(_, until)| *until).max()
+        open.commands.retain(|(_, until)| *until > now);
+        open.commands.iter().map(|(_, until)| *until).max()
     }
 }
 
 impl Sending {
     /// Its end is known.
     pub fn answered(self) {
-        self.of.open().retain(|(id, _)| *id != self.id);
+        self.of.open().commands.retain(|(id, _)| *id != self.id);
     }
 }
 
@@ -62,5 +70,13 @@ mod tests {
         assert_eq!(unclear.until(at(1)), Some(at(50)));
         assert_eq!(unclear.until(at(50)), None);
         drop(third);
+        // Its answer comes after all.
+        let (late, next) = (unclear.sending(at(60)), unclear.sending(at(300)));
+        assert_eq!(unclear.until(at(400)), None);
+        let last = unclear.sending(at(500));
+        late.answered();
+        next.answered();
+        assert_eq!(unclear.until(at(401)), Some(at(500)));
+        drop(last);
     }
 }

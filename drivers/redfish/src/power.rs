@@ -29,11 +29,13 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
         let mut is_there = false;
         let (mut power, mut said) = match answer.status {
             200 => match answer.fresh().map(|object| slot(line, &object)).transpose()? {
-                Some(Slot::Unknown(why)) => (Power::Unknown, why),
-                whose => {
-                    is_there = whose.is_some();
+                Some(Slot::Ours) => {
+                    is_there = true;
                     interpret(&answer)
                 }
+                Some(Slot::Unknown(why)) => (Power::Unknown, why),
+                // Of an answer that does not say whose it is nothing counts, whatever else can be read of it.
+                None => (Power::Unknown, interpret(&answer).1),
             },
             404 | 410 => (Power::Unknown, answer.words()),
             _ => return Err(unread(line, &answer, "the system")),
@@ -80,7 +82,8 @@ pub(crate) fn interpret(answer: &Answer) -> (Power, String) {
             "an answer that a cache had kept (Age): reach the service without it".to_owned(),
         );
     }
-    let states = if answer.cut { None } else { serde_json::from_slice(&answer.body).ok() };
+    // Twice: of two members of one name the object keeps one; and what is left out here may be what makes it none.
+    let states = answer.object().and_then(|_| serde_json::from_slice(&answer.body).ok());
     let Some(States(states)) = states else {
         return (Power::Unknown, "an answer that is no JSON object".to_owned());
     };
@@ -315,6 +318,23 @@ mod tests {
             (404, r#"{"PowerState": "Off"}"#, Power::Unknown),
         ] {
             assert_eq!(says(status, body), power, "{status} {body}");
+        }
+    }
+
+    /// Whose machine it is cannot be read of them either (S13).
+    #[test]
+    fn an_answer_of_which_but_a_part_can_be_read_says_nothing() {
+        let deep = format!("{}7{}", "[".repeat(200), "]".repeat(200));
+        let bodies: [&[u8]; 4] = [b"\"\xfc\"", br#""\ud83d""#, b"1e999", deep.as_bytes()];
+        for odd in bodies {
+            let mut answer = Answer::begun(200, &HeaderMap::new());
+            answer.body = [br#"{"PowerState": "Off", "AssetTag": "#, odd, b"}"].concat();
+            let read = String::from_utf8_lossy(&answer.body).into_owned();
+            assert_eq!(
+                interpret(&answer),
+                (Power::Unknown, "an answer that is no JSON object".to_owned()),
+                "{read}"
+            );
         }
     }
 

@@ -204,8 +204,10 @@ impl Books {
         if !hosts.iter().any(|host| self.falls_with(host, node)) {
             return None;
         }
-        // What carries one of them takes it away as well.
-        let carries = |one: &&NodeId| hosts.iter().any(|host| self.falls_with(host, one));
+        // What carries one of them takes it away as well; it takes nothing more from a node that fell with it.
+        let carries = |one: &&NodeId| {
+            !self.falls_with(node, one) && hosts.iter().any(|host| self.falls_with(host, one))
+        };
         let carriers: BTreeSet<NodeId> = count.stands.keys().filter(carries).cloned().collect();
         let hosts: BTreeSet<NodeId> = hosts.union(&carriers).cloned().collect();
         let one = Limits { at_once: Some(1), ..Limits::default() };

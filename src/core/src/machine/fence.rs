@@ -112,6 +112,7 @@ pub(super) fn hold_ended(
         });
         state.engaged = result.engaged;
         state.outlives = result.outlives;
+        state.undone = result.undone;
         state.detail = result.detail;
     }
     for id in known {

@@ -89,9 +89,18 @@ pub(super) fn retry_seen_off(draft: &mut Draft, person: &Person, looks: &[Look])
     retry(draft, person)
 }
 
-/// The same by the gateway itself, which is no person.
+/// The same by the gateway itself, which is no person: it gives no word for the end of an effect, nor for who a machine is.
 pub(super) fn try_again(draft: &mut Draft, why: &str) -> Result<(), Refused> {
-    draft.expect_phase("to try it again", &["needs_operator"], "nothing waits for a person")?;
+    let phase = &draft.record.phase;
+    if !matches!(phase, Phase::NeedsOperator(Reason::LevelsSpent | Reason::Deadline))
+        || !draft.fence_is_current()
+    {
+        return Err(Refused::Phase {
+            wanted: "to try it again",
+            phase: phase.label(),
+            hint: "only a fence whose levels or whose time are spent is tried again without a person",
+        });
+    }
     let by_person = draft.fence()?.by_person;
     retry(draft, &Person { name: "picket".to_owned(), reason: why.to_owned() })?;
     draft.fence()?.by_person = by_person;

@@ -40,6 +40,9 @@ pub struct HoldState {
     /// It was engaged again after the node was proven off: that it stands shows nothing of how the device lived since (S2).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anew: bool,
+    /// What was engaged, and was found undone by somebody else: it is to be engaged again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<String>,
     /// Why something could not be engaged; for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -52,6 +55,7 @@ impl HoldState {
     /// What of it goes over to another generation: what is put back at its end.
     pub(crate) fn without_seen(mut self) -> Self {
         self.found.retain(|key, _| !key.starts_with(Self::SEEN));
+        self.undone.clear();
         self
     }
 }

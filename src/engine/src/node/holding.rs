@@ -29,17 +29,6 @@ pub(super) struct HoldRead {
     restarted: bool,
 }
 
-/// A hold that somebody undid.
-#[derive(Clone, Debug)]
-pub(super) struct Undone {
-    /// What its device had before anything was changed.
-    found: HoldFound,
-    /// What was engaged.
-    engaged: Vec<String>,
-    /// How often it was tried to be engaged again.
-    tries: u32,
-}
-
 impl NodeTask {
     /// Engages what would have barred the releases, and bars nothing any more (S11). What is refused is said, and tried again some
     /// times.
@@ -83,6 +72,10 @@ impl NodeTask {
         Ok(())
     }
 
+    fn hold_of(&self, device: &DeviceId) -> Option<&HoldState> {
+        self.record().fence.as_ref()?.holds.get(device)
+    }
+
     /// What a hold came to, as it is stored.
     pub(super) fn hold_state(&self, device: &DeviceId, engaged: Vec<String>, detail: String) -> HoldState {
         let driver = self.plan.drivers.get(device);
@@ -95,12 +88,14 @@ impl NodeTask {
         self.show(&device, &did);
         let Did::Held { effect, result, .. } = did else { return Ok(()) };
         let refused = matches!(&result, Err(error) if error.effect == Effect::DidNotHappen);
-        let left = || Some(self.record().fence.as_ref()?.holds.get(&device)?.engaged.clone());
+        let left = || self.hold_of(&device).map(|hold| hold.engaged.clone());
         let report = result.unwrap_or_else(|error| HoldReport {
             engaged: left().unwrap_or_default(),
             detail: error.to_string(),
         });
-        let result = self.hold_state(&device, report.engaged, report.detail);
+        let mut undone = self.hold_of(&device).map(|hold| hold.undone.clone()).unwrap_or_default();
+        undone.retain(|word| !report.engaged.contains(word));
+        let result = HoldState { undone, ..self.hold_state(&device, report.engaged, report.detail) };
         let (results, known) = (vec![(device, result)], Vec::from_iter(refused.then_some(effect)));
         self.persist(|| Event::HoldEnded { results: results.clone(), known: known.clone() }).await?;
         Ok(())
@@ -127,11 +122,11 @@ impl NodeTask {
             if !gone.is_empty() {
                 let detail = format!("found undone by somebody else: {}", gone.join(", "));
                 tracing::error!(%device, detail, "the hold does not stand any more: it is engaged again");
-                let result = self.hold_state(&device, engaged, detail);
+                let undone = [hold.undone.clone(), gone].concat();
+                let result = HoldState { undone, ..self.hold_state(&device, engaged, detail) };
                 let results = vec![(device.clone(), result)];
                 self.persist(|| Event::HoldEnded { results: results.clone(), known: Vec::new() }).await?;
-                let undone = Undone { found: hold.found.clone(), engaged: hold.engaged.clone(), tries: 0 };
-                self.undone.entry(device).or_insert(undone);
+                self.undone_tries.remove(&device);
             }
         }
         self.engage_undone(looks).await
@@ -141,23 +136,28 @@ impl NodeTask {
     async fn engage_undone(&mut self, looks: &[Look]) -> Result<(), Fatal> {
         let answers =
             |device: &&DeviceId| looks.iter().any(|look| look.device == **device && look.reading.is_some());
-        let devices: Vec<DeviceId> = self.undone.keys().filter(answers).cloned().collect();
+        let holds = self.record().fence.iter().flat_map(|fence| &fence.holds);
+        let undone =
+            holds.filter(|(device, hold)| self.is_engaged_again(device, hold)).map(|(device, _)| device);
+        let devices: Vec<DeviceId> = undone.filter(answers).cloned().collect();
         if devices.is_empty() {
             return Ok(());
         }
         let Some(ours) = self.still_ours(&devices, looks).await? else { return Ok(()) };
-        let found = |device: &DeviceId| Some((device.clone(), self.undone.get(device)?.found.clone()));
+        let found = |device: &DeviceId| Some((device.clone(), self.hold_of(device)?.found.clone()));
         let found: BTreeMap<DeviceId, HoldFound> = ours.keys().filter_map(found).collect();
         if !found.is_empty() {
             self.engage(found, &ours).await?;
         }
-        let holds = self.record().fence.as_ref().map(|fence| fence.holds.clone()).unwrap_or_default();
-        self.undone.retain(|device, undone| {
-            undone.tries += u32::from(devices.contains(device));
-            let stands = |word| holds.get(device).is_some_and(|hold| hold.engaged.contains(word));
-            undone.tries < LATE_TRIES && !undone.engaged.iter().all(stands)
-        });
+        for device in devices {
+            *self.undone_tries.entry(device).or_default() += 1;
+        }
         Ok(())
+    }
+
+    /// Whether somebody undid something of it that is to be engaged again: some times, since a device may refuse it for good.
+    fn is_engaged_again(&self, device: &DeviceId, hold: &HoldState) -> bool {
+        !hold.undone.is_empty() && self.undone_tries.get(device).is_none_or(|tries| *tries < LATE_TRIES)
     }
 
     /// The holds that are to be read now, and what is noted of each.
@@ -171,7 +171,7 @@ impl NodeTask {
                 let is_old = !every.is_zero() && now.since(last.at) >= every;
                 is_old || last.life != life || restarted && !last.restarted
             });
-            let is_due = is_due && !hold.engaged.is_empty() && !self.undone.contains_key(device);
+            let is_due = is_due && !hold.engaged.is_empty() && !self.is_engaged_again(device, hold);
             is_due.then(|| (device.clone(), (hold.clone(), HoldRead { at: now, life, restarted })))
         };
         self.record().fence.iter().flat_map(|fence| &fence.holds).filter_map(due).collect()

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 pub(super) use self::lingering::Lingering;
 use super::children::Asks;
 use super::hands::Did;
+use super::whose::is_another_s;
 use super::{Fatal, NodeTask, sleep_until};
 
 /// So long a look waits for devices that it must hear, where nothing hurries: each call ends within that, and so does its turn.
@@ -296,6 +297,12 @@ impl NodeTask {
     fn looked(&mut self, device: DeviceId, did: Did) -> Option<Look> {
         self.show(&device, &did);
         let Did::Read { asked_at, result } = did else { return None };
+        match &result {
+            Err(error) if is_another_s(error) => {
+                let _before = self.exchanged.insert(device.clone(), error.detail.clone());
+            }
+            _ => drop(self.exchanged.remove(&device)),
+        }
         let reading = result.ok();
         let asked_at = reading.as_ref().map_or(asked_at, |reading| reading.asked_at);
         Some(Look { device, asked_at, reading })

@@ -50,7 +50,7 @@ pub(crate) use command::{Command, Wish};
 use failure::Failure;
 pub(crate) use failure::{Fatal, Gone};
 use hands::Hands;
-use holding::{HoldRead, Undone};
+use holding::HoldRead;
 use idling::Spoken;
 pub(crate) use inbox::{Inbox, Mailbox, mailbox};
 pub(crate) use kept::Kept;
@@ -116,14 +116,16 @@ pub(crate) struct NodeTask {
     unclosed: BTreeMap<DeviceId, BootTime>,
     /// When each device was asked last whether the hold that was engaged there stands.
     holds_read: BTreeMap<DeviceId, HoldRead>,
-    /// Holds that somebody undid, and that are not engaged again yet.
-    undone: BTreeMap<DeviceId, Undone>,
+    /// How often what somebody undid of each device's hold was tried to be engaged again.
+    undone_tries: BTreeMap<DeviceId, u32>,
     /// Another process or leadership began what is watched, and nobody asked since whose machines its devices control.
     unasked: bool,
     /// How often late holds were tried since it was released.
     late_tries: u32,
     /// Devices that said whose machine they control, since this leadership began.
     said_whose: BTreeSet<DeviceId>,
+    /// Devices of which the last reading was refused, since it would be another machine's, and why in words.
+    exchanged: BTreeMap<DeviceId, String>,
     /// What each device said first within this fence: where nobody knows whose machine it should be, it stays so (S13).
     said_first: BTreeMap<DeviceId, Said>,
     /// In which life each device was asked last whose machine it controls, and answered.
@@ -218,7 +220,7 @@ impl NodeTask {
             hands,
             teller,
             holds_read: BTreeMap::new(),
-            undone: BTreeMap::new(),
+            undone_tries: BTreeMap::new(),
             stored,
             mailbox: kept.mailbox,
             view,
@@ -234,6 +236,7 @@ impl NodeTask {
             unasked: resumed,
             late_tries: 0,
             said_whose: BTreeSet::new(),
+            exchanged: BTreeMap::new(),
             said_first,
             asked_whose_in: BTreeMap::new(),
             seen_off_at: None,

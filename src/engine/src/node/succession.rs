@@ -1,7 +1,8 @@
 //! Sessions that others opened, and in which something of theirs may still be on its way: whoever leads now ends them by the
 //! name that stands in the ledger (S8), rather than to wait for as long as their far side keeps them.
 //!
-//! **Invariant.** Only the far side's clear word ends an effect: without it, its longest life is waited out as ever.
+//! **Invariant.** Only the far side's clear word ends an effect: without it, its longest life is waited out as ever. Whose machine that far
+//! side controls is asked first (S13): another one, to which the address leads by now, knows nothing of that session, and it lives on.
 //! **Invariant.** What is about to be sent is stored with the session in which it goes; where there is none yet a reading opens
 //! it first.
 
@@ -16,7 +17,7 @@ use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::time::BootTime;
-use picket_driver::PowerDriver;
+use picket_driver::{DriverError, ErrorKind, Identified, PowerDriver};
 
 use super::command::Command;
 use super::hands::{Did, Doing};
@@ -32,11 +33,29 @@ const TRIES: u32 = 3;
 type Named = (DeviceId, String);
 
 /// How far the end of one session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// It is begun at its time.
+    Waits,
+    /// The device is asked whose machine it controls.
+    Asks,
+    /// It is being ended.
+    Ends,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Try {
-    under_way: bool,
+    step: Step,
     failed: u32,
     not_before: BootTime,
+}
+
+impl Try {
+    /// Begun again after a pause.
+    fn fail(&mut self, now: BootTime) {
+        let pause = (PAUSE * 2_u32.saturating_pow(self.failed)).min(LONGEST_PAUSE);
+        *self = Self { step: Step::Waits, failed: self.failed + 1, not_before: now + pause };
+    }
 }
 
 /// The sessions that are being ended.
@@ -67,14 +86,20 @@ impl Succession {
             return;
         }
         self.doing.clear();
-        for one in self.tries.values_mut().filter(|one| one.under_way) {
-            (one.under_way, one.not_before) = (false, now);
+        for one in self.tries.values_mut().filter(|one| one.step != Step::Waits) {
+            (one.step, one.not_before) = (Step::Waits, now);
         }
+    }
+
+    /// The sessions for whose end the device is asked whose machine it controls.
+    fn asks<'a>(&'a self, device: &'a DeviceId) -> impl Iterator<Item = &'a String> {
+        let asks = self.tries.iter().filter(move |((of, _), one)| of == device && one.step == Step::Asks);
+        asks.map(|((_, session), _)| session)
     }
 
     /// When one is to be tried again.
     pub(super) fn wake(&self) -> Option<BootTime> {
-        self.tries.values().filter(|one| !one.under_way).map(|one| one.not_before).min()
+        self.tries.values().filter(|one| one.step == Step::Waits).map(|one| one.not_before).min()
     }
 
     /// Whether the effect's session may yet be ended soon.
@@ -97,11 +122,44 @@ impl NodeTask {
         let wanted: BTreeMap<Named, ()> = foreign.filter_map(named).map(|named| (named, ())).collect();
         succession.tries.retain(|named, _| wanted.contains_key(named));
         for (device, session) in wanted.into_keys() {
-            let new = Try { under_way: false, failed: 0, not_before: now };
-            let one = succession.tries.entry((device.clone(), session.clone())).or_insert(new);
-            if !one.under_way && one.not_before <= now {
-                one.under_way = true;
-                succession.doing.push(self.hands.end_session(&device, session));
+            let new = Try { step: Step::Waits, failed: 0, not_before: now };
+            let is_asked = succession.asks(&device).next().is_some();
+            let one = succession.tries.entry((device.clone(), session)).or_insert(new);
+            if one.step == Step::Waits && one.not_before <= now {
+                one.step = Step::Asks;
+                if !is_asked {
+                    // Most often it has to let us in first.
+                    let time = self.hands.time(&device) * 3;
+                    succession.doing.push(self.hands.identify_within(&device, time));
+                }
+            }
+        }
+    }
+
+    /// The sessions of a device that said whose machine it controls are ended. Of another machine's, of one that does not say it any more, and
+    /// of one that does not answer none is.
+    fn asked_whose(
+        &mut self,
+        succession: &mut Succession,
+        device: &DeviceId,
+        said: Result<Identified, DriverError>,
+    ) {
+        let knows_it_not = matches!(&said, Err(error) if error.kind == ErrorKind::Unsupported);
+        let identity = said.as_ref().map(|said| said.identity.clone()).unwrap_or_default();
+        let is_silent = identity.is_empty() && (knows_it_not || said.is_ok());
+        let is_ours = self.another_s(device, &identity).is_none()
+            && (!identity.is_empty() || is_silent && !self.has_said_whose(device));
+        let sessions: Vec<String> = succession.asks(device).cloned().collect();
+        for session in sessions {
+            let now = self.now();
+            let Some(one) = succession.tries.get_mut(&(device.clone(), session.clone())) else { continue };
+            if is_ours {
+                one.step = Step::Ends;
+                succession.doing.push(self.hands.end_session(device, session));
+            } else {
+                one.fail(now);
+                let said = said.as_ref().map_or_else(ToString::to_string, |_| identity.words());
+                tracing::warn!(%device, session, said, "another's session may be open still: nobody knows that this is its device");
             }
         }
     }
@@ -114,15 +172,21 @@ impl NodeTask {
         did: Did,
     ) -> Result<(), Fatal> {
         self.show(&device, &did);
-        let Did::Ended { session, result } = did else { return Ok(()) };
+        let (session, result) = match did {
+            Did::Ended { session, result } => (session, result),
+            Did::Identified { result, .. } => {
+                self.asked_whose(succession, &device, result);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
         let named = (device, session);
         if let Err(error) = result {
             let now = self.now();
             let device = &named.0;
             tracing::warn!(%device, session = named.1, %error, "another's session may be open still");
             if let Some(one) = succession.tries.get_mut(&named) {
-                let pause = (PAUSE * 2_u32.saturating_pow(one.failed)).min(LONGEST_PAUSE);
-                *one = Try { under_way: false, failed: one.failed + 1, not_before: now + pause };
+                one.fail(now);
             }
             return Ok(());
         }

@@ -296,6 +296,24 @@ impl NodeTask {
     /// Takes away what devices say that control another machine by now: in each new life one is asked before what it says counts (S13).
     /// Of a node that nobody stood down a person is told, where he is not waited for already.
     pub(super) async fn let_others_be(&mut self, looks: &mut [Look]) -> Result<(), Fatal> {
+        let found = self.others_among(looks).await.or_else(|| {
+            let (device, detail) = self.exchanged.first_key_value()?;
+            Some(format!("{device}: {detail}"))
+        });
+        let is_stood_down = self.record().bringing == Bringing::StandDown;
+        let tells_a_person = match self.record().phase {
+            Phase::Released => true,
+            Phase::Unfencing => !is_stood_down,
+            _ => false,
+        };
+        match found.filter(|_| tells_a_person) {
+            Some(detail) => self.give_up(Reason::IdentityMismatch, detail).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes away what those say that began a new life, and control another machine in it; of one of them what it said, in words.
+    async fn others_among(&mut self, looks: &mut [Look]) -> Option<String> {
         let life =
             |look: &Look| look.reading.as_ref().and_then(|reading| reading.epoch).map(|epoch| epoch.id);
         let new: BTreeMap<DeviceId, u64> = looks
@@ -305,7 +323,7 @@ impl NodeTask {
             .filter(|(device, life)| self.asked_whose_in.get(device) != Some(life))
             .collect();
         if new.is_empty() {
-            return Ok(());
+            return None;
         }
         let asked: Vec<DeviceId> = new.keys().cloned().collect();
         let Whose { ours, others } = self.ask_whose(&asked).await;
@@ -327,16 +345,7 @@ impl NodeTask {
             self.asked_whose_in.remove(device);
             looks.iter_mut().filter(|look| look.device == *device).for_each(|look| look.reading = None);
         }
-        let is_stood_down = self.record().bringing == Bringing::StandDown;
-        let tells_a_person = match self.record().phase {
-            Phase::Released => true,
-            Phase::Unfencing => !is_stood_down,
-            _ => false,
-        };
-        match others.into_iter().next().filter(|_| tells_a_person) {
-            Some((_, detail)) => self.give_up(Reason::IdentityMismatch, detail).await,
-            None => Ok(()),
-        }
+        others.into_iter().next().map(|(_, detail)| detail)
     }
 
     /// Those of the devices that do not say they control another machine (S13), and in which life: a board may have been exchanged
@@ -368,6 +377,11 @@ impl NodeTask {
         }
         Ok(Some(ours))
     }
+}
+
+/// What was asked was answered of another machine.
+pub(super) fn is_another_s(error: &DriverError) -> bool {
+    error.kind == ErrorKind::IdentityMismatch
 }
 
 /// That a device controls another machine, in words.

@@ -399,3 +399,21 @@ async fn a_bmc_that_drops_questions_which_it_does_not_know_is_switched_off_all_t
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(300)).await;
 }
+
+/// Whoever finds a hold undone may die before it is engaged again: what was undone is known to the next one.
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_was_found_undone_is_engaged_again_by_the_next_gateway() {
+    let mut lab = lab(918).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(30)).await;
+    lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+    lab.fault("bmc", Fault::HoldUnsupported);
+    tokio::time::sleep(s(320)).await;
+    assert!(was_told(&lab));
+    lab.kill().await;
+    lab.mend("bmc");
+    lab.start().await;
+    tokio::time::sleep(s(30)).await;
+    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked);
+    assert_eq!(lab.phase(), "released");
+}

@@ -214,3 +214,28 @@ async fn a_successor_knows_what_the_bmc_said_first() {
         assert!(lab.is_on() && lab.attempts() == 0);
     }
 }
+
+/// S8: an on of a gateway that died may still come in its session, which another machine's BMC, asked in its place, knows nothing of.
+#[tokio::test(start_paused = true)]
+async fn the_session_of_a_dead_gateway_is_ended_by_no_other_machine_s_bmc() {
+    for other in OTHERS {
+        let setup = Setup { names_sessions: true, ..Setup::new(NODE, &[&["bmc"]]) };
+        let mut lab = set_up(2708, other, setup).await;
+        lab.engine.check(&crate::lab::node()).await.expect("checked");
+        assert_eq!(lab.fence().await, FENCED);
+        lab.fault("bmc", Fault::OnDropped { times: 1_000 });
+        lab.unfence().await.expect("let in");
+        while lab.received("bmc").ons == 0 {
+            tokio::time::sleep(s(1) / 100).await;
+        }
+        let on = lab.record().ledger.open().to_vec();
+        leads_astray(&lab, 0);
+        lab.crash().await;
+        tokio::time::sleep(s(20)).await;
+        assert_eq!(lab.record().ledger.open(), on, "{other:?}");
+        leads_home(&lab);
+        lab.mend("bmc");
+        lab.reach("normal", s(300)).await;
+        assert!(lab.is_on(), "{other:?}");
+    }
+}

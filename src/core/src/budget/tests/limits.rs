@@ -244,6 +244,18 @@ fn the_hosts_of_the_store_are_fenced_one_at_a_time() {
     assert_eq!(kind(&books, 3, boot(0)), None);
 }
 
+/// A virtual machine that hosts a member fell with its hypervisor: its own fence costs no member more.
+#[test]
+fn a_hypervisor_that_is_fenced_bars_the_host_that_fell_with_it_from_nothing() {
+    let members = [1, 2, 3].map(|number| (format!("e{number}"), Some(node(number))));
+    let fleet = Limits { at_once: Some(9), ..Limits::default() };
+    let mut books = books(Budget { quorum: Quorum { members: members.into() }, fleet, ..calm() }, 20, &[]);
+    books.runs_on(&node(1), &node(9));
+    books.take(&node(9), false, boot(0));
+    assert_eq!(kind(&books, 1, boot(0)), None, "it is dark already");
+    assert_eq!(kind(&books, 2, boot(0)), Some(LimitKind::Quorum), "it would be the second");
+}
+
 /// S14: what has sent nothing is begun when it is tried again, and a window bars that like a beginning.
 #[test]
 fn a_retry_of_what_sent_nothing_is_begun_then() {

@@ -99,6 +99,34 @@ fn a_retry_begins_the_fence_from_zero() {
     assert!(player.try_apply(Event::Retry(person())).is_err());
 }
 
+/// Whoever gives no word for the end of an effect, nor for who a machine is, tries again only what asks for none.
+#[test]
+fn the_gateway_tries_again_by_itself_what_wants_no_word_of_a_person() {
+    let spent = [Reason::LevelsSpent, Reason::Deadline];
+    let wants_a_word = [
+        Reason::UnboundedEffect,
+        Reason::Replaced,
+        Reason::BmcRestarted,
+        Reason::Contradiction,
+        Reason::Restored,
+    ];
+    for reason in spent.into_iter().chain(wants_a_word) {
+        let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+        player.off_intent(&["bmc"]);
+        player.give_up(reason);
+        let tried = player.try_apply(Event::TryAgain { why: "it is on" });
+        assert_eq!(tried.is_ok(), spent.contains(&reason), "{reason:?}");
+        assert_eq!(player.record().ledger.open().len(), 1, "{reason:?}");
+        assert!(!player.open_fence().by_person);
+    }
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    player.give_up(Reason::Deadline);
+    assert!(
+        player.try_apply(Event::TryAgain { why: "it is on" }).is_err(),
+        "its fence was ended by an unfence"
+    );
+}
+
 #[test]
 fn a_person_s_look_at_the_machine_is_stored_for_what_was_lost_and_ends_with_the_next_loss() {
     let mut player = Player::fencing(&[&[host("bmc")], &[host("other")]], &[]);

@@ -123,7 +123,7 @@ impl NodeTask {
     ) -> Result<(), Fatal> {
         run.judge.held(&device, &report.engaged);
         self.holds_read.remove(&device);
-        self.undone.remove(&device);
+        self.undone_tries.remove(&device);
         run.enter(&device, Stage::Live);
         run.hand(&device).held = true;
         run.last_look.held(self.now());

@@ -13,15 +13,11 @@ use picket_driver::{DriverError, Effect, ErrorKind, HoldReport, Identified};
 use super::Run;
 use super::hand::{Question, Stage};
 use crate::node::hands::Did;
+use crate::node::whose::is_another_s;
 use crate::node::{Fatal, NodeTask};
 
 /// So often a hold is tried anew that never left this process.
 const UNSENT_HOLDS: u32 = 3;
-
-/// Whether a device says that it controls another machine than it is there for.
-fn is_another_s(error: &DriverError) -> bool {
-    error.kind == ErrorKind::IdentityMismatch
-}
 
 impl NodeTask {
     /// Takes what a call came to.

@@ -174,9 +174,12 @@ impl Hands {
     }
 
     pub(super) fn identify(&self, device: &DeviceId) -> Doing {
+        self.identify_within(device, self.time(device))
+    }
+
+    pub(super) fn identify_within(&self, device: &DeviceId, time: Duration) -> Doing {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
-            let time = hands.time(&device);
             let asking = hands.ask(&device, "what machine is it");
             let ready = hands.ready(&device, time).await;
             let asked_at = hands.parts.clock.boot();

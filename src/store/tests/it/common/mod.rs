@@ -105,6 +105,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
                 outlives: vec!["restore policy always-off".to_owned()],
                 detail: "button lock: not supported".to_owned(),
                 anew: false,
+                undone: vec!["watchdog stopped".to_owned()],
             },
         )]),
         releases: vec![
