@@ -319,8 +319,9 @@ static OF_REQUEST: &[(Reason, &[Way])] = &[
 /// Out of POWER_ON_FAILED.
 static NOT_SEEN_ON: &[Way] = &[
     way("look why the machine does not come on, and mend that", &[Exit::Retry], Phase::Normal),
+    way("it runs, and is to run without the supplies that do not come on", &[Exit::StandDown], Phase::Normal),
     way("it is to be off", &[Exit::Fence], Phase::Released),
-    way("its hardware is gone for good", &[Exit::Retire], Phase::Retired),
+    GONE,
 ];
 
 /// The ways out, the best one first; none where nobody is needed.

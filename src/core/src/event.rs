@@ -312,7 +312,7 @@ pub enum Event<'a> {
         /// phase in which releases could end by themselves.
         orphan: bool,
     },
-    /// A person says that it was alive.
+    /// A person says that it was alive. From PowerOnFailed the supplies that do not come on are given up.
     StandDown(Person),
     /// A person says that the hardware is gone for good.
     Retire {

@@ -1,14 +1,16 @@
 //! The exits for people (S12, S16): named, with role and reason.
 
+use std::collections::BTreeSet;
+
 use super::draft::Draft;
 use super::fence::expect_ground;
 use super::release::settle_released;
 use super::restored::{self, expect_no_hold};
 use super::{Refused, describe};
-use crate::device::Grade;
+use crate::device::{DeviceClass, Grade};
 use crate::event::Person;
 use crate::ground::Look;
-use crate::ids::{EffectId, ReleaseId};
+use crate::ids::{DeviceId, EffectId, ReleaseId};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
@@ -182,7 +184,8 @@ pub(super) fn abandon(
 ) -> Result<(), Refused> {
     // Of an orphan nothing comes to its end by itself, and it is retired only once a person answers for each of its releases.
     let phases: &[&str] = match orphan {
-        false => &["fenced", "needs_operator"],
+        // After a stand-down that failed, what never began is in the way of a retirement.
+        false => &["fenced", "needs_operator", "power_on_failed"],
         true => &["fencing", "fenced", "released", "unfencing", "needs_operator", "power_on_failed"],
     };
     draft.expect_phase("abandoning a release", phases, "no release is under way")?;
@@ -285,10 +288,14 @@ fn end_attempts(
 pub(super) fn stand_down(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     draft.expect_phase(
         "standing down",
-        &["needs_operator"],
-        "a fence that goes on by itself needs no person",
+        &["needs_operator", "power_on_failed"],
+        "a fence, or an unfence, that goes on by itself needs no person",
     )?;
     expect_no_hold(&draft.record)?;
+    let failed = draft.record.phase == Phase::PowerOnFailed;
+    if failed {
+        expect_let_on(draft)?;
+    }
     let fence = draft.fence()?;
     let begun: Vec<String> = fence
         .releases
@@ -303,5 +310,38 @@ pub(super) fn stand_down(draft: &mut Draft, person: &Person) -> Result<(), Refus
     draft.record.holds.clear();
     draft.begin_unfencing(Bringing::StandDown);
     draft.moment(format!("stood down by {}: {}", person.name, person.reason));
+    if failed {
+        give_up_supplies(draft, person)?;
+    }
+    Ok(())
+}
+
+/// The volumes of a node that was not let on can go to other nodes for as long as a foreign taint stands (K7). A stand-down would
+/// end the watch that switches such a node off.
+fn expect_let_on(draft: &mut Draft) -> Result<(), Refused> {
+    let (phase, bringing) = (draft.record.phase.label(), draft.record.bringing);
+    let barred = draft.fence()?.releases.iter().any(|release| release.barred);
+    if bringing == Bringing::PowerOn && barred {
+        return Err(Refused::Phase {
+            wanted: "standing down",
+            phase,
+            hint: "what somebody else set up lets its volumes go while the node runs: take that away, then retry",
+        });
+    }
+    Ok(())
+}
+
+/// The person saw that these supplies do not come on. Another try would end where the first one did.
+fn give_up_supplies(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
+    let fence = draft.fence()?;
+    let is_supply =
+        |id: &DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Supply);
+    let (supplies, others) = fence.switched_off.iter().cloned().partition::<BTreeSet<_>, _>(is_supply);
+    fence.switched_off = others;
+    if !supplies.is_empty() {
+        let names: Vec<String> = supplies.iter().map(ToString::to_string).collect();
+        let names = names.join(", ");
+        draft.moment(format!("not brought back, given up by {}: {names}; look at each by hand", person.name));
+    }
     Ok(())
 }

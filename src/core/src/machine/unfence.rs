@@ -42,7 +42,12 @@ pub(super) fn drop_hold(draft: &mut Draft, holder: &str, person: &Person) -> Res
     if groundless {
         expect_released(&draft.record)?;
     }
-    draft.begin_unfencing(Bringing::PowerOn);
+    // A stand-down whose way back failed stays one: its releases may not have begun, and a person said that the host runs.
+    let bringing = match draft.record.phase {
+        Phase::PowerOnFailed => draft.record.bringing,
+        _ => Bringing::PowerOn,
+    };
+    draft.begin_unfencing(bringing);
     draft.moment(format!("unfencing, asked by {}: {}", person.name, person.reason));
     Ok(())
 }

@@ -168,7 +168,7 @@ fn people(state: &State, gateway: &Gateway, who: usize, actions: &mut Vec<Action
     if dark && matches!(phase, Phase::Fencing | Phase::NeedsOperator(_)) {
         actions.push(Action::Attests(who));
     }
-    if matches!(phase, Phase::NeedsOperator(_)) {
+    if matches!(phase, Phase::NeedsOperator(_) | Phase::PowerOnFailed) {
         actions.push(Action::StandsDown(who));
     }
     if matches!(phase, Phase::Fenced | Phase::NeedsOperator(Reason::ReleaseDeadline)) {

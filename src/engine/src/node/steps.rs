@@ -6,7 +6,7 @@ use std::time::Duration;
 use picket_core::event::Event;
 use picket_core::ids::EffectId;
 use picket_core::ledger::OpenEffect;
-use picket_core::machine;
+use picket_core::machine::{self, Refused};
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::record::Phase;
@@ -129,26 +129,26 @@ impl NodeTask {
         make: impl Fn() -> Event<'static>,
     ) -> Result<Vec<Opened>, Fatal> {
         loop {
-            if let Some(opened) = self.try_to_persist(make(), &mut waiting).await? {
-                return Ok(opened);
+            if let Some(became) = self.try_to_persist(make(), &mut waiting).await? {
+                return Ok(became.unwrap_or_default());
             }
         }
     }
 
-    /// `None`: the store is away, and was waited for.
+    /// `None`: the store is away, and was waited for. `Some(Err)`: the rules do not allow it.
     async fn try_to_persist(
         &mut self,
         event: Event<'static>,
         waiting: &mut Waiting,
-    ) -> Result<Option<Vec<Opened>>, Fatal> {
+    ) -> Result<Option<Result<Vec<Opened>, Refused>>, Fatal> {
         match self.apply(event).await {
-            Ok(opened) => Ok(Some(opened)),
+            Ok(opened) => Ok(Some(Ok(opened))),
             Err(Failure::Fatal(error)) => Err(Fatal(error)),
             Err(Failure::Refused(refused)) => {
                 // The phases ask only for what the rules allow; if they do not, the safe thing is to do nothing.
                 tracing::error!(%refused, "a step of our own was refused");
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                Ok(Some(Vec::new()))
+                Ok(Some(Err(refused)))
             }
             Err(Failure::Unavailable(why)) => {
                 self.wait_for(format!("the store ({why})"), "store", None);
@@ -163,11 +163,19 @@ impl NodeTask {
         &mut self,
         make: impl Fn() -> Event<'static>,
     ) -> Result<Vec<Opened>, Fatal> {
+        Ok(self.persist_or_refused(make).await?.unwrap_or_default())
+    }
+
+    /// The same for a step whose refusal a person has to read.
+    pub(super) async fn persist_or_refused(
+        &mut self,
+        make: impl Fn() -> Event<'static>,
+    ) -> Result<Result<Vec<Opened>, Refused>, Fatal> {
         let mut waiting = Waiting::watching();
         loop {
             let event = self.in_sessions(make());
-            if let Some(opened) = self.try_to_persist(event, &mut waiting).await? {
-                return Ok(opened);
+            if let Some(became) = self.try_to_persist(event, &mut waiting).await? {
+                return Ok(became);
             }
         }
     }

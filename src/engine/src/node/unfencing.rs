@@ -16,6 +16,7 @@ use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::ledger::{EffectKind, OpenEffect};
+use picket_core::machine::Refused;
 use picket_core::order::{Opened, PendingOn};
 use picket_core::power::Power;
 use picket_core::record::Bringing;
@@ -34,6 +35,13 @@ const PACE: Duration = Duration::from_millis(500);
 const UNHOLD_TRIES: u32 = 5;
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The ons that are stored, and why the rules did not allow one.
+#[derive(Debug)]
+struct Intended {
+    ons: Vec<PendingOn>,
+    refused: Option<Refused>,
+}
 
 impl NodeTask {
     pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
@@ -206,13 +214,15 @@ impl NodeTask {
         while !dark.is_empty() {
             let now = self.now();
             let gone = dark.iter().find_map(|device| self.gone(device));
-            if now >= deadline || pending.is_empty() || gone.is_some() {
+            if now >= deadline || pending.ons.is_empty() || gone.is_some() {
                 let names: Vec<String> = dark.iter().map(|device| vouched.words(device)).collect();
                 let within = self.parts.rules.on_deadline;
-                let detail = match (gone, &clearance.bar) {
-                    (Some(why), _) => format!("it does not come back, retire it ({why})"),
-                    (None, Some((_, why))) => format!("it is not switched on: {why}"),
-                    (None, None) => format!("{} not seen on within {within:?}", names.join(", ")),
+                let names = names.join(", ");
+                let detail = match (gone, &pending.refused, &clearance.bar) {
+                    (Some(why), ..) => format!("it does not come back, retire it ({why})"),
+                    (None, Some(refused), _) => format!("no on was sent to {names}: {refused}"),
+                    (None, None, Some((_, why))) => format!("it is not switched on: {why}"),
+                    (None, None, None) => format!("{names} not seen on within {within:?}"),
                 };
                 tracing::error!(detail, "the node was not seen to come on");
                 self.persist(|| Event::OnFailed { detail: detail.clone() }).await?;
@@ -275,27 +285,31 @@ impl NodeTask {
     }
 
     /// Stores that they are about to be switched on, each in the session that it has then.
-    async fn on_intent(&mut self, devices: &[DeviceId]) -> Result<Vec<PendingOn>, Fatal> {
+    async fn on_intent(&mut self, devices: &[DeviceId]) -> Result<Intended, Fatal> {
         self.open_sessions(devices).await;
         let devices = devices.to_vec();
-        let opened = self.persist_in_sessions(|| Event::OnIntent { devices: devices.clone() }).await?;
+        let opened = match self.persist_or_refused(|| Event::OnIntent { devices: devices.clone() }).await? {
+            Ok(opened) => opened,
+            Err(refused) => return Ok(Intended { ons: Vec::new(), refused: Some(refused) }),
+        };
         let ons = opened.into_iter().filter_map(|one| if let Opened::On(on) = one { Some(on) } else { None });
-        Ok(ons.collect())
+        Ok(Intended { ons: ons.collect(), refused: None })
     }
 
     /// An on goes in the session that is stored with it; where another one took its place, or one began since, it is stored anew.
     async fn follow_sessions(
         &mut self,
-        pending: &mut Vec<PendingOn>,
+        pending: &mut Intended,
         dark: &BTreeSet<DeviceId>,
     ) -> Result<(), Fatal> {
         let is_over = |on: &&PendingOn| self.hands.session(on.device()).as_deref() != on.session();
-        let over = pending.iter().filter(|on| dark.contains(on.device())).filter(is_over);
+        let over = pending.ons.iter().filter(|on| dark.contains(on.device())).filter(is_over);
         let over: Vec<DeviceId> = over.map(|on| on.device().clone()).collect();
         if !over.is_empty() {
             let anew = self.on_intent(&over).await?;
-            pending.retain(|on| !over.contains(on.device()));
-            pending.extend(anew);
+            pending.ons.retain(|on| !over.contains(on.device()));
+            pending.ons.extend(anew.ons);
+            pending.refused = anew.refused;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::machine::Refused;
 use crate::order::Opened;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Bringing, Then};
-use crate::support::{Player, device, holder, host, person, supply};
+use crate::support::{Player, device, holder, host, person, release, supply};
 
 #[test]
 fn unfence_drops_the_last_hold_under_a_generation_of_its_own() {
@@ -181,4 +181,79 @@ fn an_effect_that_nothing_bounds_asks_for_a_person_instead_of_an_on() {
     assert_eq!(player.open_fence().outcome, Some(Outcome::Fenced { released: true }), "as that fence ended");
     player.apply(Event::Retry(person()));
     assert_eq!(player.phase(), "unfencing");
+}
+
+/// A stand-down whose outlet `pdu` did not come on again; nothing of its release began.
+fn stood_down_without_its_outlet() -> Player {
+    let mut player = Player::fencing(&[&[host("bmc")], &[supply("pdu")]], &["detach"]);
+    player.off_intent(&["bmc", "pdu"]);
+    player.give_up(Reason::LevelsSpent);
+    player.apply(Event::StandDown(person()));
+    player.close_all();
+    player.on_intent(&["pdu"]).unwrap();
+    player.apply(Event::OnFailed { detail: "pdu not seen on".to_owned() });
+    player
+}
+
+#[test]
+fn an_unfence_of_what_was_stood_down_is_a_stand_down_still() {
+    let mut player = stood_down_without_its_outlet();
+    player.unfence().unwrap();
+    let record = player.record();
+    assert_eq!(
+        (player.phase(), record.generation, record.bringing),
+        ("unfencing", Generation(3), Bringing::StandDown)
+    );
+    player.on_intent(&["pdu"]).unwrap();
+    player.apply(Event::SuppliesOn { devices: vec![device("pdu")] });
+    assert!(matches!(player.on_intent(&["bmc"]), Err(Refused::Phase { .. })), "no on of the host");
+}
+
+#[test]
+fn a_supply_that_never_comes_on_is_given_up_by_a_stand_down() {
+    let mut player = stood_down_without_its_outlet();
+    player.apply(Event::StandDown(person()));
+    let record = player.record();
+    assert_eq!(
+        (player.phase(), record.generation, record.bringing),
+        ("unfencing", Generation(3), Bringing::StandDown)
+    );
+    let fence = player.open_fence();
+    assert_eq!(fence.switched_off, [device("bmc")].into(), "the host's own off is no supply's");
+    let last = &fence.moments.last().unwrap().what;
+    assert!(last.contains("pdu"), "{last}");
+    player.close_all();
+    player.back().unwrap();
+    assert_eq!(player.store.last_write().fences[0].outcome, Some(Outcome::StoodDown));
+}
+
+#[test]
+fn what_never_began_is_given_up_where_the_way_back_failed() {
+    let mut player = stood_down_without_its_outlet();
+    let retire = |player: &mut Player| {
+        let settings = Some("its devices".to_owned());
+        player.try_apply(Event::Retire { person: person(), settings }).map(drop)
+    };
+    assert_eq!(retire(&mut player), Err(Refused::NotReleased(vec!["detach".to_owned()])));
+    player.apply(Event::Abandon { release: release("detach"), person: person(), orphan: false });
+    assert_eq!((player.phase(), player.record().bringing), ("power_on_failed", Bringing::StandDown));
+    retire(&mut player).unwrap();
+    assert_eq!(player.phase(), "retired");
+}
+
+/// The volumes of such a node are let go for as long as that stands, and nobody's word that the node runs ends it (K7).
+#[test]
+fn no_stand_down_of_what_was_not_let_on() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.confirm();
+    player.complete("detach");
+    player.close_all();
+    player.unfence().unwrap();
+    player.apply(Event::Barred { release: release("detach"), is: true });
+    player.apply(Event::OnFailed { detail: "not let on".to_owned() });
+    let refused = player.try_apply(Event::StandDown(person())).unwrap_err();
+    assert!(refused.to_string().contains("somebody else"), "{refused}");
+    player.apply(Event::Barred { release: release("detach"), is: false });
+    player.apply(Event::StandDown(person()));
+    assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::StandDown));
 }

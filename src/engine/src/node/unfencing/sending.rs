@@ -13,7 +13,7 @@ use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, Effect, ErrorKind};
 
-use super::PACE;
+use super::{Intended, PACE};
 use crate::node::hands::Did;
 use crate::node::whose::{Ours, Vouched};
 use crate::node::{Fatal, NodeTask};
@@ -39,7 +39,7 @@ impl NodeTask {
     /// Sends an on to each of the dark devices that says whose machine it controls. Answers when that is due again; `None`: the node was moved.
     pub(super) async fn send_vouched(
         &mut self,
-        pending: &mut Vec<PendingOn>,
+        pending: &mut Intended,
         vouched: &mut Vouched,
         dark: &BTreeSet<DeviceId>,
     ) -> Result<Option<BootTime>, Fatal> {
@@ -50,7 +50,7 @@ impl NodeTask {
         }
         let Some(ours) = self.vouched(vouched, dark).await? else { return Ok(None) };
         let of_ours = |on: &&PendingOn| ours.contains_key(on.device());
-        let to_send = pending.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
+        let to_send = pending.ons.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
         let again = self.send_on(to_send, &ours).await?;
         let unsaid = dark.iter().filter(|device| !ours.contains_key(*device));
         let whose = unsaid.map(|device| self.asked_again(device, true, PACE * 2));

@@ -4,6 +4,7 @@
 
 mod nodes;
 mod requests;
+mod stood_down;
 
 use std::panic::AssertUnwindSafe;
 
@@ -50,11 +51,18 @@ async fn a_program_lowers_no_grade_that_others_asked_for() {
 }
 
 async fn walk(kind: OutcomeKind, reason: Reason, way: &Way) {
-    let mut lab = match kind {
-        OutcomeKind::NeedsOperator => nodes::waits(reason, way).await,
-        OutcomeKind::Blocked => requests::blocked(reason, way).await,
-        _ => nodes::not_seen_on(way).await,
-    };
+    match kind {
+        OutcomeKind::NeedsOperator => go(nodes::waits(reason, way).await, kind, reason, way).await,
+        OutcomeKind::Blocked => go(requests::blocked(reason, way).await, kind, reason, way).await,
+        _ => {
+            go(nodes::not_seen_on(way).await, kind, reason, way).await;
+            go(stood_down::outlet_not_seen_on(way).await, kind, reason, way).await;
+        }
+    }
+}
+
+/// From where it is brought about to where the way says.
+async fn go(mut lab: Lab, kind: OutcomeKind, reason: Reason, way: &Way) {
     for exit in way.exits {
         take(&mut lab, way, *exit).await;
     }

@@ -18,7 +18,7 @@ use crate::standing;
 
 const VOUCHES: &[Exit] = &[Exit::Attest];
 const STANDS_DOWN: &[Exit] = &[Exit::Abandon, Exit::StandDown];
-const RETIRES: &[Exit] = &[Exit::Abandon, Exit::Retire];
+pub const RETIRES: &[Exit] = &[Exit::Abandon, Exit::Retire];
 
 /// The node waits for that reason, and what the way wants done before its commands is done.
 pub async fn waits(reason: Reason, way: &Way) -> Lab {
@@ -47,7 +47,7 @@ fn pulled(lab: &Lab) {
 }
 
 /// The machine burns with its BMC.
-fn burns(lab: &Lab, devices: &[&str]) {
+pub fn burns(lab: &Lab, devices: &[&str]) {
     pulled(lab);
     devices.iter().for_each(|device| lab.fault(device, Fault::Silent));
 }
@@ -342,8 +342,9 @@ pub async fn not_seen_on(way: &Way) -> Lab {
     lab.reach("power_on_failed", s(1_000)).await;
     match way.exits {
         [Exit::Retry] => lab.mend("bmc"),
+        [Exit::StandDown] => lab.happen(by_hand(Verb::On)),
         [Exit::Fence] => {}
-        [Exit::Retire] => burns(&lab, &["bmc"]),
+        RETIRES => burns(&lab, &["bmc"]),
         other => panic!("{other:?}"),
     }
     lab
