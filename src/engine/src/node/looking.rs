@@ -35,6 +35,9 @@ impl NodeTask {
             let refused_at = self.plan.drivers.get(device).and_then(|driver| driver.refused_session_at());
             self.sessions.note_unseen(device, did, refused_at, boot);
         }
+        if let (Did::Read { result: Ok(reading), .. }, Some(drilled)) = (did, &mut self.drilled) {
+            drilled.note(device, reading);
+        }
         let (mut says_whose, mut said_now) = (false, None);
         let live = self.device_live(device);
         let fault = match did {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use picket_core::device::{DeviceClass, DeviceSpec, Identity, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
-use picket_core::power::Power;
+use picket_core::power::{Power, Reading};
 use picket_core::record::{Cause, DeviceEvidence, Fence, Phase};
 use picket_core::time::BootTime;
 use picket_liveness::{Liveness, Look};
@@ -35,6 +35,10 @@ pub(super) struct Drilled {
     pub(super) cut: BTreeSet<DeviceId>,
     /// Host devices that read Off since the node is dark.
     dark: BTreeSet<DeviceId>,
+    /// Since when it is.
+    dark_since: Option<BootTime>,
+    /// Host devices that read On before it, and Off since then, be it after their own start.
+    fell: BTreeSet<DeviceId>,
     asking: Option<Asking>,
 }
 
@@ -84,6 +88,14 @@ impl Drilled {
         let alive = matches!(heard, Some(Look::Recovered(_)));
         Self { lit, alive, ..Self::default() }
     }
+
+    /// A device was read.
+    pub(super) fn note(&mut self, device: &DeviceId, reading: &Reading) {
+        let is_since = self.dark_since.is_some_and(|since| reading.asked_at >= since);
+        if is_since && reading.power == Power::Off && self.lit.contains(device) {
+            self.fell.insert(device.clone());
+        }
+    }
 }
 
 /// One look, which takes no longer than the source's patience.
@@ -104,6 +116,35 @@ impl NodeTask {
         self.plan.liveness.clone().filter(|_| is_needed)
     }
 
+    /// The same of a drill that looks whose power its outlets cut.
+    pub(super) fn source_of_fall(&self) -> Option<Arc<dyn Liveness>> {
+        let levels = self.plan.levels_now(self.record());
+        let is_needed = levels.devices().any(|spec| spec.class == DeviceClass::Supply && !spec.verified);
+        self.source_of_witness().or_else(|| self.plan.liveness.clone().filter(|_| is_needed))
+    }
+
+    /// Whether somebody saw the node fall by its outlets: a host device that others than itself say is the node's, or the liveness source. A
+    /// device that is merely silent, since its network or its own power went with them, saw nothing.
+    ///
+    /// # Errors
+    /// Nobody did, and why, in words.
+    pub(super) fn saw_it_fall(&self, drilled: &Drilled) -> Result<(), String> {
+        let is_known = |device: &DeviceId| {
+            let live = self.live.devices.get(device);
+            live.is_some_and(|live| live.identity_match == Some(IdentityMatch::Match))
+        };
+        let word = drilled.asking.as_ref().and_then(Asking::word);
+        if matches!(word, Some(Look::NotRecovered(_))) || drilled.fell.iter().any(is_known) {
+            return Ok(());
+        }
+        match drilled.fell.first() {
+            None => Err("nobody saw the machine fall: its host devices were merely silent".to_owned()),
+            Some(device) => Err(format!(
+                "nobody but {device} says whose machine fell: give `identity` in its settings, or a liveness source"
+            )),
+        }
+    }
+
     /// The node was confirmed off, and is dark since then: who else saw it fall is noted, and asked, while it is off.
     pub(super) fn note_fall(&mut self, dark_since: BootTime) {
         let Some(fence) = self.record().fence.as_ref().filter(|fence| fence.cause == Cause::Drill) else {
@@ -116,9 +157,9 @@ impl NodeTask {
         };
         let hosts = fence.topology.hosts().map(|spec| spec.id.clone());
         let dark: BTreeSet<DeviceId> = hosts.filter(reads_off).collect();
-        let source = self.source_of_witness();
+        let source = self.source_of_fall();
         let Some(drilled) = &mut self.drilled else { return };
-        (drilled.cut, drilled.dark) = (cut, dark);
+        (drilled.cut, drilled.dark, drilled.dark_since) = (cut, dark, Some(dark_since));
         // Where the proof was lost and made again the first word stands: a later one may have another reason.
         if drilled.asking.is_none() {
             drilled.asking = source.filter(|_| drilled.alive).map(Asking::begin);

@@ -8,7 +8,8 @@ use picket_core::confirm::HAS_POWER;
 use picket_core::event::Holder;
 use picket_core::machine::Refused;
 use picket_core::record::Then;
-use picket_driver_sim::{Act, Fault, Verb};
+use picket_core::time::Clock;
+use picket_driver_sim::{Act, Fault, RestorePolicy, Verb};
 use picket_engine::{Admission, EngineError, FenceCall};
 
 use picket_core::ids::NodeId;
@@ -99,6 +100,7 @@ async fn it_counts_in_the_window_also_after_a_restart() {
 async fn the_wiring_of_another_machine_under_the_same_name_is_not_verified() {
     let mut lab = Lab::set_up(2012, unverified(), |world| {
         world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "a");
+        world.set_restore(NODE, RestorePolicy::AlwaysOff);
         world.add_machine("nx").add_host("nx", "bmc2");
     })
     .await;
@@ -146,6 +148,7 @@ async fn outlets_that_feed_something_else_are_not_verified_while_the_bmc_answers
 async fn nothing_is_let_go_on_the_word_of_outlets_of_which_nobody_knows_what_they_feed() {
     let mut lab = Lab::set_up(2020, Setup { without_releases: false, ..unverified() }, |world| {
         world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "a");
+        world.set_restore(NODE, RestorePolicy::AlwaysOff);
     })
     .await;
     let asked = lab.received("bmc");
@@ -181,4 +184,31 @@ async fn nothing_is_let_go_on_the_word_of_outlets_of_which_nobody_knows_what_the
 
 fn named(name: &str) -> NodeId {
     NodeId::new(name).expect("a good name")
+}
+
+/// The switch before its BMC hangs on that outlet, and the machine itself does not: it ran all the while (S3).
+#[tokio::test(start_paused = true)]
+async fn outlets_that_feed_the_network_of_the_bmc_are_not_verified_by_its_silence() {
+    let mut lab = Lab::set_up(2017, unverified(), |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+        world.add_machine("switch").add_supply("switch", "a");
+    })
+    .await;
+    let call = drill(&mut lab);
+    let id = lab.engine.drill(&node(), call).await.expect("let in").fence();
+    let is_lit = |lab: &Lab| lab.world.lock().expect("whole").truth("switch", lab.clock.boot());
+    while is_lit(&lab) {
+        tokio::time::sleep(s(1) / 100).await;
+    }
+    lab.fault("bmc", Fault::Silent);
+    while lab.received("a").ons == 0 {
+        tokio::time::sleep(s(1) / 100).await;
+    }
+    lab.mend("bmc");
+    lab.reach("normal", s(900)).await;
+    assert!(lab.is_on() && lab.falls() == 0);
+    assert!(lab.record().wired.is_empty(), "{:?}", lab.record().wired);
+    let fence = lab.engine.get_fence(id).await.expect("a store").expect("kept");
+    let findings: Vec<&str> = fence.findings().collect();
+    assert!(findings.join(" ").contains("nobody saw the machine fall"), "{findings:?}");
 }

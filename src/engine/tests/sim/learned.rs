@@ -9,7 +9,7 @@ use picket_core::ids::{DeviceId, NodeId};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Evidence, IdentityProof, Then};
 use picket_core::time::Clock;
-use picket_driver_sim::{Fault, World};
+use picket_driver_sim::{Fault, RestorePolicy, World};
 use picket_engine::{Admission, FenceCall, Readiness, Trouble, Until};
 use picket_liveness::Look;
 
@@ -337,4 +337,29 @@ async fn a_plan_says_that_the_grade_would_be_learned() {
         confirm.obstacles.iter().any(|why| why.contains("learned from the device itself")),
         "{confirm:?}"
     );
+}
+
+/// S3: of outlets that were drilled against such a BMC it is known that they feed the machine which that one controls, and not whose it is.
+#[tokio::test(start_paused = true)]
+async fn outlets_are_verified_by_a_bmc_whose_machine_somebody_else_knows_or_by_the_liveness_source() {
+    for is_watched in [false, true] {
+        let mut setup = setup(&[&["bmc"], &["a"]]);
+        setup.without_releases = true;
+        let adjust = setup.adjust.clone();
+        setup.adjust = Arc::new(move |spec: &mut DeviceSpec| {
+            adjust(spec);
+            spec.verified = false;
+        });
+        let mut lab = learned(2930, setup, |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "a");
+            world.set_restore(NODE, RestorePolicy::AlwaysOff);
+        })
+        .await;
+        if is_watched {
+            watched(&mut lab, explicit).await;
+        }
+        let found = drilled(&mut lab).await;
+        assert_eq!(lab.record().wired.len(), usize::from(is_watched), "{found}");
+        assert_eq!(found.contains("nobody but bmc says whose machine fell"), !is_watched, "{found}");
+    }
 }

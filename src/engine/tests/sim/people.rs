@@ -3,7 +3,7 @@
 use picket_core::event::Person;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::Clock;
-use picket_driver_sim::{Act, Fault};
+use picket_driver_sim::{Act, Fault, RestorePolicy};
 use picket_engine::{Admission, ErrorKind, FenceCall, Readiness, Trouble, Until, problems, readiness};
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
@@ -100,6 +100,8 @@ async fn supplied(seed: u64) -> Lab {
     setup.adjust = std::sync::Arc::new(|spec| spec.verified = false);
     Lab::set_up(seed, setup, |world| {
         world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "a").add_supply(NODE, "b");
+        // Until it is switched on it stays off, and its BMC says so.
+        world.set_restore(NODE, RestorePolicy::AlwaysOff);
     })
     .await
 }

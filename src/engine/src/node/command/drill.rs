@@ -69,7 +69,7 @@ impl NodeTask {
     /// switch it on.
     async fn is_lit(&mut self) -> Result<Option<EngineError>, Fatal> {
         let hosts = self.hosts();
-        let source = self.source_of_witness();
+        let source = self.source_of_fall();
         let heard = OptionFuture::from(source.as_deref().map(witness::look));
         let (looks, heard) = tokio::join!(self.look_at(&hosts), heard);
         let looks = looks?;
@@ -117,6 +117,8 @@ impl NodeTask {
         } else if by_supplies && drilled.cut.iter().any(|id| level.devices.iter().all(|spec| spec.id != *id))
         {
             findings.push(format!("{names}: not verified, since other devices were switched off as well"));
+        } else if let (true, Err(why)) = (by_supplies, self.saw_it_fall(&drilled)) {
+            findings.push(format!("{names}: not verified, since {why}"));
         } else if by_supplies {
             let wired =
                 level.devices.iter().filter_map(|spec| Some((spec.id.clone(), self.plan.wiring(&spec.id)?)));
