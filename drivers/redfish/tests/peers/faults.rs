@@ -284,6 +284,12 @@ async fn a_timeout_that_was_raised_keeps_no_off_back_and_what_is_open_is_waited_
     assert!(!fake.world().is_on());
     let longer = hand.driver.longest_life();
     assert_eq!((longer.off, longer.on), (Some(Duration::from_secs(3_780)), Some(Duration::from_secs(7_560))));
+    // "Never", by the largest number there is.
+    fake.world().session_timeout = u64::MAX;
+    hand.driver.identify(&hand.call()).await.expect("a fence goes on");
+    hand.off().await.expect("an off is never refused for that");
+    assert!(hand.driver.longest_life().off >= Some(Duration::from_secs(365 * 86_400)));
+    fake.world().session_timeout = 3_600;
     // Nor where it does not say it at all.
     fake.world().set_power(true);
     let other = Hand::of(&fake, json!({})).await;

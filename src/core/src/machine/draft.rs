@@ -98,7 +98,7 @@ impl Draft {
 
     /// Enters an effect into the ledger and locks it for sending. One that this leadership opened in this generation
     /// and that is open still is sent again under its old entry, unless it would go in another session: each session is
-    /// ended for itself.
+    /// ended for itself. So is each hold.
     pub(super) fn enter(
         &mut self,
         kind: EffectKind,
@@ -108,8 +108,14 @@ impl Draft {
         let (generation, term) = (self.record.generation, self.term);
         let session = kind.device().and_then(|device| self.sessions.get(device)).cloned();
         let life = self.life_now(&kind, life);
+        // The end of a hold may be known, where that of the one before it is not.
+        let is_hold = matches!(kind, EffectKind::Hold(_));
         let same = |open: &&OpenEffect| {
-            open.kind == kind && open.generation == generation && open.term == term && open.session == session
+            !is_hold
+                && open.kind == kind
+                && open.generation == generation
+                && open.term == term
+                && open.session == session
         };
         let effect = match self.record.ledger.open().iter().find(same) {
             Some(open) => open.id,

@@ -147,8 +147,8 @@ impl NodeTask {
         let knows_it_not = matches!(&said, Err(error) if error.kind == ErrorKind::Unsupported);
         let identity = said.as_ref().map(|said| said.identity.clone()).unwrap_or_default();
         let is_silent = identity.is_empty() && (knows_it_not || said.is_ok());
-        let is_ours = self.another_s(device, &identity).is_none()
-            && (!identity.is_empty() || is_silent && !self.has_said_whose(device));
+        let is_another = self.another_s(device, &identity).is_some();
+        let is_ours = !is_another && (!identity.is_empty() || is_silent && !self.has_said_whose(device));
         let sessions: Vec<String> = succession.asks(device).cloned().collect();
         for session in sessions {
             let now = self.now();

@@ -296,10 +296,9 @@ impl NodeTask {
     /// Takes away what devices say that control another machine by now: in each new life one is asked before what it says counts (S13).
     /// Of a node that nobody stood down a person is told, where he is not waited for already.
     pub(super) async fn let_others_be(&mut self, looks: &mut [Look]) -> Result<(), Fatal> {
-        let found = self.others_among(looks).await.or_else(|| {
-            let (device, detail) = self.exchanged.first_key_value()?;
-            Some(format!("{device}: {detail}"))
-        });
+        let exchanged = std::mem::take(&mut self.exchanged);
+        let told = exchanged.first_key_value().map(|(device, detail)| format!("{device}: {detail}"));
+        let found = self.others_among(looks).await.or(told);
         let is_stood_down = self.record().bringing == Bringing::StandDown;
         let tells_a_person = match self.record().phase {
             Phase::Released => true,

@@ -37,7 +37,7 @@ pub(super) struct Drilled {
     dark: BTreeSet<DeviceId>,
     /// Since when it is.
     dark_since: Option<BootTime>,
-    /// Host devices that read On before it, and Off since then, be it after their own start.
+    /// Host devices that read On before it, and Off at any time since then.
     fell: BTreeSet<DeviceId>,
     asking: Option<Asking>,
 }
@@ -116,31 +116,25 @@ impl NodeTask {
         self.plan.liveness.clone().filter(|_| is_needed)
     }
 
-    /// The same of a drill that looks whose power its outlets cut.
-    pub(super) fn source_of_fall(&self) -> Option<Arc<dyn Liveness>> {
-        let levels = self.plan.levels_now(self.record());
-        let is_needed = levels.devices().any(|spec| spec.class == DeviceClass::Supply && !spec.verified);
-        self.source_of_witness().or_else(|| self.plan.liveness.clone().filter(|_| is_needed))
+    /// The device said last that it controls the node's machine, and somebody else than itself says which that is.
+    fn is_known_by_others(&self, device: &DeviceId) -> bool {
+        let live = self.live.devices.get(device);
+        live.is_some_and(|live| live.identity_match == Some(IdentityMatch::Match))
     }
 
-    /// Whether somebody saw the node fall by its outlets: a host device that others than itself say is the node's, or the liveness source. A
-    /// device that is merely silent, since its network or its own power went with them, saw nothing.
+    /// Whether somebody saw the machine itself fall by its outlets: a host device that others than itself say is the node's. A device that is
+    /// merely silent saw nothing, nor did a liveness source: their network, or their own power, may have gone with the outlets.
     ///
     /// # Errors
     /// Nobody did, and why, in words.
     pub(super) fn saw_it_fall(&self, drilled: &Drilled) -> Result<(), String> {
-        let is_known = |device: &DeviceId| {
-            let live = self.live.devices.get(device);
-            live.is_some_and(|live| live.identity_match == Some(IdentityMatch::Match))
-        };
-        let word = drilled.asking.as_ref().and_then(Asking::word);
-        if matches!(word, Some(Look::NotRecovered(_))) || drilled.fell.iter().any(is_known) {
-            return Ok(());
-        }
         match drilled.fell.first() {
-            None => Err("nobody saw the machine fall: its host devices were merely silent".to_owned()),
+            _ if drilled.fell.iter().any(|device| self.is_known_by_others(device)) => Ok(()),
+            None => Err("no host device read Off, before it was switched on again: have it stay off when its power comes back (its \
+                         restore policy) for a drill, or say `verified = true` of the outlets"
+                .to_owned()),
             Some(device) => Err(format!(
-                "nobody but {device} says whose machine fell: give `identity` in its settings, or a liveness source"
+                "nobody but {device} says whose machine fell: give `identity` in its settings, or drill the node by it before a witness"
             )),
         }
     }
@@ -157,7 +151,7 @@ impl NodeTask {
         };
         let hosts = fence.topology.hosts().map(|spec| spec.id.clone());
         let dark: BTreeSet<DeviceId> = hosts.filter(reads_off).collect();
-        let source = self.source_of_fall();
+        let source = self.source_of_witness();
         let Some(drilled) = &mut self.drilled else { return };
         (drilled.cut, drilled.dark, drilled.dark_since) = (cut, dark, Some(dark_since));
         // Where the proof was lost and made again the first word stands: a later one may have another reason.
@@ -226,13 +220,11 @@ impl NodeTask {
 
     /// A host device whose identity somebody else has said, that was left alone, and read On before and Off since.
     fn second_device<'f>(&self, fence: &'f Fence, drilled: &Drilled, id: &DeviceId) -> Option<&'f DeviceId> {
-        let matches = |other: &DeviceId| {
-            let live = self.live.devices.get(other);
-            live.is_some_and(|live| live.identity_match == Some(IdentityMatch::Match))
-        };
         let saw = |other: &DeviceId| drilled.lit.contains(other) && drilled.dark.contains(other);
         let others = fence.topology.hosts().map(|spec| &spec.id).filter(|other| *other != id);
-        others.into_iter().find(|other| saw(other) && matches(other) && !drilled.cut.contains(*other))
+        others
+            .into_iter()
+            .find(|other| saw(other) && self.is_known_by_others(other) && !drilled.cut.contains(*other))
     }
 
     /// Takes what far sides said of the node's machine at a check. A learned identity that agrees with it is proven. Where the device says another

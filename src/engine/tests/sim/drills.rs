@@ -210,5 +210,5 @@ async fn outlets_that_feed_the_network_of_the_bmc_are_not_verified_by_its_silenc
     assert!(lab.record().wired.is_empty(), "{:?}", lab.record().wired);
     let fence = lab.engine.get_fence(id).await.expect("a store").expect("kept");
     let findings: Vec<&str> = fence.findings().collect();
-    assert!(findings.join(" ").contains("nobody saw the machine fall"), "{findings:?}");
+    assert!(findings.join(" ").contains("no host device read Off"), "{findings:?}");
 }

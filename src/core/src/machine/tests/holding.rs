@@ -53,6 +53,17 @@ fn only_a_hold_whose_end_is_known_is_closed() {
     assert_eq!(player.open_fence().holds[&device("bmc")].engaged, ["restore policy always-off"]);
 }
 
+/// The first of two was not answered, and the second refused: a copy of the first may land still.
+#[test]
+fn a_hold_that_was_refused_ends_none_but_itself() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.hold_intent("bmc", &[("policy", "previous")]);
+    let again = player.hold_intent("bmc", &[("policy", "previous")]);
+    assert_eq!(player.open_effects(), ["hold of bmc", "hold of bmc"]);
+    ended(&mut player, &[], vec![again]);
+    assert_eq!(player.open_effects(), ["hold of bmc"]);
+}
+
 #[test]
 fn the_end_of_a_hold_ends_nothing_else() {
     let mut player = Player::fencing(&[&[host("bmc")]], &[]);

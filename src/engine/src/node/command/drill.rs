@@ -69,7 +69,7 @@ impl NodeTask {
     /// switch it on.
     async fn is_lit(&mut self) -> Result<Option<EngineError>, Fatal> {
         let hosts = self.hosts();
-        let source = self.source_of_fall();
+        let source = self.source_of_witness();
         let heard = OptionFuture::from(source.as_deref().map(witness::look));
         let (looks, heard) = tokio::join!(self.look_at(&hosts), heard);
         let looks = looks?;
@@ -142,17 +142,11 @@ impl NodeTask {
         Ok(())
     }
 
-    /// The levels by which the node is fenced, with what drills have verified of their wiring.
+    /// The levels by which the node is fenced, with what drills have verified of their wiring. A drill is by the outlets, unless a witness can say
+    /// whose machine the host devices control, which is not known: until it is no outlet is verified by them.
     pub(in crate::node) fn topology_to_fence(&self) -> Topology {
         let topology = self.paced(self.plan.levels_now(self.record()));
-        if self.drilling && !self.is_wiring_known(&topology) { topology.supplies_first() } else { topology }
-    }
-
-    /// The outlets are known to feed the node, and there is somebody who can say whose machine its host devices control, which is not known:
-    /// a drill by these shows more.
-    fn is_wiring_known(&self, topology: &Topology) -> bool {
-        let mut supplies = topology.devices().filter(|spec| spec.class == DeviceClass::Supply);
-        supplies.all(|spec| spec.verified) && self.source_of_witness().is_some()
+        if self.drilling && self.source_of_witness().is_none() { topology.supplies_first() } else { topology }
     }
 
     /// What a slow PDU is asked for must come round before it is too old: its dwell is longer than that of the settings then.

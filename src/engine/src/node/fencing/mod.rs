@@ -137,6 +137,7 @@ impl NodeTask {
 
     pub(super) async fn fencing(&mut self) -> Result<(), Fatal> {
         let here = self.place();
+        self.exchanged.clear();
         self.locate_own_host().await;
         if self.is_own_host() {
             return self.leave_own_host().await;
