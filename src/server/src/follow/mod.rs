@@ -2,7 +2,8 @@
 //!
 //! **Invariants.** A stream is only a look: it is made of what the node's view shows, and whoever leaves it stops
 //! nothing. Every moment of the fence is told, in order; readings and waits are folded. The last message, and no other,
-//! has the outcome; a stream that cannot have one ends with an error that says what to do.
+//! has the outcome; a stream that cannot have one ends with an error that says what to do. An outcome goes out only under the
+//! leadership under which the stream began.
 
 mod goal;
 mod told;
@@ -118,6 +119,12 @@ impl Follower {
     async fn next(&mut self) -> Option<Result<v1::FenceUpdate, Status>> {
         loop {
             if let Some(update) = self.queue.pop_front() {
+                // Asked as late as can be: after the leadership another gateway may have brought the node back (S20).
+                if update.outcome.is_some()
+                    && let Err(status) = self.expect_leadership()
+                {
+                    return Some(Err(self.broken(status)));
+                }
                 return Some(Ok(update));
             }
             if self.over {
@@ -140,6 +147,16 @@ impl Follower {
         status
     }
 
+    /// Whether the leadership under which the stream began still lasts.
+    fn expect_leadership(&self) -> Result<(), Status> {
+        let over = match self.engine.leading() {
+            Ok(term) if term == self.term => return Ok(()),
+            Ok(_) => "another leadership has begun".to_owned(),
+            Err(why) => why,
+        };
+        Err(errors::ended(&over).into())
+    }
+
     /// Waits until there may be something to tell.
     async fn wait(&mut self) -> Result<(), Status> {
         let wake = self.wake;
@@ -153,10 +170,7 @@ impl Follower {
             biased;
             changed = self.view.changed() => changed.map_err(|_| errors::shutting_down().into()),
             () = self.stop.cancelled() => Err(errors::shutting_down().into()),
-            () = self.engine.until_over(self.term) => {
-                let why = self.engine.leading().err();
-                Err(errors::ended(why.as_deref().unwrap_or("another leadership has begun")).into())
-            }
+            () = self.engine.until_over(self.term) => self.expect_leadership(),
             () = timer => Ok(()),
         }
     }

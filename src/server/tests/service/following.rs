@@ -1,7 +1,11 @@
 //! What becomes of streams when the node, or the gateway, moves on.
 
+use picket_core::event::Person;
+use picket_core::ids::NodeId;
 use picket_driver_sim::{Act, Verb};
-use picket_proto::v1::{OutcomeKind, Phase};
+use picket_engine::Engine;
+use picket_proto::v1::{FenceUntil, OutcomeKind, Phase};
+use tokio_util::sync::CancellationToken;
 
 use crate::lab::{fence_request, kind, lab, reason, s, unfence_request};
 
@@ -69,6 +73,47 @@ async fn the_end_of_leadership_ends_streams_with_an_error_and_the_key_joins_agai
     let last = all.last().expect("an end");
     assert_eq!(last.fence_id, opened.fence_id);
     assert_eq!(last.outcome.as_ref().map(kind), Some(OutcomeKind::Fenced));
+}
+
+/// Leads, goes on with the fence of `n1`, and brings the node back.
+async fn brings_back(gateway: Engine) {
+    let running = gateway.clone();
+    tokio::spawn(async move { running.run(CancellationToken::new()).await.expect("a whole store") });
+    gateway.until_leading().await;
+    let node = NodeId::new("n1").expect("a good name");
+    let mut view = gateway.follow(&node).expect("known");
+    let released = view.wait_for(|view| view.stored.record.phase.label() == "released").await;
+    drop(released.expect("it runs"));
+    let person = Person { name: "ada".to_owned(), reason: "a test".to_owned() };
+    gateway.unfence(&node, "db".to_owned(), person).await.expect("unfenced");
+    let back = view.wait_for(|view| view.stored.record.phase.label() == "normal").await;
+    drop(back.expect("it runs"));
+}
+
+/// S6, S20: a gateway stands still between the store's answer and its own. Another gateway leads meanwhile, proves the node off
+/// anew, and brings it back. The first caller's stream is no place to say FENCED either.
+async fn stopped_at(point: &'static str, until: FenceUntil) {
+    let lab = lab().await;
+    let request = picket_proto::v1::FenceRequest { until: until.into(), ..fence_request("k") };
+    let (other, clock, points) = (lab.another_gateway(), lab.clock.clone(), lab.points.clone());
+    points.at(point, async move {
+        brings_back(other).await;
+        // Its clocks show how long it stood still: its leadership is over.
+        clock.jump_wall(60_000);
+    });
+    let error = lab.open(request).await.expect("let in").error().await;
+    assert!(lab.is_on("n1"), "the other gateway brought it back");
+    assert_eq!((error.code(), reason(&error).0.as_str()), (tonic::Code::Unavailable, "NO_LEADER"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deposed_leader_does_not_say_fenced_once_it_is_confirmed() {
+    stopped_at("saved confirmed", FenceUntil::Confirmed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deposed_leader_does_not_say_fenced_once_it_is_released() {
+    stopped_at("saved release_progress", FenceUntil::Released).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 mod far;
 mod fleet;
+mod points;
 mod updates;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use picket_core::ids::{Incarnation, NodeId};
 use picket_core::store::Store;
 use picket_core::time::{Clock, WallTime};
 use picket_driver_sim::{Act, Fault, SharedWorld, SimClock, World};
-use picket_engine::Engine;
+use picket_engine::{Engine, NoHooks};
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use picket_proto::v1::{FenceRequest, NodeSelector, Outcome, OutcomeKind, UnfenceRequest, node_selector};
 use picket_server::{Addresses, Limits, SocketFile, serve_within};
@@ -30,6 +31,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tonic_types::StatusExt;
 
 use self::far::Volumes;
+use self::points::Points;
 pub use self::updates::Updates;
 
 pub type Client = FencingServiceClient<Channel>;
@@ -70,9 +72,12 @@ pub fn unfence_request(key: &str) -> UnfenceRequest {
 pub struct Lab {
     pub world: SharedWorld,
     pub clock: Arc<SimClock>,
+    /// Of another gateway: as the first one was, until that one's is set.
+    other_clock: Arc<SimClock>,
     pub store: Arc<dyn Store>,
     pub volumes: Arc<Volumes>,
     pub engine: Engine,
+    pub points: Arc<Points>,
     pub stop: CancellationToken,
     pub client: Client,
     pub socket: PathBuf,
@@ -102,12 +107,13 @@ pub async fn lab_of(nodes: &[&str], limits: Limits, audit: Audit, budget: Budget
         }
     }
     let world = world.shared();
-    let clock = Arc::new(SimClock::new());
+    let (clock, other_clock) = (Arc::new(SimClock::new()), Arc::new(SimClock::new()));
     tokio::time::advance(s(100)).await;
     let incarnation = Incarnation::mint(WallTime::from_millis(1), [7; 10]);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("a store"));
     let volumes = Arc::new(Volumes::default());
-    let engine = fleet::engine(nodes, &world, &clock, &store, &volumes, audit, budget);
+    let points = Arc::new(Points::default());
+    let engine = fleet::engine(nodes, &world, &clock, &store, &volumes, (audit, budget), points.clone());
     let stop = CancellationToken::new();
     let working = (engine.clone(), stop.clone());
     tokio::spawn(async move { working.0.run(working.1).await.expect("a whole store") });
@@ -120,7 +126,20 @@ pub async fn lab_of(nodes: &[&str], limits: Limits, audit: Audit, budget: Budget
     let serving = serve_within(limits, engine.clone(), listeners, stop.clone());
     let serving = Some(tokio::spawn(async move { serving.await.expect("served") }));
     let client = connect(&socket).await;
-    Lab { world, clock, store, volumes, engine, stop, client, socket, serving, _dir: dir }
+    Lab {
+        world,
+        clock,
+        other_clock,
+        store,
+        volumes,
+        engine,
+        points,
+        stop,
+        client,
+        socket,
+        serving,
+        _dir: dir,
+    }
 }
 
 pub async fn channel(socket: &std::path::Path) -> Channel {
@@ -176,6 +195,12 @@ impl Lab {
     pub async fn back(&self, request: UnfenceRequest) -> Result<Updates, Status> {
         let stream = self.client.clone().unfence(request).await?.into_inner();
         Ok(Updates::of(stream, |answer| answer.update))
+    }
+
+    /// Another gateway over the same machines and the same store, with a clock of its own. It leads as soon as it runs.
+    pub fn another_gateway(&self) -> Engine {
+        let (clock, limits) = (&self.other_clock, (Audit::none(), Budget::unlimited()));
+        fleet::engine(&NODES, &self.world, clock, &self.store, &self.volumes, limits, Arc::new(NoHooks))
     }
 
     /// Fences `n1` for `db` and waits for the end.

@@ -12,7 +12,7 @@ use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{SharedWorld, SimClock, SimDriver, SimOptions};
-use picket_engine::{Engine, Logins, NoHooks, NodePlan, Parts, PlannedRelease, Receipts, Unit};
+use picket_engine::{Engine, Hooks, Logins, NodePlan, Parts, PlannedRelease, Receipts, Unit};
 use picket_receipt::Keys;
 
 use super::far::{Alive, StoreElection, Volumes};
@@ -24,8 +24,8 @@ pub fn engine(
     clock: &Arc<SimClock>,
     store: &Arc<dyn Store>,
     volumes: &Arc<Volumes>,
-    audit: Audit,
-    budget: Budget,
+    (audit, budget): (Audit, Budget),
+    hooks: Arc<dyn Hooks>,
 ) -> Engine {
     let rules = Rules::default();
     let nodes = nodes.iter().map(|node| plan(world, node, &rules, volumes)).collect();
@@ -38,7 +38,7 @@ pub fn engine(
         }),
         store: store.clone(),
         election: Arc::new(StoreElection(store.clone())),
-        hooks: Arc::new(NoHooks),
+        hooks,
         audit,
         receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
         metrics: Default::default(),
