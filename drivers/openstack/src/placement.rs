@@ -11,6 +11,8 @@ use crate::server::{Field, Server};
 /// States of a migration that is over (Compute API, os-migrations). What is not among them is open, known or not: `finished` too,
 /// which waits for somebody's word.
 const OVER: [&str; 7] = ["completed", "done", "confirmed", "reverted", "failed", "error", "cancelled"];
+/// Of these, the states after which the server runs where Nova has it.
+const PLACES: [&str; 4] = ["completed", "done", "confirmed", "reverted"];
 
 #[derive(Deserialize)]
 struct Migrations {
@@ -19,8 +21,7 @@ struct Migrations {
 
 #[derive(Deserialize)]
 struct Migration {
-    /// They only grow.
-    #[serde(default)]
+    /// They only grow. Without it no migration is known to be the later one.
     id: u64,
     #[serde(default)]
     status: String,
@@ -33,11 +34,29 @@ struct Migration {
 }
 
 impl Migration {
-    /// Whether the guest may run at its destination though Nova has it at its source: what fails after the guest has moved is in `error`
-    /// like what was rolled back, and a nova-compute that starts at the source takes the guest for its own then.
-    fn may_run_there(&self, server: &Server) -> bool {
-        let is_live = self.migration_type.as_deref() == Some("live-migration") && self.status == "error";
-        is_live && (self.dest_compute.is_none() || self.dest_compute != server.host)
+    fn is_a(&self, kind: &str) -> bool {
+        self.migration_type.as_deref() == Some(kind)
+    }
+
+    /// Why the guest may run at the destination though Nova has it at the source, in words.
+    fn may_run_there(&self, server: &Server) -> Option<String> {
+        if self.dest_compute.is_some() && self.dest_compute == server.host {
+            return None;
+        }
+        let to = self.dest_compute.as_deref();
+        let how = match self.status.as_str() {
+            // A live migration that fails after the guest has moved is in `error`, like one that was rolled back, and a nova-compute
+            // that starts at the source takes the guest for its own then.
+            "error" if self.is_a("live-migration") => {
+                let to = to.unwrap_or("a host that is not told");
+                format!("its last live migration, to {to}, ended in error")
+            }
+            // Nova starts the guest at the destination first. It saves the server after that, and ends no guest where that fails.
+            // Without a destination no host was found, and no guest was started.
+            "failed" | "error" if self.is_a("evacuation") => format!("its evacuation to {} failed", to?),
+            _ => return None,
+        };
+        Some(format!("{how}, and it may run there: look there; one that completes says where it runs"))
     }
 }
 
@@ -74,13 +93,13 @@ fn moving(server: &Server, migrations: &[Migration]) -> Option<String> {
         let to = open.dest_compute.as_deref().map(|to| format!(" to {to}")).unwrap_or_default();
         return Some(format!("a {kind}{to} is {:?}", open.status));
     }
-    if let Some(migration) =
-        migrations.iter().max_by_key(|migration| migration.id).filter(|last| last.may_run_there(server))
-    {
-        let to = migration.dest_compute.as_deref().unwrap_or("a host that is not told");
-        return Some(format!(
-            "its last live migration, to {to}, ended in error, and it may run there: look there; one that completes says where it runs"
-        ));
+    // A migration that moved nothing says nothing of where an earlier one left the guest.
+    let places = |migration: &&Migration| PLACES.contains(&migration.status.as_str());
+    let placed = migrations.iter().filter(places).map(|migration| migration.id).max();
+    let since = migrations.iter().filter(|migration| placed.is_none_or(|placed| migration.id > placed));
+    let doubts = since.filter_map(|migration| Some((migration.id, migration.may_run_there(server)?)));
+    if let Some((_, why)) = doubts.max_by_key(|(id, _)| *id) {
+        return Some(why);
     }
     // A stop that waits for a dead host moves nothing.
     let still =
@@ -98,9 +117,7 @@ fn moving(server: &Server, migrations: &[Migration]) -> Option<String> {
 /// Where a copy of the server is left, in words: an evacuation's migration is `done` once the server runs elsewhere, and `completed` only
 /// when nova-compute of the host from which it went has removed what it finds there (docs/openstack.md).
 fn left_behind(migrations: &[Migration]) -> Option<String> {
-    let is_left = |migration: &&Migration| {
-        migration.migration_type.as_deref() == Some("evacuation") && migration.status == "done"
-    };
+    let is_left = |migration: &&Migration| migration.is_a("evacuation") && migration.status == "done";
     let mut hosts: Vec<&str> = migrations
         .iter()
         .filter(is_left)
@@ -121,6 +138,23 @@ fn left_behind(migrations: &[Migration]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn moved(kind: &str, id: u64, status: &str, to: Option<&str>) -> Migration {
+        Migration {
+            id,
+            migration_type: Some(kind.to_owned()),
+            dest_compute: to.map(str::to_owned),
+            ..migration(status)
+        }
+    }
+
+    fn evacuation(id: u64, status: &str, to: Option<&str>) -> Migration {
+        moved("evacuation", id, status, to)
+    }
+
+    fn cold(id: u64, status: &str, to: Option<&str>) -> Migration {
+        moved("migration", id, status, to)
+    }
 
     fn migration(status: &str) -> Migration {
         Migration {
@@ -156,12 +190,7 @@ mod tests {
             host: Some("compute-7".to_owned()),
             ..Server::default()
         };
-        let live = |id: u64, status: &str, to: Option<&str>| Migration {
-            id,
-            migration_type: Some("live-migration".to_owned()),
-            dest_compute: to.map(str::to_owned),
-            ..migration(status)
-        };
+        let live = |id, status, to| moved("live-migration", id, status, to);
         for (migrations, open) in [
             (vec![live(1, "error", Some("compute-8"))], true),
             (vec![live(1, "error", None)], true),
@@ -170,11 +199,68 @@ mod tests {
             (vec![live(1, "cancelled", Some("compute-8"))], false),
             (vec![live(2, "completed", Some("compute-7")), live(1, "error", Some("compute-8"))], false),
             (vec![live(1, "completed", Some("compute-7")), live(2, "error", Some("compute-8"))], true),
-            (vec![Migration { id: 3, ..migration("error") }, live(2, "error", Some("compute-8"))], false),
+            // A later one that moved nothing says nothing of where the guest is.
+            (vec![evacuation(3, "error", None), live(2, "error", Some("compute-8"))], true),
+            (vec![live(3, "cancelled", Some("compute-9")), live(2, "error", Some("compute-8"))], true),
+            (vec![cold(3, "failed", Some("compute-9")), live(2, "error", Some("compute-8"))], true),
+            (
+                vec![
+                    evacuation(4, "error", None),
+                    live(3, "completed", Some("compute-7")),
+                    live(2, "error", Some("compute-8")),
+                ],
+                false,
+            ),
+            (vec![cold(3, "reverted", Some("compute-9")), live(2, "error", Some("compute-8"))], false),
         ] {
             let told = moving(&server, &migrations);
             assert_eq!(told.is_some(), open, "{told:?}");
             assert!(told.is_none_or(|told| told.contains("ended in error, and it may run there")));
+        }
+    }
+
+    /// Nova starts the guest at the destination, saves the server after that, and names the destination its host last of all.
+    #[test]
+    fn an_evacuation_that_failed_after_a_host_was_chosen_is_open_until_another_move_completes() {
+        let mut server = Server {
+            task_state: Field::Null,
+            status: Some("ERROR".to_owned()),
+            host: Some("compute-7".to_owned()),
+            ..Server::default()
+        };
+        let on = |host: &str| Some(host.to_owned());
+        for (host, migrations, open) in [
+            ("compute-7", vec![evacuation(1, "failed", Some("compute-8"))], true),
+            ("compute-7", vec![evacuation(1, "error", Some("compute-8"))], true),
+            // The conductor found no host: nothing was started.
+            ("compute-7", vec![evacuation(1, "failed", None)], false),
+            ("compute-7", vec![evacuation(1, "error", None)], false),
+            ("compute-8", vec![evacuation(1, "failed", Some("compute-8"))], false),
+            (
+                "compute-9",
+                vec![evacuation(2, "done", Some("compute-9")), evacuation(1, "failed", Some("compute-8"))],
+                false,
+            ),
+            (
+                "compute-7",
+                vec![evacuation(2, "error", None), evacuation(1, "failed", Some("compute-8"))],
+                true,
+            ),
+            (
+                "compute-7",
+                vec![
+                    evacuation(1, "completed", Some("compute-7")),
+                    evacuation(2, "failed", Some("compute-8")),
+                ],
+                true,
+            ),
+        ] {
+            server.host = on(host);
+            let told = moving(&server, &migrations);
+            assert_eq!(told.is_some(), open, "{told:?}");
+            assert!(told.is_none_or(|told| {
+                told.contains("its evacuation to compute-8 failed, and it may run there")
+            }));
         }
     }
 
