@@ -102,6 +102,8 @@ pub(crate) struct Ours {
     pub(crate) failed: Option<(String, String)>,
     /// The one that was seen to have ended well: it has for good.
     pub(crate) ended: Option<String>,
+    /// The newest move of the server that was seen to have ended well.
+    pub(crate) moved: Option<String>,
 }
 
 impl Ours {

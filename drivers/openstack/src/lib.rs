@@ -10,8 +10,11 @@
 mod actions;
 mod cloud;
 mod driver;
+#[cfg(test)]
+mod fake_nova;
 mod hold;
 mod kind;
+mod moves;
 mod placement;
 mod power;
 mod remarks;

@@ -97,9 +97,9 @@ impl OpenstackDriver {
 
     pub(crate) async fn reading(&self, call: &Call) -> Result<Reading, DriverError> {
         let asked_at = call.now();
-        // Who is not shown the host is told by the actions: whichever of the two is answered later shows what came between. Where no stop
-        // of ours was taken there is nothing that they could tell.
-        let decides = self.cloud.is_admin() == Some(false) && self.ours().last.is_some();
+        // An Off needs the actions, too: whichever of the two is answered later shows what came between. Where no stop of ours was taken
+        // the server is on as a rule, and they would tell nothing.
+        let decides = self.ours().last.is_some();
         let (server, actions) = match decides {
             true => {
                 let newest = actions::newest(&self.cloud, &self.settings.server, call);
@@ -122,29 +122,32 @@ impl OpenstackDriver {
         call: &Call,
     ) -> Result<(Power, String), DriverError> {
         let words = server.words();
-        Ok(match server.power() {
-            Said::On => (Power::On, self.with_failure(words, call).await),
-            Said::Off => (Power::Off, words),
-            Said::Unknown => (Power::Unknown, words),
+        let said = server.power();
+        match said {
+            Said::On => return Ok((Power::On, self.with_failure(words, call).await)),
+            Said::Unknown => return Ok((Power::Unknown, words)),
             Said::Deleted => return self.of_the_gone(&words, call).await,
-            Said::OffUnlessHostIsDown => {
-                let id = &self.settings.server;
-                let actions = match actions {
-                    Some(actions) => actions,
-                    None => actions::newest(&self.cloud, id, call).await?,
-                };
-                let ours = self.ours().clone();
-                match actions::our_stop_ended(&self.cloud, id, &actions, &ours, call).await? {
-                    Ok(ended) => {
-                        self.ours().ended = Some(ended);
-                        (Power::Off, format!("{words}; its host ended our stop with Success"))
-                    }
-                    Err(why) => {
-                        (Power::Unknown, format!("{words}; whether its host is up is hidden, and {why}"))
-                    }
-                }
+            Said::Off | Said::OffUnlessHostIsDown => {}
+        }
+        let id = &self.settings.server;
+        let actions = match actions {
+            Some(actions) => actions,
+            None => actions::newest(&self.cloud, id, call).await?,
+        };
+        if let Some(why) = self.may_run_elsewhere(&actions, call).await? {
+            return Ok((Power::Unknown, format!("{words}; {why}")));
+        }
+        if said == Said::Off {
+            return Ok((Power::Off, words));
+        }
+        let ours = self.ours().clone();
+        match actions::our_stop_ended(&self.cloud, id, &actions, &ours, call).await? {
+            Ok(ended) => {
+                self.ours().ended = Some(ended);
+                Ok((Power::Off, format!("{words}; its host ended our stop with Success")))
             }
-        })
+            Err(why) => Ok((Power::Unknown, format!("{words}; whether its host is up is hidden, and {why}"))),
+        }
     }
 
     /// On although Nova took a stop of ours: what it says became of that. It is told to people, and decides nothing.
@@ -166,7 +169,7 @@ impl OpenstackDriver {
         format!("{words}; our stop {last} failed: {why}")
     }
 
-    fn ours(&self) -> MutexGuard<'_, actions::Ours> {
+    pub(crate) fn ours(&self) -> MutexGuard<'_, actions::Ours> {
         self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -181,7 +184,10 @@ impl OpenstackDriver {
             && delete.succeeded()
             && delete.did("compute_terminate_instance")
         {
-            return Ok((Power::Off, "deleted: its host ended it with Success".to_owned()));
+            return Ok(match self.may_run_elsewhere(&newest, call).await? {
+                Some(why) => (Power::Unknown, format!("deleted: its host ended it with Success; {why}")),
+                None => (Power::Off, "deleted: its host ended it with Success".to_owned()),
+            });
         }
         Ok((Power::Unknown, format!("{}; that its host ended it is not told", gone(why))))
     }

@@ -1,0 +1,118 @@
+//! A Keystone and a Nova on a socket of this machine, for tests of the driver: each question is answered by the test.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use picket_core::time::{BootTime, Clock, WallTime};
+use picket_driver::Call;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+
+use crate::cloud::{self, Cloud};
+use crate::driver::OpenstackDriver;
+use crate::settings::Settings;
+
+pub(crate) const SERVER: &str = "5a1bd2c8-1111-4222-8333-444455556666";
+/// The user whose token it is.
+pub(crate) const USER: &str = "u1";
+
+/// The answer to a path with its query; `None`: 404.
+type Answers = Box<dyn FnMut(&str) -> Option<Value> + Send>;
+
+#[derive(Debug)]
+struct Still;
+
+impl Clock for Still {
+    fn boot(&self) -> BootTime {
+        BootTime::default()
+    }
+
+    fn wall(&self) -> WallTime {
+        WallTime::default()
+    }
+}
+
+pub(crate) fn reading() -> Call {
+    // The bound of a machine that stands still: nothing here waits for it.
+    Call::reading(Instant::now() + Duration::from_secs(30), Arc::new(Still))
+}
+
+/// The server as Nova shows it when it was stopped on compute-7, and that host is up.
+pub(crate) fn stopped() -> Value {
+    json!({
+        "id": SERVER, "status": "SHUTOFF", "OS-EXT-STS:task_state": null, "OS-EXT-STS:power_state": 4, "host_status": "UP",
+        "OS-EXT-SRV-ATTR:host": "compute-7", "OS-EXT-SRV-ATTR:hypervisor_hostname": "compute-7",
+    })
+}
+
+/// The driver of a server of that Nova, logged in with that role.
+pub(crate) async fn driver(
+    role: &str,
+    answers: impl FnMut(&str) -> Option<Value> + Send + 'static,
+) -> OpenstackDriver {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let place = format!("http://{}", listener.local_addr().expect("an address"));
+    let home = tempfile::tempdir().expect("a folder");
+    let file = home.path().join("clouds.yaml");
+    let text = format!(
+        "clouds:\n  c:\n    auth:\n      auth_url: {place}/v3\n      user_id: {USER}\n      password: pw\n      project_id: p1\n"
+    );
+    std::fs::write(&file, text).expect("written");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("closed to others");
+    let cloud = Cloud::in_region(cloud::read(&file, "c").expect("good settings"), None).expect("a cloud");
+    let token = json!({ "token": {
+        "issued_at": "2026-11-22T14:00:00.000000Z", "expires_at": "2026-11-22T15:00:00.000000Z",
+        "user": { "id": USER }, "roles": [{ "name": role }],
+        "catalog": [{ "type": "compute", "endpoints": [{ "interface": "public", "region": "one", "url": format!("{place}/v2.1") }] }],
+    } });
+    let answers: Arc<Mutex<Answers>> = Arc::new(Mutex::new(Box::new(answers)));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, token.clone(), answers.clone()));
+        }
+    });
+    let settings = Settings {
+        server: SERVER.to_owned(),
+        cloud: "c".to_owned(),
+        clouds_file: file,
+        region: None,
+        hold: false,
+    };
+    OpenstackDriver::new(settings, Arc::new(cloud))
+}
+
+/// One request, and the end of its connection.
+async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>) {
+    let (mut heard, mut piece) = (Vec::new(), [0; 4_096]);
+    let head = loop {
+        match stream.read(&mut piece).await {
+            Ok(length @ 1..) => heard.extend_from_slice(&piece[..length]),
+            _ => return,
+        }
+        let text = String::from_utf8_lossy(&heard).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.to_ascii_lowercase();
+        let length = length.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        if body.len() >= length.unwrap_or(0) {
+            break head.to_owned();
+        }
+    };
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let answer = match path.strip_prefix("/v2.1") {
+        None => Some(token),
+        Some("/") => Some(json!({ "version": { "version": "2.96", "min_version": "2.1" } })),
+        Some(path) => answers.lock().unwrap_or_else(PoisonError::into_inner)(path),
+    };
+    let status = match (&answer, head.starts_with("POST /v3/")) {
+        (None, _) => "404 Not Found",
+        (Some(_), true) => "201 Created\r\nX-Subject-Token: t",
+        (Some(_), false) => "200 OK",
+    };
+    let body = answer.unwrap_or_else(|| json!({})).to_string();
+    let text =
+        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let _ = stream.write_all(text.as_bytes()).await;
+}
