@@ -63,26 +63,30 @@ impl Migration {
 impl OpenstackDriver {
     pub(crate) async fn whereabouts(&self, call: &Call) -> Result<Placement, DriverError> {
         let asked_at = call.now();
+        // Before the server: a move that begins after this answer, and is done before the server's, shows in its host. One that is not
+        // done shows in its status or task.
+        let migrations = self.migrations(call).await;
         let server = self.server_there(call).await?;
         let Some(host) = server.hypervisor.clone() else {
             let detail = "Nova does not show this user on which hypervisor the server runs: that is an administrator's to see \
                           (os_compute_api:os-extended-server-attributes)";
             return Err(DriverError::new(ErrorKind::Forbidden, Effect::DidNotHappen, detail));
         };
-        let path = format!("/os-migrations?instance_uuid={}", server.id);
-        let migrations = match self.cloud.get::<Migrations>(Service::Compute, &path, call).await? {
-            Found::It(list) => list.migrations,
-            Found::NotThere(why) => {
-                return Err(DriverError::new(
-                    ErrorKind::Protocol,
-                    Effect::DidNotHappen,
-                    format!("os-migrations: {why}"),
-                ));
-            }
-        };
+        let migrations = migrations?;
         let moving = moving(&server, &migrations);
         self.remarks.found_left(left_behind(&migrations));
         Ok(Placement { host: Some(host), moving, asked_at, answered_at: call.now() })
+    }
+
+    async fn migrations(&self, call: &Call) -> Result<Vec<Migration>, DriverError> {
+        let path = format!("/os-migrations?instance_uuid={}", self.settings.server);
+        match self.cloud.get::<Migrations>(Service::Compute, &path, call).await? {
+            Found::It(list) => Ok(list.migrations),
+            Found::NotThere(why) => {
+                let detail = format!("os-migrations: {why}");
+                Err(DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, detail))
+            }
+        }
     }
 }
 
@@ -137,7 +141,10 @@ fn left_behind(migrations: &[Migration]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::fake_nova::{self, stopped};
 
     fn moved(kind: &str, id: u64, status: &str, to: Option<&str>) -> Migration {
         Migration {
@@ -217,6 +224,28 @@ mod tests {
             assert_eq!(told.is_some(), open, "{told:?}");
             assert!(told.is_none_or(|told| told.contains("ended in error, and it may run there")));
         }
+    }
+
+    /// An evacuation that begins and ends between the two questions of one reading.
+    #[tokio::test]
+    async fn a_move_that_is_done_between_two_questions_is_not_missed() {
+        let mut is_over = false;
+        let nova = move |_: &str| {
+            let mut server = stopped();
+            let mut migrations = json!([]);
+            if std::mem::replace(&mut is_over, true) {
+                server["OS-EXT-SRV-ATTR:host"] = json!("compute-8");
+                server["OS-EXT-SRV-ATTR:hypervisor_hostname"] = json!("compute-8");
+                migrations = json!([{
+                    "id": 1, "status": "done", "migration_type": "evacuation",
+                    "source_compute": "compute-7", "dest_compute": "compute-8",
+                }]);
+            }
+            Some(json!({ "server": server, "migrations": migrations }))
+        };
+        let driver = fake_nova::driver("admin", nova).await;
+        let placement = driver.whereabouts(&fake_nova::reading()).await.expect("a placement");
+        assert_eq!((placement.host.as_deref(), placement.moving), (Some("compute-8"), None));
     }
 
     /// Nova starts the guest at the destination, saves the server after that, and names the destination its host last of all.
