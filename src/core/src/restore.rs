@@ -159,6 +159,7 @@ pub(crate) fn empty(
         seen_off: Default::default(),
         said: Default::default(),
         proved_held: Default::default(),
+        was_proven: false,
         lost: Default::default(),
         silent: Default::default(),
         handed_over: Default::default(),

@@ -52,6 +52,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         seen_off: BTreeSet::new(),
         said: BTreeMap::new(),
         proved_held: BTreeMap::new(),
+        was_proven: false,
         handed_over: BTreeSet::new(),
         silent: BTreeSet::new(),
         holds: BTreeMap::new(),

@@ -81,18 +81,22 @@ fn void_children(draft: &mut Draft) {
 }
 
 pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Result<(), Refused> {
-    draft.expect_phase(
-        "a breach",
-        &["fenced", "released", "needs_operator", "power_on_failed"],
-        "only a fenced node can be in breach",
-    )?;
+    // While a node is proven anew it counts as fenced: its callers were told so, and its volumes may be somebody else's.
+    let is_proven_anew = draft.record.phase == Phase::Fencing
+        && draft.record.fence.as_ref().is_some_and(|fence| fence.was_proven);
+    if !is_proven_anew {
+        draft.expect_phase(
+            "a breach",
+            &["fenced", "released", "needs_operator", "power_on_failed"],
+            "only a fenced node can be in breach",
+        )?;
+    }
     // Not let on, it is kept off as before. Whoever stood it down said that it is on.
     let is_let_on = draft.record.phase != Phase::PowerOnFailed || draft.record.bringing != Bringing::PowerOn;
     if is_let_on && !draft.fence_is_current() {
         return Err(Refused::ForeignProof("the fence was ended by an unfence"));
     }
-    let fence = draft.fence()?;
-    if fence.evidence.is_none() && fence.releases.iter().all(|release| release.attempts == 0) {
+    if !draft.fence()?.was_held_off() {
         return Err(Refused::ForeignProof("it was never proven off"));
     }
     let Some(before) = draft.end_fence() else {
@@ -143,6 +147,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
         // A look, and a proof, of the generation before: it was found on since.
         seen_off: BTreeSet::new(),
         proved_held: BTreeMap::new(),
+        was_proven: false,
         holds: without_seen(before.holds),
         moments: Vec::new(),
         ..before

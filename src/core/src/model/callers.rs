@@ -140,8 +140,7 @@ impl Turn<'_> {
         let Some(looks) = self.watch() else { return };
         let fence = self.record().fence.clone();
         let Some(fence) = fence.filter(|fence| fence.generation == self.record().generation) else { return };
-        let confirmed = fence.evidence.is_some() || fence.releases.iter().any(|release| release.attempts > 0);
-        if self.record().phase == Phase::Released || confirmed {
+        if self.record().phase == Phase::Released || fence.was_held_off() {
             self.found_on(&looks);
             return;
         }

@@ -196,6 +196,7 @@ fn record(to: &mut Bytes, record: &NodeRecord) {
     }
     to.flag(fence.attestation.is_some());
     to.flag(fence.evidence.is_some());
+    to.flag(fence.was_proven);
 }
 
 fn call(to: &mut Bytes, call: &Option<Call>) {

@@ -12,7 +12,7 @@ use super::world::{DEVICES, Verb, device, number};
 use crate::confirm::{Judge, Verdict};
 use crate::device::IdentityMatch;
 use crate::event::Event;
-use crate::ground::ReleaseGround;
+use crate::ground::{Look, ReleaseGround};
 use crate::order::Opened;
 use crate::outcome::Reason;
 use crate::power::{Began, Power, Reading};
@@ -313,10 +313,21 @@ impl Turn<'_> {
             lost = run.judge.identified(&device(d), said, epoch, asked_at);
         }
         let Some(run) = self.run() else { return };
-        lost |= run.judge.reading(&device(d), &Reading { power, ..reading }, &ledger);
+        lost |= run.judge.reading(&device(d), &Reading { power, ..reading.clone() }, &ledger);
         self.note_loss(d, lost);
         if matches!(self.gateway().task, Task::Fence(_)) {
             self.answers_again(d);
+            self.found_on_while_proven_anew(d, reading);
+        }
+    }
+
+    /// A device that said here whose machine it controls says On, of a node that was proven off before: breach.
+    fn found_on_while_proven_anew(&mut self, d: usize, reading: Reading) {
+        let was_proven = self.record().fence.as_ref().is_some_and(|fence| fence.was_proven);
+        let is_ours = self.run().is_some_and(|run| run.judge.is_identified(&device(d)));
+        if was_proven && is_ours {
+            let asked_at = reading.asked_at;
+            self.found_on(&[Look { device: device(d), asked_at, reading: Some(reading) }]);
         }
     }
 

@@ -158,6 +158,9 @@ pub struct Fence {
     /// releases that were not over: where it reads engaged still, their Off counts again after a loss (S2).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub proved_held: BTreeMap<DeviceId, Vec<String>>,
+    /// The node was proven off, or a person vouched for it, before the evidence began from zero: found on since, it is in breach (S11).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_proven: bool,
     /// Devices that answered within this fence and fell silent since, in the same session. A successor, whose own
     /// sessions are new ones, stores them as lost before anything else.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -266,6 +269,7 @@ impl Fence {
         self.level = self.first_level;
         self.confirming_since = Some(at);
         self.round += 1;
+        self.was_proven |= self.evidence.is_some();
         if let Some(evidence) = self.evidence.take().filter(|_| !self.all_released()) {
             let held = evidence.devices.into_iter().filter_map(|one| {
                 let mut words = one.hold;
@@ -276,6 +280,13 @@ impl Fence {
             self.proved_held = held.collect();
         }
         self.outcome = None;
+    }
+
+    /// Whether the node was held to be off in this generation, or something of it let go: found on, it is in breach.
+    pub fn was_held_off(&self) -> bool {
+        // A record of an earlier version tells it by its evidence and its attempts alone.
+        let begun = || self.releases.iter().any(|release| release.attempts > 0);
+        self.was_proven || self.evidence.is_some() || begun()
     }
 
     /// How many moments are kept.

@@ -89,9 +89,7 @@ impl NodeTask {
 
     /// Whether the node was held to be off, or something of it let go: found on it is in breach.
     fn was_confirmed(&self) -> bool {
-        self.record().fence.as_ref().is_some_and(|fence| {
-            fence.evidence.is_some() || fence.releases.iter().any(|release| release.attempts > 0)
-        })
+        self.record().fence.as_ref().is_some_and(Fence::was_held_off)
     }
 
     /// What is watched while a person is waited for: the host devices, and everything else that was switched off.

@@ -31,6 +31,7 @@ mod people;
 mod plan;
 mod points;
 mod power;
+mod proven_anew;
 mod queue;
 mod receipts;
 mod releases;

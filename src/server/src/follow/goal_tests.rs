@@ -50,6 +50,7 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         seen_off: Default::default(),
         said: Default::default(),
         proved_held: Default::default(),
+        was_proven: false,
         lost: Default::default(),
         handed_over: Default::default(),
         silent: Default::default(),

@@ -99,6 +99,26 @@ fn from_fenced_released_and_needs_operator_only() {
     assert!(matches!(player.breach(2, "bmc"), Err(Refused::ForeignProof(_))), "somebody did unfence it");
 }
 
+/// Its callers were told that it is off, whoever proves it anew.
+#[test]
+fn while_it_is_proven_anew_it_is_in_breach_too() {
+    for waits_for_a_person in [false, true] {
+        let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+        player.off_intent(&["bmc"]);
+        player.confirm();
+        player
+            .apply(Event::Unproven { why: "this leadership has not proven it yet".to_owned(), seen: false });
+        assert_eq!((player.phase(), player.open_fence().evidence.is_none()), ("fencing", true));
+        if waits_for_a_person {
+            player.give_up(Reason::LevelsSpent);
+        }
+        player.breach(2, "bmc").unwrap();
+        assert_eq!((player.phase(), player.open_fence().cause), ("fencing", Cause::Breach));
+        // What was proven was so in another generation: the next On is that of the breach itself.
+        assert!(matches!(player.breach(3, "bmc"), Err(Refused::Phase { phase: "fencing", .. })));
+    }
+}
+
 #[test]
 fn a_node_that_was_never_confirmed_is_not_in_breach() {
     let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use picket_core::event::Event;
+use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
@@ -151,7 +152,11 @@ impl NodeTask {
                     run.hand(&device).taken_at = None;
                     run.judge.off_failed(&device);
                 }
-                self.note_loss(run, device, lost).await?;
+                self.note_loss(run, device.clone(), lost).await?;
+                // A device that did not say yet whose machine it controls may speak of another one (S13).
+                if run.judge.is_identified(&device) {
+                    self.found_on_while_proven_anew(device, reading).await?;
+                }
             }
             Did::Read { result: Err(error), .. } if is_another_s(&error) => {
                 return self.exchanged(&device, error).await;
@@ -170,6 +175,16 @@ impl NodeTask {
     /// S13: what it controls was found to be another machine by now, before the off or after it. Nothing more is sent, and a person is told.
     async fn exchanged(&mut self, device: &DeviceId, error: DriverError) -> Result<(), Fatal> {
         self.give_up(Reason::IdentityMismatch, format!("{device}: {}", error.detail)).await
+    }
+
+    /// S11: of a node that was proven off before, a host device's On is a breach, and no mere reading: its releases go anew, and its children's
+    /// proofs are void.
+    async fn found_on_while_proven_anew(&mut self, device: DeviceId, reading: Reading) -> Result<(), Fatal> {
+        if self.open_fence().is_some_and(|fence| fence.was_proven) {
+            let asked_at = reading.asked_at;
+            self.found_on(&[Look { device, asked_at, reading: Some(reading) }]).await?;
+        }
+        Ok(())
     }
 
     /// Whether the off that the device took is to be sent again, by what was asked for after that.

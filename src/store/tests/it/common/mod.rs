@@ -94,6 +94,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         seen_off: BTreeSet::new(),
         said: BTreeMap::new(),
         proved_held: BTreeMap::new(),
+        was_proven: true,
         lost: BTreeSet::from([device("bmc")]),
         silent: BTreeSet::from([device("pdu-a")]),
         handed_over: BTreeSet::new(),
