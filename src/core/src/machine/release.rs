@@ -81,9 +81,12 @@ pub(super) fn intent(
 
 /// Somebody set it up by hand, or for a record that is no more: it is taken away and waited out like what an attempt set up.
 pub(super) fn stands_found(draft: &mut Draft, id: &ReleaseId, lingers: Duration) -> Result<(), Refused> {
-    let release = find(draft, id)?;
-    release.lingers = release.lingers.max(Some(lingers));
-    release.asked_by = None;
+    // The fence that stands for a restore does not know each release of the settings: what stands of one is of the old life (S21).
+    if !draft.record.is_groundless() || draft.fence()?.release(id).is_some() {
+        let release = find(draft, id)?;
+        release.lingers = release.lingers.max(Some(lingers));
+        release.asked_by = None;
+    }
     if enter_standing(draft, id) {
         draft.moment(format!("what release {id} sets up stands there already"));
     }

@@ -150,7 +150,8 @@ impl NodeTask {
         let Some(device) = on.filter(|_| self.record().bringing == Bringing::PowerOn) else {
             return Ok(false);
         };
-        if self.is_barred_from_on().await? {
+        // What a restore kept off was never proven off: whether it may be on is asked while it is brought back (S21).
+        if !self.record().is_groundless() && self.is_barred_from_on().await? {
             return self.found_on(looks).await;
         }
         let of = self.record().generation;

@@ -11,6 +11,7 @@ mod no_store;
 mod orphan;
 mod passed_on;
 mod replaced;
+mod restored;
 mod slow;
 mod vouching;
 

@@ -7,12 +7,13 @@ use std::time::Duration;
 use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::ids::ReleaseId;
-use picket_core::record::Bringing;
+use picket_core::record::{Bringing, Cause, ReleaseState};
 use picket_core::time::BootTime;
 use picket_release::{LetOn, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 use crate::node::{Fatal, NodeTask};
+use crate::parts::PlannedRelease;
 use crate::view::whose_release;
 
 /// Between two questions.
@@ -120,9 +121,15 @@ impl NodeTask {
         let is_asked = self.record().bringing == Bringing::PowerOn
             || switches_on(DeviceClass::Supply)
             || switches_on(DeviceClass::Parent);
-        let states = self.record().fence.iter().filter(|_| is_asked).flat_map(|fence| &fence.releases);
+        let Some(fence) = self.record().fence.as_ref().filter(|_| is_asked) else { return Vec::new() };
+        // The fence that stands for a restore knows none of them, or not all: what stands at their far sides bars its on too (S21).
+        let is_unknown =
+            |plan: &&PlannedRelease| fence.cause == Cause::Restored && fence.release(&plan.id).is_none();
+        let of_the_settings = self.plan.releases.iter().filter(is_unknown);
+        let unknown = of_the_settings.map(|plan| ReleaseState::pending(plan.id.clone(), None));
+        let states = fence.releases.iter().cloned().chain(unknown);
         states
-            .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
+            .filter_map(|state| Some((self.subject(&state)?, self.releaser(&state.id)?)))
             .filter(|(_, releaser)| releaser.lingers().is_some())
             .collect()
     }
