@@ -47,7 +47,8 @@ impl NodeTask {
             .as_ref()
             .is_some_and(|fence| fence.evidence.is_some() || fence.attestation.is_some());
         let is_kept_off = match record.phase {
-            Phase::Fenced | Phase::Released => true,
+            // What a restore keeps off lets nothing go. Whose machine it is, is asked before its on (S21).
+            Phase::Fenced | Phase::Released => !record.is_groundless(),
             Phase::NeedsOperator(_) => is_proven,
             _ => false,
         };

@@ -29,3 +29,28 @@ async fn it_is_not_switched_on_beside_what_somebody_else_set_up() {
     assert!(lab.is_on() && !cluster.seen(|state| state.stands));
     assert_eq!(cluster.seen(|state| state.removed.len()), 1);
 }
+
+/// Whether another machine has the node's name is asked before the on, which goes to none; until then a person decides anyhow (K1).
+#[tokio::test(start_paused = true)]
+async fn another_machine_under_its_name_is_a_matter_of_the_on() {
+    let (mut lab, cluster) = lab(2742, s(10_000)).await;
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    super::until(&cluster, |state| state.stands).await;
+    let file = lab.backup().await;
+    lab.restore(&file).await;
+    {
+        let mut state = cluster.state.lock().expect("whole");
+        (state.replaced, state.compared) = (true, 0);
+    }
+    lab.start().await;
+    lab.reach("fenced", s(300)).await;
+    let states = lab.record().fence.expect("it stands for the restore").releases;
+    assert!(lab.record().is_groundless() && states[0].subject.is_some(), "{states:?}");
+    tokio::time::sleep(s(300)).await;
+    assert_eq!(
+        (lab.phase(), cluster.seen(|state| state.compared)),
+        ("fenced", 0),
+        "a step of its own is refused"
+    );
+}
