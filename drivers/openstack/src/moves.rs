@@ -2,7 +2,7 @@
 //!
 //! **Invariant.** The server's own host says Off of its own guest alone. After an evacuation that is not known to have ended well the
 //! guest may run at the destination, while the source has a copy that is shut off (S1, S13): then no Off of the source counts until
-//! another move ends well.
+//! another move ends well. A cold migration is none: it takes that copy along, and says nothing of the guest.
 //! Other moves leave no such copy: a cold one starts a guest only where Nova already has the server, and the source of a live migration
 //! keeps no definition of the guest, so that Nova says power_state 0 of it.
 
@@ -12,12 +12,10 @@ use crate::actions::{self, Action};
 use crate::driver::OpenstackDriver;
 
 const EVACUATE: &str = "evacuate";
-/// The actions that move a server, each with the step of it that ends on the host where the server runs from then on.
-const MOVES: [(&str, &str); 4] = [
+/// The actions that move a running server, each with the step of it that ends on the host where the server runs from then on.
+const MOVES: [(&str, &str); 2] = [
     (EVACUATE, "compute_rebuild_instance"),
     ("live-migration", "compute_post_live_migration_at_destination"),
-    ("migrate", "compute_finish_resize"),
-    ("resize", "compute_finish_resize"),
 ];
 
 /// What a move says of where the server runs.

@@ -11,8 +11,8 @@ use crate::server::{Field, Server};
 /// States of a migration that is over (Compute API, os-migrations). What is not among them is open, known or not: `finished` too,
 /// which waits for somebody's word.
 const OVER: [&str; 7] = ["completed", "done", "confirmed", "reverted", "failed", "error", "cancelled"];
-/// Of these, the states after which the server runs where Nova has it.
-const PLACES: [&str; 4] = ["completed", "done", "confirmed", "reverted"];
+/// Of these, the states after which the server runs where Nova has it. A cold migration's are none: it takes along what Nova has.
+const PLACES: [&str; 2] = ["completed", "done"];
 
 #[derive(Deserialize)]
 struct Migrations {
@@ -218,7 +218,9 @@ mod tests {
                 ],
                 false,
             ),
-            (vec![cold(3, "reverted", Some("compute-9")), live(2, "error", Some("compute-8"))], false),
+            // It took along what Nova has, and says nothing of the guest.
+            (vec![cold(3, "reverted", Some("compute-9")), live(2, "error", Some("compute-8"))], true),
+            (vec![cold(3, "confirmed", Some("compute-7")), live(2, "error", Some("compute-8"))], true),
         ] {
             let told = moving(&server, &migrations);
             assert_eq!(told.is_some(), open, "{told:?}");

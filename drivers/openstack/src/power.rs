@@ -58,6 +58,11 @@ impl Verb {
     }
 }
 
+/// A server that is not there, and of which nobody says that its host ended it.
+fn not_told(why: &str) -> String {
+    format!("{}; that its host ended it is not told", gone(why))
+}
+
 impl OpenstackDriver {
     /// The server as Nova shows it, freshly; `None`: there is none of that id, in Nova's words.
     pub(crate) async fn server(&self, call: &Call) -> Result<Found<Server>, DriverError> {
@@ -78,10 +83,13 @@ impl OpenstackDriver {
     pub(crate) async fn server_unless_ended(&self, call: &Call) -> Result<Option<Server>, DriverError> {
         match self.server(call).await? {
             Found::It(server) => Ok(Some(server)),
-            Found::NotThere(why) => match self.of_the_gone(&why, call).await? {
-                (Power::Off, _) => Ok(None),
-                (_, said) => Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, said)),
-            },
+            Found::NotThere(why) => {
+                let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
+                if self.was_ended(&newest, call).await? {
+                    return Ok(None);
+                }
+                Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, not_told(&why)))
+            }
         }
     }
 
@@ -103,8 +111,9 @@ impl OpenstackDriver {
         let (server, actions) = match decides {
             true => {
                 let newest = actions::newest(&self.cloud, &self.settings.server, call);
-                let (server, newest) = tokio::try_join!(self.server(call), newest)?;
-                (server, Some(newest))
+                // What the server says of On counts also where Nova tells no actions.
+                let (server, newest) = tokio::join!(self.server(call), newest);
+                (server?, Some(newest))
             }
             false => (self.server(call).await?, None),
         };
@@ -118,7 +127,7 @@ impl OpenstackDriver {
     async fn judged(
         &self,
         server: &Server,
-        actions: Option<Vec<actions::Action>>,
+        actions: Option<Result<Vec<actions::Action>, DriverError>>,
         call: &Call,
     ) -> Result<(Power, String), DriverError> {
         let words = server.words();
@@ -131,7 +140,7 @@ impl OpenstackDriver {
         }
         let id = &self.settings.server;
         let actions = match actions {
-            Some(actions) => actions,
+            Some(actions) => actions?,
             None => actions::newest(&self.cloud, id, call).await?,
         };
         if let Some(why) = self.may_run_elsewhere(&actions, call).await? {
@@ -173,23 +182,25 @@ impl OpenstackDriver {
         self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A server that is not there. Nova calls one deleted also where its host was down and did nothing of it: only what its host
-    /// did counts.
-    async fn of_the_gone(&self, why: &str, call: &Call) -> Result<(Power, String), DriverError> {
-        let server = &self.settings.server;
-        let newest = actions::newest(&self.cloud, server, call).await?;
+    /// Whether its host ended a server that is not there. Nova calls one deleted also where its host was down and did nothing of it: only what
+    /// its host did counts.
+    async fn was_ended(&self, newest: &[actions::Action], call: &Call) -> Result<bool, DriverError> {
         let deletes = |action: &&actions::Action| matches!(action.action.as_str(), "delete" | "forceDelete");
-        if let Some(delete) = newest.first().filter(deletes)
-            && let Some(delete) = actions::one(&self.cloud, server, &delete.request_id, call).await?
-            && delete.succeeded()
-            && delete.did("compute_terminate_instance")
-        {
-            return Ok(match self.may_run_elsewhere(&newest, call).await? {
-                Some(why) => (Power::Unknown, format!("deleted: its host ended it with Success; {why}")),
-                None => (Power::Off, "deleted: its host ended it with Success".to_owned()),
-            });
+        let Some(delete) = newest.first().filter(deletes) else { return Ok(false) };
+        let delete = actions::one(&self.cloud, &self.settings.server, &delete.request_id, call).await?;
+        Ok(delete.is_some_and(|delete| delete.succeeded() && delete.did("compute_terminate_instance")))
+    }
+
+    /// A server that is not there.
+    async fn of_the_gone(&self, why: &str, call: &Call) -> Result<(Power, String), DriverError> {
+        let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
+        if !self.was_ended(&newest, call).await? {
+            return Ok((Power::Unknown, not_told(why)));
         }
-        Ok((Power::Unknown, format!("{}; that its host ended it is not told", gone(why))))
+        Ok(match self.may_run_elsewhere(&newest, call).await? {
+            Some(why) => (Power::Unknown, format!("deleted: its host ended it with Success; {why}")),
+            None => (Power::Off, "deleted: its host ended it with Success".to_owned()),
+        })
     }
 
     pub(crate) async fn stop(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {

@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 use crate::closing::{self, Closed};
 use crate::line::{Line, end_of};
 use crate::pool::Pool;
-use crate::service::{Found, Service};
+use crate::service::{Found, NEVER, Service};
 use crate::settings::{Authentication, Believed, Settings};
 use crate::whose::said_by;
 use crate::{ending, hold, power, trust};
@@ -218,6 +218,9 @@ impl PowerDriver for RedfishDriver {
         let MaxInFlight { off, on } = self.traits.max_in_flight;
         // With basic authentication the operator's word bounds a command, and no session.
         let Some(said) = said.filter(|_| self.by_session) else { return MaxInFlight { off, on } };
+        if said >= NEVER {
+            return MaxInFlight { off: None, on: None };
+        }
         MaxInFlight { off: off.map(|life| life.max(said)), on: on.map(|life| life.max(said * 2)) }
     }
 

@@ -17,9 +17,9 @@ use crate::whose::{Slot, slot};
 
 /// Where everything begins (DSP0266, "Protocol version" and "Service root request").
 const ROOT: &str = "/redfish/v1/";
-/// No service keeps an idle session for longer than a day (`SessionTimeout`, DSP2046: 86400 s at most): of one that says more, and be it
-/// "never" by the largest number there is, so many seconds are waited for.
-const LONGEST_TIMEOUT: u64 = 365 * 86_400;
+/// No service keeps an idle session for longer than a day (`SessionTimeout`, DSP2046: 86400 s at most). One that says so much, and be it by the
+/// largest number there is, ends none by itself.
+pub const NEVER: Duration = Duration::from_secs(365 * 86_400);
 /// How many ids are named in an error.
 const NAMED: usize = 8;
 
@@ -121,7 +121,7 @@ impl Service {
         let said = service.get("SessionTimeout").and_then(Value::as_u64);
         let ours = line.settings.session_timeout.as_secs();
         let longer = said.filter(|said| *said > ours);
-        line.said_timeout = longer.map(|said| Duration::from_secs(said.min(LONGEST_TIMEOUT)));
+        line.said_timeout = longer.map(|said| Duration::from_secs(said).min(NEVER));
         let Some(said) = longer else { return Ok(()) };
         let why = format!(
             "the service keeps an idle session for {said} s (SessionTimeout), and session_timeout says {ours} s: a late \

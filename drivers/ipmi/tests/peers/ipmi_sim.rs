@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::bench::{Bench, password};
 use crate::bmc::Bmc;
-use crate::network::{Fate, Network};
+use crate::network::{Fate, Network, OF_17};
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
@@ -145,11 +145,13 @@ async fn a_hold_is_engaged_seen_and_put_back() {
 #[tokio::test]
 async fn nothing_but_the_allowed_suites_is_spoken() {
     let bmc = Bmc::start(GUID);
-    let bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    let network = Network::before(bmc.address()).await;
+    let proposed = network.proposed();
+    let bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
     let error = bench.off().await.expect_err("ipmi_sim has no suite 17");
     assert_eq!((error.kind, error.effect), (ErrorKind::Unsupported, Effect::DidNotHappen));
     assert!(error.detail.contains("17"), "{error}");
-    assert_eq!(bench.driver.packets().sent, 1, "and nothing weaker was tried");
+    assert_eq!(proposed.now(), [OF_17], "and nothing weaker was tried");
     assert!(bmc.is_on());
 }
 

@@ -1,6 +1,6 @@
 //! A network between a driver and one BMC that loses, doubles and holds back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -45,6 +45,20 @@ pub struct Network {
     _tasks: JoinSet<()>,
 }
 
+/// The authentication algorithm of suite 3, and that of suite 17 (IPMI 2.0 table 13-17).
+pub const OF_3: u8 = 1;
+pub const OF_17: u8 = 3;
+
+/// What was proposed, however often it was sent.
+#[derive(Clone, Default)]
+pub struct Proposed(Arc<Mutex<BTreeSet<u8>>>);
+
+impl Proposed {
+    pub fn now(&self) -> Vec<u8> {
+        self.0.lock().expect("not poisoned").iter().copied().collect()
+    }
+}
+
 impl Network {
     pub async fn before(bmc: SocketAddr) -> Self {
         let front = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
@@ -70,6 +84,20 @@ impl Network {
     /// From now on the address leads to another BMC. What is under way arrives where it was sent.
     pub fn lead_to(&self, bmc: SocketAddr) {
         *self.way.lock().expect("not poisoned") = bmc;
+    }
+
+    /// From now on everything passes, and the authentication algorithms are noted that are proposed to the BMC.
+    pub fn proposed(&self) -> Proposed {
+        let proposed = Proposed::default();
+        let noted = proposed.0.clone();
+        self.rule(move |to_bmc, packet| {
+            // An open session request: of its payload the first algorithm is that of the authentication.
+            if to_bmc && packet.get(5) == Some(&0x10) {
+                noted.lock().expect("not poisoned").insert(packet[28] & 0x3F);
+            }
+            Fate::Pass
+        });
+        proposed
     }
 
     pub fn rule(&self, decide: impl FnMut(bool, &[u8]) -> Fate + Send + 'static) {

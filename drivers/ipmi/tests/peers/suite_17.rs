@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::bench::{Bench, password};
-use crate::network::{Fate, Network};
+use crate::network::{Fate, Network, OF_3, OF_17};
 use crate::pyghmi::Pyghmi;
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, PowerDriver};
@@ -13,16 +13,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 #[tokio::test]
 async fn suite_17_is_taken_where_there_is_one_and_3_only_where_it_is_allowed() {
-    let packets = async |bench: &Bench| {
-        assert_eq!(bench.read().await.expect("answered").power, Power::On);
-        bench.driver.packets().sent
+    let login = async |bmc: &Pyghmi, suites: &[u8]| {
+        let network = Network::before(bmc.address()).await;
+        let proposed = network.proposed();
+        let read = Bench::new(network.address(), json!({ "cipher_suites": suites })).await.read().await;
+        (read.map(|reading| reading.power).map_err(|error| error.kind), proposed.now())
     };
-    let both = Pyghmi::start("3,17");
-    assert_eq!(packets(&Bench::new(both.address(), json!({ "cipher_suites": [17, 3] })).await).await, 5);
-    let old = Pyghmi::start("3");
-    assert_eq!(packets(&Bench::new(old.address(), json!({ "cipher_suites": [17, 3] })).await).await, 6);
-    let strict = Bench::new(old.address(), json!({ "cipher_suites": [17] })).await;
-    assert_eq!(strict.read().await.expect_err("it has no 17").kind, ErrorKind::Unsupported);
+    let (both, old) = (Pyghmi::start("3,17"), Pyghmi::start("3"));
+    assert_eq!(login(&both, &[17, 3]).await, (Ok(Power::On), vec![OF_17]));
+    assert_eq!(login(&old, &[17, 3]).await, (Ok(Power::On), vec![OF_3, OF_17]));
+    assert_eq!(login(&old, &[17]).await, (Err(ErrorKind::Unsupported), vec![OF_17]), "it has no 17");
 }
 
 #[tokio::test]

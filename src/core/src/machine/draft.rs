@@ -108,8 +108,8 @@ impl Draft {
         let (generation, term) = (self.record.generation, self.term);
         let session = kind.device().and_then(|device| self.sessions.get(device)).cloned();
         let life = self.life_now(&kind, life);
-        // The end of a hold may be known, where that of the one before it is not.
-        let is_hold = matches!(kind, EffectKind::Hold(_));
+        // The end of a hold may be known, where that of the one before it is not. What nothing bounds would pile up.
+        let is_hold = matches!(kind, EffectKind::Hold(_)) && life.is_some();
         let same = |open: &&OpenEffect| {
             !is_hold
                 && open.kind == kind

@@ -96,8 +96,13 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
     if is_let_on && !draft.fence_is_current() {
         return Err(Refused::ForeignProof("the fence was ended by an unfence"));
     }
-    if !draft.fence()?.was_held_off() {
+    let fence = draft.fence()?;
+    if !fence.was_held_off() {
         return Err(Refused::ForeignProof("it was never proven off"));
+    }
+    if is_proven_anew && fence.outcome.is_none() {
+        // What its callers were told before it began from zero; its key answers with that still (S20).
+        fence.outcome = Some(Outcome::Fenced { released: fence.all_released() });
     }
     let Some(before) = draft.end_fence() else {
         return Err(Refused::ForeignProof("there is no fence"));

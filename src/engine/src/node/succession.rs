@@ -6,7 +6,7 @@
 //! **Invariant.** What is about to be sent is stored with the session in which it goes; where there is none yet a reading opens
 //! it first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +62,8 @@ impl Try {
 #[derive(Default)]
 pub(super) struct Succession {
     tries: BTreeMap<Named, Try>,
+    /// Devices that said they control the node's machine: what was let go for a caller goes on without that question.
+    ours: BTreeSet<DeviceId>,
     doing: FuturesUnordered<Doing>,
 }
 
@@ -124,8 +126,14 @@ impl NodeTask {
         for (device, session) in wanted.into_keys() {
             let new = Try { step: Step::Waits, failed: 0, not_before: now };
             let is_asked = succession.asks(&device).next().is_some();
-            let one = succession.tries.entry((device.clone(), session)).or_insert(new);
-            if one.step == Step::Waits && one.not_before <= now {
+            let one = succession.tries.entry((device.clone(), session.clone())).or_insert(new);
+            if one.step != Step::Waits || one.not_before > now {
+                continue;
+            }
+            if succession.ours.contains(&device) {
+                one.step = Step::Ends;
+                succession.doing.push(self.hands.end_session(&device, session));
+            } else {
                 one.step = Step::Asks;
                 if !is_asked {
                     // Most often it has to let us in first.
@@ -149,6 +157,11 @@ impl NodeTask {
         let is_silent = identity.is_empty() && (knows_it_not || said.is_ok());
         let is_another = self.another_s(device, &identity).is_some();
         let is_ours = !is_another && (!identity.is_empty() || is_silent && !self.has_said_whose(device));
+        if is_ours {
+            succession.ours.insert(device.clone());
+        } else {
+            self.asked_whose_in.remove(device);
+        }
         let sessions: Vec<String> = succession.asks(device).cloned().collect();
         for session in sessions {
             let now = self.now();
@@ -185,6 +198,7 @@ impl NodeTask {
             let now = self.now();
             let device = &named.0;
             tracing::warn!(%device, session = named.1, %error, "another's session may be open still");
+            succession.ours.remove(device);
             if let Some(one) = succession.tries.get_mut(&named) {
                 one.fail(now);
             }

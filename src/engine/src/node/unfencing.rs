@@ -45,6 +45,7 @@ struct Intended {
 
 impl NodeTask {
     pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
+        self.exchanged.clear();
         if self.drain(self.bars_bringing()).await? != Drained::Yes {
             return Ok(());
         }

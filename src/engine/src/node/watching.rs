@@ -16,6 +16,7 @@ use super::{Fatal, NodeTask};
 impl NodeTask {
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
         self.late_tries = 0;
+        self.exchanged.clear();
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
             let here = self.place();

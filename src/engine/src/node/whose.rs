@@ -85,7 +85,11 @@ impl NodeTask {
             let Did::Identified { result: said, .. } = did else { continue };
             let identity = said.as_ref().map(|said| said.identity.clone()).unwrap_or_default();
             match self.another_s(&device, &identity) {
-                Some(detail) => whose.others.push((device, detail)),
+                Some(detail) => {
+                    // It is asked again before anything that it says counts.
+                    self.asked_whose_in.remove(&device);
+                    whose.others.push((device, detail));
+                }
                 None => whose.ours.push((device, said)),
             }
         }

@@ -114,6 +114,12 @@ fn while_it_is_proven_anew_it_is_in_breach_too() {
         }
         player.breach(2, "bmc").unwrap();
         assert_eq!((player.phase(), player.open_fence().cause), ("fencing", Cause::Breach));
+        let told = if waits_for_a_person {
+            Outcome::NeedsOperator(Reason::LevelsSpent)
+        } else {
+            Outcome::Fenced { released: false }
+        };
+        assert_eq!(player.store.last_write().fences[0].outcome, Some(told));
         // What was proven was so in another generation: the next On is that of the breach itself.
         assert!(matches!(player.breach(3, "bmc"), Err(Refused::Phase { phase: "fencing", .. })));
     }

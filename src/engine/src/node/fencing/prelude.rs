@@ -78,6 +78,8 @@ impl NodeTask {
             return self.leave_own_host().await;
         }
         if let Some(detail) = self.another_s(&device, &said) {
+            // What it says while a person is waited for counts in no life of it.
+            self.asked_whose_in.remove(&device);
             return self.give_up(Reason::IdentityMismatch, detail).await;
         }
         if let Some(said) = self.said_and_not_stored(&device, &said) {
