@@ -135,7 +135,8 @@ impl NodePlan {
     }
 
     /// What a drill of that outlet verifies: where it is, and which machine it feeds, as its host devices tell. With another
-    /// address, or another machine under the node's name, it is other wiring.
+    /// address, or another machine under the node's name, it is other wiring. Drills of earlier versions stored "feeds": a silent BMC was enough
+    /// for them, and they verify nothing any more.
     pub fn wiring(&self, id: &DeviceId) -> Option<String> {
         let endpoint = |id: &DeviceId| Some(self.drivers.get(id)?.traits().endpoint.clone());
         let hosts = self.topology.devices().filter(|spec| spec.class == DeviceClass::Host);
@@ -143,7 +144,7 @@ impl NodePlan {
             format!("{} {} {}", spec.id, endpoint(&spec.id).unwrap_or_default(), spec.identity.words())
         });
         let fed: Vec<String> = hosts.collect();
-        Some(format!("{} feeds {}", endpoint(id)?, fed.join(", ")))
+        Some(format!("{} was seen to feed {}", endpoint(id)?, fed.join(", ")))
     }
 }
 

@@ -133,6 +133,10 @@ async fn a_drill_verifies_the_wiring_of_supplies_until_they_are_elsewhere() {
     let view = lab.view();
     let verified = view.plan.levels_now(&view.stored.record);
     assert_eq!(verified.devices().filter(|spec| spec.verified).count(), 2);
+    // An earlier version's drill was content with a silent BMC.
+    let mut earlier = lab.record();
+    earlier.wired.values_mut().for_each(|wired| *wired = wired.replace(" was seen to feed ", " feeds "));
+    assert!(view.plan.levels_now(&earlier).devices().all(|spec| !spec.verified));
 }
 
 #[tokio::test(start_paused = true)]
