@@ -37,7 +37,7 @@ pub fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
-pub fn s(seconds: u64) -> Duration {
+pub const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 

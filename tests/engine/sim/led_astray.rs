@@ -2,6 +2,7 @@
 //! switches, believes and brings back no other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use picket_core::device::{DeviceSpec, Identity};
 use picket_core::outcome::{Outcome, Reason};
@@ -19,6 +20,8 @@ const OTHER: &str = "n2";
 const OTHERS_BMC: &str = "bmc2";
 /// A fence, and an unfence, have fewer requests than this before their end; those after it are the next watch's.
 const REQUESTS: u32 = 24;
+/// For so long an unfence and a stand-down are followed: longer than an on is waited for.
+const LONG: Duration = s(300);
 
 /// What the other BMC is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +109,7 @@ async fn an_unfence_whose_bmc_is_another_from_any_request_on_brings_no_other_bac
             lab.happen(Act::Foreign { machine: OTHER.to_owned(), verb: Verb::Off });
             leads_astray(&lab, after);
             let _ = lab.unfence().await;
-            tokio::time::sleep(s(900)).await;
+            tokio::time::sleep(LONG).await;
             is_untouched(&lab, false, &what);
         }
     }
@@ -142,7 +145,7 @@ async fn an_unfence_does_not_end_by_the_on_of_another_machine() {
             lab.fault("bmc", Fault::OnDropped { times: u32::MAX });
             leads_astray(&lab, after);
             let _ = lab.unfence().await;
-            tokio::time::sleep(s(900)).await;
+            tokio::time::sleep(LONG).await;
             assert_ne!(lab.phase(), "normal", "{other:?} after {after}: it is off, and called back");
         }
     }
@@ -159,7 +162,7 @@ async fn a_stand_down_does_not_end_by_the_on_of_another_machine() {
             lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
             leads_astray(&lab, after);
             lab.engine.stand_down(&crate::lab::node(), crate::lab::person()).await.expect("taken");
-            tokio::time::sleep(s(900)).await;
+            tokio::time::sleep(LONG).await;
             let told = lab.engine.fences(FenceQuery { node: None, before: None, limit: 4 }).await;
             let told = format!("{:?}", told.expect("a store"));
             assert!(!told.contains("stood down; it reads On"), "{other:?} after {after}: {told}");
