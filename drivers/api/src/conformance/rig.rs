@@ -167,8 +167,13 @@ impl<'a> Rig<'a> {
             if Instant::now() >= deadline {
                 return Err(format!("after {within:?} it still does not say {wanted:?}, but {reading:?}"));
             }
-            sleep(Duration::from_millis(50)).await;
+            sleep(self.pace()).await;
         }
+    }
+
+    /// The pause between two looks. A peer that asks for patience computes for each of them.
+    pub(super) fn pace(&self) -> Duration {
+        Duration::from_millis(if self.subject.patience().is_some() { 250 } else { 50 })
     }
 
     /// Runs a call with a short life, which must come back in time.

@@ -110,7 +110,7 @@ impl<'a> Bench<'a> {
                 _ if Instant::now() >= deadline => {
                     return Err(format!("after {SETTLES:?} it is not free, but {standing:?}"));
                 }
-                _ => sleep(Duration::from_millis(50)).await,
+                _ => sleep(self.rig.pace()).await,
             }
         }
     }

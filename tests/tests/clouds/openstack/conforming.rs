@@ -52,7 +52,8 @@ impl Server {
     async fn rest(&self) {
         let rests = async {
             while !self.look().await["OS-EXT-STS:task_state"].is_null() {
-                tokio::task::yield_now().await;
+                // Without a pause the looks alone keep a processor busy.
+                tokio::time::sleep(Duration::from_millis(250)).await;
             }
         };
         tokio::time::timeout(Duration::from_secs(60), rests).await.expect("it rests within a minute");
