@@ -104,6 +104,11 @@ pub trait Election: Send + Sync + std::fmt::Debug {
     /// Gives leadership up at once, so that another one need not wait for the lease.
     async fn resign(&self) -> Result<(), ElectionError>;
 
+    /// The same, and this gateway takes part no more: it stops. The others see at once that it succeeds nobody.
+    async fn leave(&self) -> Result<(), ElectionError> {
+        self.resign().await
+    }
+
     /// This gateway, as the others know it.
     fn me(&self) -> Member {
         Member::default()

@@ -11,8 +11,6 @@ pub(crate) struct Work(Arc<watch::Sender<State>>);
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     closing: bool,
-    /// No other gateway goes on.
-    alone: bool,
     under_way: usize,
 }
 
@@ -47,14 +45,9 @@ impl Work {
         Piece(self.0.clone())
     }
 
-    /// From here on nothing new is begun. `alone`: no other gateway goes on.
-    pub(crate) fn close(&self, alone: bool) {
-        self.0.send_modify(|state| (state.closing, state.alone) = (true, alone));
-    }
-
-    /// Whether this end leaves the nodes with nobody.
-    pub(crate) fn ends_alone(&self) -> bool {
-        self.0.borrow().alone
+    /// From here on nothing new is begun.
+    pub(crate) fn close(&self) {
+        self.0.send_modify(|state| state.closing = true);
     }
 
     /// How much is under way.
@@ -78,7 +71,7 @@ mod tests {
     async fn at_the_end_nothing_begins_and_what_began_is_waited_for() {
         let work = Work::default();
         let piece = work.begin().await;
-        work.close(true);
+        work.close();
         assert!(work.begin().now_or_never().is_none() && work.idle().now_or_never().is_none());
         let stored = work.go_on();
         drop(piece);

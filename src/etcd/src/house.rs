@@ -11,7 +11,7 @@ use picket_core::ids::{Incarnation, Revision, Term};
 use picket_core::store::{Guard, StoreError};
 use picket_core::time::Clock;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
 use crate::connection::{Connection, Fault, kv};
@@ -72,6 +72,8 @@ pub(crate) struct House {
     pub(crate) held: Mutex<Option<Held>>,
     /// Leases that are to be given back: of attempts that came to no end that was heard, and of leaderships that were lost.
     pub(crate) standing: Mutex<Vec<i64>>,
+    /// The lease of this gateway's own key among the members.
+    pub(crate) presence: Mutex<Option<i64>>,
     pub(crate) sight: watch::Sender<Sight>,
     /// Whether somebody looks.
     observed: AtomicBool,
@@ -102,6 +104,7 @@ impl Etcd {
             life: Mutex::default(),
             held: Mutex::default(),
             standing: Mutex::default(),
+            presence: Mutex::default(),
             sight,
             observed: AtomicBool::new(false),
         };
@@ -134,11 +137,11 @@ impl Etcd {
     }
 
     /// Runs something in the background until the last of us goes.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let mut tasks = lock(&self.tasks);
         let tasks = tasks.get_or_insert_default();
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
+        tasks.spawn(task)
     }
 
     /// Begins to look who leads and what changes, if nobody does yet.

@@ -61,6 +61,11 @@ impl Election for Candidate {
         Ok(())
     }
 
+    async fn leave(&self) -> Result<(), ElectionError> {
+        self.booth.send_modify(|booth| drop(booth.members.remove(&self.name)));
+        self.resign().await
+    }
+
     fn me(&self) -> Member {
         self.member()
     }
@@ -82,6 +87,13 @@ impl Election for Candidate {
         let member = Member { aside: why, ..self.member() };
         self.booth.send_modify(|booth| drop(booth.members.insert(self.name.clone(), member)));
     }
+}
+
+/// The election of `a`, which still sees `b`: that one has just stopped.
+pub fn after_the_end_of_b(store: Arc<dyn Store>) -> Arc<dyn Election> {
+    let b = Member { gateway: "b".to_owned(), ..Member::default() };
+    let seen = Booth { leader: None, members: BTreeMap::from([(b.gateway.clone(), b)]) };
+    Arc::new(Candidate { name: "a".to_owned(), booth: Arc::new(watch::Sender::new(seen)), store })
 }
 
 /// The lab's own gateway is `a`, and leads; `b` stands by.
@@ -127,6 +139,11 @@ impl Two {
         let mut seen = self.booth.subscribe();
         let booth = seen.wait_for(|booth| booth.leader.is_some()).await.expect("it stays");
         booth.leader.as_ref().map(|leader| leader.0.clone()).unwrap_or_default()
+    }
+
+    /// Whom `a` sees beside itself.
+    fn others(&self) -> Vec<String> {
+        self.a.engine.others().into_iter().map(|other| other.gateway).collect()
     }
 
     fn phase_at_b(&self) -> &'static str {
@@ -207,6 +224,19 @@ async fn a_leader_leaves_its_own_host_to_another_one_and_does_not_stand_meanwhil
     // Else another one would leave its own host to this one, and nobody would stand.
     assert_eq!(two.booth.borrow().members["a"].aside, aside, "the others are told");
     assert!(!two.a.is_on());
+}
+
+/// A gateway that has stopped succeeds nobody, and is seen at once to be gone.
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_is_stopped_leaves_the_election() {
+    let two = two(8_012, false).await;
+    assert_eq!(two.others(), ["b"]);
+    two.depose();
+    tokio::time::sleep(s(3)).await;
+    assert_eq!((two.leader().await.as_str(), two.others()), ("b", vec!["b".to_owned()]));
+    two.stop.cancel();
+    tokio::time::sleep(s(1)).await;
+    assert!(two.others().is_empty(), "{:?}", two.others());
 }
 
 /// S17: alone it is BLOCKED, and nothing is stored.

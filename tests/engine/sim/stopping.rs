@@ -5,6 +5,7 @@ use picket_driver_sim::Fault;
 use picket_engine::Until;
 use tokio::time::Instant;
 
+use crate::followers;
 use crate::lab::{Answer, Lab, lab, s};
 use crate::standing;
 
@@ -117,6 +118,26 @@ async fn what_lets_volumes_go_does_not_stand_after_an_orderly_end() {
     tokio::time::sleep(s(5)).await;
     lab.stop().await;
     assert!(cluster.seen(|state| !state.stands));
+    cluster.state.lock().expect("whole").takes = s(1);
+    lab.start().await;
+    lab.reach("released", s(300)).await;
+}
+
+/// K3: the whole fleet is stopped. The last gateway still sees the one that stopped before it, and leaves its nodes to nobody.
+#[tokio::test(start_paused = true)]
+async fn what_lets_volumes_go_does_not_stand_after_the_end_of_the_last_gateway() {
+    let (mut lab, cluster) = standing::lab(2713, s(600)).await;
+    lab.stop().await;
+    lab.setup.election = Some(followers::after_the_end_of_b(lab.store.clone()));
+    lab.start().await;
+    assert_eq!(lab.engine.others().len(), 1);
+    lab.open().await;
+    standing::until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(5)).await;
+    let began = Instant::now();
+    lab.stop().await;
+    assert!(cluster.seen(|state| !state.stands), "nobody reads power from now on");
+    assert!(began.elapsed() < s(2), "a successor would wait for it: {:?}", began.elapsed());
     cluster.state.lock().expect("whole").takes = s(1);
     lab.start().await;
     lab.reach("released", s(300)).await;

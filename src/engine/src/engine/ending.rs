@@ -27,7 +27,7 @@ impl Engine {
     /// Lets what was sent end, and its end be stored; then the tasks end, and sessions are closed. `hurry` cuts it short.
     pub(super) async fn wind_down(&self, reign: &mut Reign, hurry: &CancellationToken) {
         let work = &self.shared.work;
-        work.close(true);
+        work.close();
         let under_way = work.under_way();
         if under_way > 0 {
             tracing::info!(under_way, "what was sent is let end before the gateway does");
@@ -66,7 +66,7 @@ impl Engine {
     /// that do not close in a moment end by idleness.
     pub(super) async fn hand_over(&self, reign: &mut Reign) {
         tracing::info!(under_way = self.shared.work.under_way(), "another gateway takes over");
-        self.shared.work.close(false);
+        self.shared.work.close();
         reign.over.cancel();
         while reign.tasks.join_next().await.is_some() {}
         let _ = timeout(HANDING_OVER, self.close_sessions(reign)).await;

@@ -162,7 +162,8 @@ impl Engine {
         let result = loop {
             let ended = self.lead_once(&stop, &hurry, &mut asked).await;
             // What was won ends at once for everybody, also where it ended here by itself.
-            let _ = self.shared.parts.election.resign().await;
+            let election = &self.shared.parts.election;
+            let _ = if stop.is_cancelled() { election.leave().await } else { election.resign().await };
             match ended {
                 Err(error @ StoreError::Damaged(_)) => break Err(error),
                 Err(error) => {

@@ -122,9 +122,11 @@ impl NodeTask {
         self.note_gone(gone)
     }
 
-    /// At the end of the only gateway: nobody reads power from now on, and what stands goes. The next start asks for it again, and stores that.
+    /// At an orderly end: nobody may read power from now on, and what stands goes. The next leader asks for it again, and stores that.
     pub(crate) async fn let_nothing_stand(&mut self) {
-        if self.work.ends_alone() {
+        // A successor that is seen may have ended a moment ago: its key in the election outlives it. One that lives removes it first anyway.
+        // A leadership that is over changes nothing (S6).
+        if self.hands.leadership().check().is_ok() {
             self.withdraw_now().await;
         }
     }

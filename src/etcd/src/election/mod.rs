@@ -16,6 +16,7 @@ use futures::future::join_all;
 use picket_core::election::{Digests, Election, ElectionError, Known, Member, Won};
 use picket_core::store::StoreError;
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::connection::Fault;
@@ -40,9 +41,9 @@ pub struct EtcdElection {
     set_aside: Mutex<Option<String>>,
     /// Why it may not stand by itself.
     aside: Mutex<Option<String>>,
-    /// What is told of it to the others, and whether it is.
+    /// What is told of it to the others, and the task that does.
     said: watch::Sender<MemberValue>,
-    present: Mutex<bool>,
+    present: Mutex<Option<AbortHandle>>,
 }
 
 impl EtcdElection {
@@ -105,11 +106,10 @@ impl EtcdElection {
     fn begin(&self) {
         self.etcd.observe();
         let mut present = lock(&self.present);
-        if !*present {
-            *present = true;
+        if present.is_none() {
             let (house, said) = (self.etcd.house.clone(), self.said.subscribe());
             let (gateway, lease) = (self.candidate.me.gateway.clone(), self.candidate.lease);
-            self.etcd.spawn(presence::be_there(house, gateway, lease, said));
+            *present = Some(self.etcd.spawn(presence::be_there(house, gateway, lease, said)));
         }
     }
 
@@ -188,6 +188,16 @@ impl Election for EtcdElection {
     /// At once here; in etcd within one round trip where it answers. An error says that a successor waits for the lease.
     async fn resign(&self) -> Result<(), ElectionError> {
         self.end().await.map_err(|fault| ElectionError::Unavailable(fault.to_string()))
+    }
+
+    /// The key of a gateway that has stopped would stand for twice a lease, and a leader that stops meanwhile would leave its nodes to nobody.
+    async fn leave(&self) -> Result<(), ElectionError> {
+        // The task would write the key anew.
+        if let Some(task) = lock(&self.present).take() {
+            task.abort();
+        }
+        lock(&self.etcd.house.standing).extend(lock(&self.etcd.house.presence).take());
+        self.resign().await
     }
 
     fn me(&self) -> Member {

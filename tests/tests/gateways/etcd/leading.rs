@@ -43,6 +43,29 @@ async fn one_leads_the_others_know_and_a_handover_takes_no_lease() {
     assert!(matches!(late, Err(StoreError::Deposed(_))), "{late:?}");
 }
 
+/// A key that outlives its gateway lets a leader that stops as well hand its nodes over to nobody.
+#[tokio::test]
+async fn a_gateway_that_leaves_takes_its_own_key_with_it() {
+    let cluster = EtcdCluster::start(1).await.unwrap();
+    let (one, two) = (House::named(cluster.endpoints(), "g1"), House::named(cluster.endpoints(), "g2"));
+    one.lead().await;
+    let mut waiting = Box::pin(two.election.campaign());
+    assert!(timeout(Duration::from_millis(300), &mut waiting).await.is_err(), "another one leads");
+    let mut raw = raw(&cluster.endpoints()).await;
+    let mut is_there = async || raw.get("/picket/election/member/g2", None).await.unwrap().count() == 1;
+    soon("it is there", 20, &mut is_there).await;
+    two.election.resign().await.unwrap();
+    assert!(is_there().await, "it takes part still");
+    drop(waiting);
+    two.election.leave().await.unwrap();
+    assert!(!is_there().await);
+    soon("who leads sees it", 20, async || one.election.others().is_empty()).await;
+    // It may take part again.
+    let mut waiting = Box::pin(two.election.campaign());
+    assert!(timeout(Duration::from_millis(300), &mut waiting).await.is_err(), "another one leads");
+    soon("it is there again", 20, &mut is_there).await;
+}
+
 #[tokio::test]
 async fn a_lease_is_kept_for_as_long_as_etcd_answers() {
     let cluster = EtcdCluster::start(1).await.unwrap();
