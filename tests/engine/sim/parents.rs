@@ -8,6 +8,7 @@ use picket_driver_sim::{Act, Fault, Moving, Verb};
 use picket_engine::{EngineError, Until};
 
 use crate::lab::{Lab, NODE, person, s};
+use crate::observer::Answer;
 use crate::setup::{NodeSetup, PARENT, Setup, named};
 
 const HV: &str = "hv1";
@@ -244,4 +245,71 @@ async fn a_parent_that_is_in_breach_while_its_child_is_brought_back_is_let_go_al
     lab.happen(Act::Foreign { machine: HV.to_owned(), verb: Verb::On });
     lab.reach("normal", s(1_200)).await;
     assert!(holds(&lab, HV).is_empty(), "{:?}", holds(&lab, HV));
+}
+
+/// `n1` is fenced by `hv1`, and comes to that phase; then it is evacuated to `hv2`, as a server that is stopped.
+async fn evacuated(lab: &mut Lab, in_phase: &str) {
+    deaf(lab);
+    lab.open().await;
+    lab.reach(in_phase, s(900)).await;
+    lab.mend("server");
+    lab.happen(Act::Move { machine: NODE.to_owned(), moving: Moving::Arrives("hv2".to_owned()) });
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+}
+
+/// S22: its own device can stop it where it came to, and all that runs there would go for nothing.
+#[tokio::test(start_paused = true)]
+async fn the_machine_to_which_a_fenced_server_was_evacuated_is_not_fenced_before_its_own_level_is_spent() {
+    for (seed, dies) in [(712, false), (713, true)] {
+        let mut lab = lab(seed).await;
+        lab.answers(&[Answer::Accept]);
+        evacuated(&mut lab, "fenced").await;
+        if dies {
+            lab.crash().await;
+        }
+        let level = || lab.record().fence.and_then(|fence| fence.evidence).map(|evidence| evidence.level);
+        let proven = async {
+            while level() != Some(1) {
+                tokio::time::sleep(s(1)).await;
+            }
+        };
+        let proven = tokio::time::timeout(s(120), proven).await;
+        assert_eq!((phase(&lab, "hv2"), lab.received("hv2-bmc").offs), ("normal", 0), "dies: {dies}");
+        proven.expect("proven off by its own device");
+        assert!(holds(&lab, "hv2").is_empty() && holds(&lab, HV) == ["child:n1"]);
+        lab.answers(&[Answer::Complete]);
+        lab.reach("released", s(900)).await;
+        lab.unfence().await.expect("unfenced");
+        lab.reach("normal", s(900)).await;
+        reach(&lab, HV, "normal").await;
+        assert!(lab.is_on() && holds(&lab, HV).is_empty());
+    }
+}
+
+/// While a person is asked no level has its turn.
+#[tokio::test(start_paused = true)]
+async fn nor_is_it_while_a_person_is_asked() {
+    let mut lab = lab(714).await;
+    lab.fault("hv1-bmc", Fault::OffRefused);
+    evacuated(&mut lab, "needs_operator").await;
+    tokio::time::sleep(s(300)).await;
+    let hv2 = |lab: &Lab| (phase(lab, "hv2"), lab.received("hv2-bmc").offs);
+    assert_eq!((lab.phase(), hv2(&lab)), ("needs_operator", ("normal", 0)));
+    // Tried again, it is proven by its own device.
+    lab.engine.retry(&id(NODE), person()).await.expect("let in");
+    lab.reach("released", s(900)).await;
+    assert_eq!(hv2(&lab), ("normal", 0));
+}
+
+/// Where its own device does nothing, the machine on which it runs now has its turn.
+#[tokio::test(start_paused = true)]
+async fn it_is_fenced_once_its_own_level_is_spent() {
+    let mut lab = lab(715).await;
+    lab.answers(&[Answer::Accept]);
+    evacuated(&mut lab, "fenced").await;
+    deaf(&lab);
+    reach(&lab, "hv2", "fencing").await;
+    lab.answers(&[Answer::Complete]);
+    lab.reach("released", s(900)).await;
+    assert_eq!(holds(&lab, "hv2"), ["child:n1"]);
 }

@@ -17,6 +17,9 @@ pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
         Some(level) => (level, false),
         None => (fence.first_level, true),
     };
+    if fence.is_ahead(fence.level) {
+        fence.first_level = level;
+    }
     let spent = std::mem::replace(&mut fence.level, level) + 1;
     draft.moment_once(match is_last {
         false => format!("level {spent} did not hold ({why}); trying level {}", level + 1),

@@ -132,7 +132,7 @@ pub struct Fence {
     /// The level being tried, from 0.
     pub level: usize,
     /// The level with which this round began, from 0: supplies, or a parent, that proved the node before are tried first. Those
-    /// after it follow, and round to those before it.
+    /// after it follow, and round to those before it; after a parent the whole round from 0 on.
     #[serde(default, skip_serializing_if = "is_none_after")]
     pub first_level: usize,
     /// How often the evidence began from zero within this fence; what was proven before is void.
@@ -250,10 +250,40 @@ impl Fence {
         by_name.next().map(|release| &release.id)
     }
 
+    /// The levels that come after that one in this round, in their order.
+    pub fn levels_after(&self, level: usize) -> impl Iterator<Item = usize> + use<> {
+        let (levels, first) = (self.topology.levels().len(), self.first_level);
+        // What is tried ahead has its own turn after those before it.
+        let begins_again = self.is_ahead(level);
+        let steps = if begins_again { 0..levels } else { level + 1..level + levels };
+        steps.map(move |step| step % levels).take_while(move |next| begins_again || *next != first)
+    }
+
     /// The level that comes after that one; `None`: all have been tried.
     pub fn level_after(&self, level: usize) -> Option<usize> {
-        let next = (level + 1) % self.topology.levels().len().max(1);
-        (next != self.first_level).then_some(next)
+        self.levels_after(level).next()
+    }
+
+    /// Whether that level is a parent's that proved the node before, tried before the node's own levels. The node may run on another
+    /// machine by now, and that one is not switched off before its turn (S22).
+    pub fn is_ahead(&self, level: usize) -> bool {
+        level > 0 && level == self.first_level && self.is_of_a_parent(level)
+    }
+
+    /// Whether its parent is tried in its turn: the levels before it were spent in this round.
+    pub fn tries_its_parent(&self) -> bool {
+        self.is_of_a_parent(self.level) && !self.is_ahead(self.level)
+    }
+
+    /// Whether the parent's level holds the proof.
+    pub fn proved_by_its_parent(&self) -> bool {
+        let proved = self.evidence.as_ref().and_then(|evidence| evidence.level.checked_sub(1));
+        proved.is_some_and(|level| self.is_of_a_parent(level))
+    }
+
+    fn is_of_a_parent(&self, level: usize) -> bool {
+        let level = self.topology.level(level);
+        level.is_some_and(|level| level.devices.iter().any(|spec| spec.class == DeviceClass::Parent))
     }
 
     /// Where a new round begins: with the supplies, or the parent, that proved the node, as its host devices may not answer.

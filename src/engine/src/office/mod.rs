@@ -17,7 +17,7 @@ use picket_core::budget::{Aside, Bar, Books, Budget, LimitKind, Ticket};
 use picket_core::groups::Groups;
 use picket_core::ids::NodeId;
 use picket_core::parent::child_of;
-use picket_core::record::{Cause, NodeRecord, Phase, SetAside};
+use picket_core::record::{Cause, Fence, NodeRecord, Phase, SetAside};
 use picket_core::restore::Restored;
 use picket_core::time::{BootTime, Clock};
 use queue::{Queue, Seen};
@@ -66,6 +66,8 @@ pub(crate) struct Standing {
     pub(crate) is_unfencing: bool,
     /// It was found on although nobody unfenced it.
     pub(crate) is_breach: bool,
+    /// It is being fenced, and the turn of its parent has come.
+    pub(crate) tries_its_parent: bool,
     /// Whose word set limits aside for its fence.
     pub(crate) set_aside: Option<SetAside>,
 }
@@ -79,6 +81,7 @@ impl Standing {
             is_fencing: record.phase == Phase::Fencing,
             is_unfencing: record.phase == Phase::Unfencing,
             is_breach: fence.is_some_and(|fence| fence.cause == Cause::Breach),
+            tries_its_parent: record.phase == Phase::Fencing && fence.is_some_and(Fence::tries_its_parent),
             set_aside: fence.and_then(|fence| fence.budget_override.clone()),
         })
     }

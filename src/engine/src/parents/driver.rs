@@ -185,6 +185,15 @@ impl ParentDriver {
         }
     }
 
+    /// Why that machine is not fenced for the child now: all that runs on it would go, although the child's own levels may stop it.
+    fn out_of_turn(&self, parent: &NodeId) -> Result<Option<String>, DriverError> {
+        let engine = self.engine()?;
+        let is_turn = || engine.standing(&self.settings.child).is_some_and(|child| child.tries_its_parent);
+        let may = engine.held_by(&self.settings.child).contains(parent) || is_turn();
+        Ok((!may)
+            .then(|| format!("runs on {parent}, which is not fenced for it before its own levels are spent")))
+    }
+
     fn is_brought_back(&self) -> bool {
         let standing = self.parents.engine().and_then(|engine| engine.standing(&self.settings.child));
         standing.is_some_and(|standing| standing.is_unfencing)
@@ -298,7 +307,7 @@ impl PowerDriver for ParentDriver {
         Ok(self.reading(power, asked_at, call, epoch, said))
     }
 
-    /// Fences the machine on which the child runs, and holds it.
+    /// Fences the machine on which the child runs, and holds it. One that is not held for it yet waits for its turn.
     async fn power_off(&self, _order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
         let asked_at = call.now();
         let (placement, meant) = self.whereabouts(call).await?;
@@ -307,6 +316,9 @@ impl PowerDriver for ParentDriver {
             return Err(refused(ErrorKind::Refused, detail));
         }
         let parent = meant.map_err(|why| refused(ErrorKind::Settings, why))?;
+        if let Some(why) = self.out_of_turn(&parent)? {
+            return Err(refused(ErrorKind::Refused, why));
+        }
         let hold = ParentAsk::Hold { child: self.child(), least: self.settings.grade };
         let ParentAnswer::Held { already } = self.ask(call, &parent, hold, true).await? else {
             return Err(DriverError::unsupported("its parent answered something else"));

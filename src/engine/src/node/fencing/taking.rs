@@ -135,6 +135,12 @@ impl NodeTask {
                         }
                         run.judge.off_failed(&device);
                         run.failed(&device, now);
+                        // Its own levels are not kept waiting by a parent that refuses: the parent has its turn after them.
+                        let is_refused =
+                            error.kind == ErrorKind::Refused && error.effect == Effect::DidNotHappen;
+                        if is_refused && self.open_fence().is_some_and(|fence| fence.is_ahead(run.level)) {
+                            return self.level_spent(run, Reason::LevelsSpent, error.detail).await;
+                        }
                     }
                 }
             }

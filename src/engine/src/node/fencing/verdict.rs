@@ -138,8 +138,8 @@ impl NodeTask {
     /// What the levels that come after that one want of the time that is left.
     pub(super) fn reserved(&self, level: usize) -> Duration {
         let Some(fence) = self.open_fence() else { return Duration::ZERO };
-        let left = std::iter::successors(fence.level_after(level), |next| fence.level_after(*next));
-        left.map(|level| self.share_of(level)).fold(Duration::ZERO, Duration::saturating_add)
+        let left = fence.levels_after(level).map(|level| self.share_of(level));
+        left.fold(Duration::ZERO, Duration::saturating_add)
     }
 
     /// How much of the fence's time that level has.
@@ -196,7 +196,12 @@ impl NodeTask {
         self.level_devices(run.level).iter().map(word).collect::<Vec<_>>().join(", ")
     }
 
-    async fn level_spent(&mut self, run: &mut Run, reason: Reason, why: String) -> Result<(), Fatal> {
+    pub(super) async fn level_spent(
+        &mut self,
+        run: &mut Run,
+        reason: Reason,
+        why: String,
+    ) -> Result<(), Fatal> {
         let Some(fence) = self.open_fence() else { return Ok(()) };
         let (first, after) = (fence.first_level, fence.level_after(run.level));
         if after.is_none() && !run.reached {
