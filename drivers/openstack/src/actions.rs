@@ -11,11 +11,12 @@ use picket_driver::{Call, DriverError};
 use serde::Deserialize;
 
 use crate::cloud::{Cloud, Found, Service, tame};
+use crate::moves::Moves;
 
 /// What may follow the stop that proves: none of it switches anything on.
 const HARMLESS: [&str; 4] = ["stop", "lock", "unlock", "detach_volume"];
-/// As many of a server's newest actions are looked at.
-const LOOKED_AT: u32 = 100;
+/// As many actions are asked for at once. Nova's own limit (`max_limit`) may be less.
+const PAGE: usize = 100;
 
 /// One action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -44,12 +45,26 @@ pub(crate) struct Step {
     /// Why it failed, from 2.84 on.
     #[serde(default)]
     pub(crate) details: Option<String>,
+    /// What stands for the host that did it, the same for each of its steps; empty, where it was no host's.
+    #[serde(default, rename = "hostId")]
+    pub(crate) host: Option<String>,
+}
+
+/// Some of a server's actions, newest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) actions: Vec<Action>,
+    /// That there are older ones.
+    pub(crate) goes_on: bool,
 }
 
 #[derive(Deserialize)]
 struct List {
     #[serde(rename = "instanceActions")]
     actions: Vec<Action>,
+    /// To the next page.
+    #[serde(default)]
+    links: Vec<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -73,6 +88,11 @@ impl Action {
             format!("{}: {}", step.event, tame(why))
         });
         failed.next_back()
+    }
+
+    /// Whether it deletes the server, or tries to.
+    pub(crate) fn deletes(&self) -> bool {
+        matches!(self.action.as_str(), "delete" | "forceDelete" | "softDelete")
     }
 
     /// Whether that step of it is among those that ended well.
@@ -102,8 +122,8 @@ pub(crate) struct Ours {
     pub(crate) failed: Option<(String, String)>,
     /// The one that was seen to have ended well: it has for good.
     pub(crate) ended: Option<String>,
-    /// The newest move of the server that was seen to have ended well.
-    pub(crate) moved: Option<String>,
+    /// What its moves were seen to say of where it runs.
+    pub(crate) moves: Moves,
 }
 
 impl Ours {
@@ -142,11 +162,25 @@ pub(crate) fn stops(actions: &[Action], user: &str) -> BTreeSet<String> {
 }
 
 /// The newest actions of a server, newest first: as Nova lists them, whose times are of a second.
-pub(crate) async fn newest(cloud: &Cloud, server: &str, call: &Call) -> Result<Vec<Action>, DriverError> {
-    let path = format!("/servers/{server}/os-instance-actions?limit={LOOKED_AT}");
+pub(crate) async fn newest(cloud: &Cloud, server: &str, call: &Call) -> Result<Page, DriverError> {
+    page(cloud, server, None, call).await
+}
+
+/// The same, older than the action of that request.
+pub(crate) async fn page(
+    cloud: &Cloud,
+    server: &str,
+    older_than: Option<&str>,
+    call: &Call,
+) -> Result<Page, DriverError> {
+    let marker = older_than.map(|request| format!("&marker={request}")).unwrap_or_default();
+    let path = format!("/servers/{server}/os-instance-actions?limit={PAGE}{marker}");
     match cloud.get::<List>(Service::Compute, &path, call).await? {
-        Found::It(list) => Ok(list.actions),
-        Found::NotThere(_) => Ok(Vec::new()),
+        Found::It(List { actions, links }) => {
+            let goes_on = !links.is_empty() || actions.len() >= PAGE;
+            Ok(Page { actions, goes_on })
+        }
+        Found::NotThere(_) => Ok(Page::default()),
     }
 }
 
@@ -266,7 +300,7 @@ mod tests {
             event: "compute_stop_instance".to_owned(),
             result: result.map(str::to_owned),
             finish_time: finished.then(|| "2026-11-22T13:00:09.000000".to_owned()),
-            details: None,
+            ..Step::default()
         };
         for (events, good) in [
             (None, false),

@@ -69,7 +69,7 @@ impl OpenstackDriver {
         let Some(server) = self.server_unless_ended(call).await? else { return Ok(HoldFound::new()) };
         let user = self.cloud.token(call).await?.user.clone();
         let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
-        let stops: Vec<String> = actions::stops(&newest, &user).into_iter().collect();
+        let stops: Vec<String> = actions::stops(&newest.actions, &user).into_iter().collect();
         let mut found = HoldFound::from([(STOPS.to_owned(), stops.join(" "))]);
         match (server.host_status.as_deref(), &server.host) {
             (Some("UP"), Some(host)) => drop(found.insert(UP.to_owned(), host.clone())),

@@ -6,9 +6,11 @@
 //! Other moves leave no such copy: a cold one starts a guest only where Nova already has the server, and the source of a live migration
 //! keeps no definition of the guest, so that Nova says power_state 0 of it.
 
+use std::collections::BTreeSet;
+
 use picket_driver::{Call, DriverError};
 
-use crate::actions::{self, Action};
+use crate::actions::{self, Action, Page, Step};
 use crate::driver::OpenstackDriver;
 
 const EVACUATE: &str = "evacuate";
@@ -29,13 +31,29 @@ enum Says {
     PerhapsThere,
 }
 
+/// What was found for good of a server's moves, so that it is not asked for at each reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moves {
+    /// The newest that ended well: what came before it says nothing.
+    arrived: Option<String>,
+    /// Those that ended, and moved nothing.
+    idle: BTreeSet<String>,
+    /// Neither this action nor an older one is an evacuation.
+    searched: Option<String>,
+}
+
 fn arrival(action: &Action) -> Option<&'static str> {
     MOVES.iter().find(|(name, _)| *name == action.action).map(|(_, step)| *step)
 }
 
-fn says(action: &Action) -> Says {
+/// What a move says. `delete`: the first delete that came after it.
+fn says(action: &Action, delete: Option<&Action>) -> Says {
     let Some(arrival) = arrival(action) else { return Says::Nothing };
-    if action.succeeded() && action.did(arrival) {
+    let is_evacuate = action.action == EVACUATE;
+    if action.succeeded()
+        && action.did(arrival)
+        && (!is_evacuate || delete.is_none_or(|delete| delete.is_of(action, arrival)))
+    {
         return Says::Here;
     }
     // Nova notes the step before the destination does anything. Without that step a failed evacuation reached no host.
@@ -46,27 +64,55 @@ fn says(action: &Action) -> Says {
     }
 }
 
+impl Action {
+    /// Whether a host that did a step of this is the one on which a move arrived. The evacuation that a delete interrupts ends with
+    /// Success, too (`rebuild_instance` drops what it is told then), and starts its guest at the destination, while the delete is done
+    /// by the source.
+    fn is_of(&self, moved: &Action, arrival: &str) -> bool {
+        let hosts = |action: &Action, is_meant: &dyn Fn(&Step) -> bool| -> Vec<String> {
+            let steps = action.events.iter().flatten().filter(|step| is_meant(step));
+            steps.filter_map(|step| step.host.clone()).filter(|host| !host.is_empty()).collect()
+        };
+        let at = hosts(moved, &|step| step.event == arrival);
+        hosts(self, &|step| step.event.starts_with("compute_")).iter().any(|host| at.contains(host))
+    }
+}
+
 impl OpenstackDriver {
     /// Why the server may run on another host than Nova says, by its newest actions, in words; `None`: no evacuation speaks for that.
     pub(crate) async fn may_run_elsewhere(
         &self,
-        newest: &[Action],
+        newest: &Page,
         call: &Call,
     ) -> Result<Option<String>, DriverError> {
-        let known = self.ours().moved.clone();
-        let since = newest.iter().take_while(|action| known.as_ref() != Some(&action.request_id));
-        let moves: Vec<&Action> = since.filter(|action| arrival(action).is_some()).collect();
+        let known = self.ours().moves.clone();
+        let since = self.since(newest, &known, call).await?;
         // Most servers were never evacuated: no steps need be asked for.
-        if !moves.iter().any(|action| action.action == EVACUATE) {
+        if !since.iter().any(|action| action.action == EVACUATE) {
             return Ok(None);
         }
-        for action in moves {
+        let mut delete = None;
+        for action in &since {
             let request = &action.request_id;
-            let whole = actions::one(&self.cloud, &self.settings.server, request, call).await?;
-            match says(whole.as_ref().unwrap_or(action)) {
+            if action.deletes() {
+                delete = Some(action);
+            }
+            if arrival(action).is_none() || known.idle.contains(request) {
+                continue;
+            }
+            let whole = self.with_steps(action, call).await?;
+            let delete = match delete {
+                Some(delete) if action.action == EVACUATE => Some(self.with_steps(delete, call).await?),
+                _ => None,
+            };
+            match says(&whole, delete.as_ref()) {
                 Says::Here => {
-                    self.ours().moved = Some(request.clone());
+                    self.ours().moves.arrived = Some(request.clone());
                     return Ok(None);
+                }
+                // A failed evacuation stays one; a live migration may arrive yet, which ends doubts and makes none.
+                Says::Nothing if whole.failure().is_some() => {
+                    self.ours().moves.idle.insert(request.clone());
                 }
                 Says::Nothing => {}
                 Says::PerhapsThere => {
@@ -79,61 +125,120 @@ impl OpenstackDriver {
         }
         Ok(None)
     }
+
+    async fn with_steps(&self, action: &Action, call: &Call) -> Result<Action, DriverError> {
+        let whole = actions::one(&self.cloud, &self.settings.server, &action.request_id, call).await?;
+        Ok(whole.unwrap_or_else(|| action.clone()))
+    }
+
+    /// The actions since the newest move that is known to have ended well, newest first, and else all that there are: an evacuation may
+    /// be older than the newest hundred.
+    async fn since(&self, newest: &Page, known: &Moves, call: &Call) -> Result<Vec<Action>, DriverError> {
+        let is_known = |action: &Action| {
+            let request = Some(&action.request_id);
+            known.arrived.as_ref() == request || known.searched.as_ref() == request
+        };
+        let (mut since, mut page) = (Vec::new(), newest.clone());
+        loop {
+            let whole = since.len() + page.actions.len();
+            let goes_on = page.goes_on && !page.actions.is_empty();
+            since.extend(page.actions.into_iter().take_while(|action| !is_known(action)));
+            match since.last() {
+                Some(last) if goes_on && since.len() == whole => {
+                    let last = Some(last.request_id.as_str());
+                    page = actions::page(&self.cloud, &self.settings.server, last, call).await?;
+                }
+                _ => break,
+            }
+        }
+        // What is as old as that changes its place in the list no more.
+        let is_evacuate = |action: &Action| action.action == EVACUATE;
+        let last = newest.actions.last().filter(|_| since.len() > newest.actions.len());
+        if let (Some(last), Some(old)) = (last, since.get(newest.actions.len().saturating_sub(1)..))
+            && !old.iter().any(is_evacuate)
+        {
+            self.ours().moves.searched = Some(last.request_id.clone());
+        }
+        Ok(since)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::{Arc, Mutex};
 
     use picket_core::power::Power;
     use serde_json::{Value, json};
 
+    use super::OpenstackDriver;
     use crate::fake_nova::{self, SERVER, USER, stopped};
 
-    /// A step: its name and result. Without a result it has not ended.
-    type Step = (&'static str, Option<&'static str>);
+    /// A step: its name and result, and the host that did it. Without a result it has not ended.
+    type Step = (&'static str, Option<&'static str>, &'static str);
     /// An action: its name, its request, its steps.
     type Done = (&'static str, &'static str, &'static [Step]);
 
-    const STOPPED: Done = ("stop", "req-stop", &[("compute_stop_instance", Some("Success"))]);
-    const CHOSEN: Step = ("conductor_rebuild_server", Some("Success"));
-    const ARRIVED: Step = ("compute_rebuild_instance", Some("Success"));
-    const BROKEN: Step = ("compute_rebuild_instance", Some("Error"));
+    const STOPPED: Done = ("stop", "req-stop", &[("compute_stop_instance", Some("Success"), "hv1")]);
+    const CHOSEN: Step = ("conductor_rebuild_server", Some("Success"), "");
+    const ARRIVED: Step = ("compute_rebuild_instance", Some("Success"), "hv2");
+    const BROKEN: Step = ("compute_rebuild_instance", Some("Error"), "hv2");
 
-    const LANDED: Step = ("compute_post_live_migration_at_destination", Some("Success"));
+    const LANDED: Step = ("compute_post_live_migration_at_destination", Some("Success"), "hv2");
     const GOOD: Done = ("evacuate", "req-good", &[CHOSEN, ARRIVED]);
     const BAD: Done = ("evacuate", "req-bad", &[CHOSEN, BROKEN]);
-    const NOWHERE: Done = ("evacuate", "req-none", &[("conductor_rebuild_server", Some("Error"))]);
+    const NOWHERE: Done = ("evacuate", "req-none", &[("conductor_rebuild_server", Some("Error"), "")]);
 
     fn shown(done: &Done) -> Value {
         let (action, request, steps) = done;
         let events: Vec<Value> = steps
             .iter()
-            .map(|(event, result)| {
+            .map(|(event, result, host)| {
                 let end = result.map(|_| "2026-11-22T13:00:09.000000");
-                json!({ "event": event, "result": result, "finish_time": end })
+                json!({ "event": event, "result": result, "finish_time": end, "hostId": host })
             })
             .collect();
         json!({ "action": action, "request_id": request, "user_id": USER, "events": events })
     }
 
-    /// What the driver reads of a server that looks like this, after these actions, newest first.
-    async fn read(role: &str, server: Option<Value>, done: Vec<Done>) -> (Power, String) {
+    /// The driver of a server that looks like this, after these actions, newest first, of which Nova tells so many at once; and what it
+    /// asks of them.
+    async fn driver(
+        role: &str,
+        server: Option<Value>,
+        done: Vec<Done>,
+        max_limit: usize,
+    ) -> (OpenstackDriver, Arc<Mutex<Vec<String>>>) {
         let actions = format!("/servers/{SERVER}/os-instance-actions");
-        let nova = move |path: &str| match path.strip_prefix(&actions) {
-            None => server.clone().map(|server| json!({ "server": server })),
-            Some(rest) if rest.starts_with('?') => {
-                Some(json!({ "instanceActions": done.iter().map(shown).collect::<Vec<_>>() }))
-            }
-            Some(rest) => {
-                let one = done.iter().find(|(_, request, _)| rest.trim_start_matches('/') == *request);
-                one.map(|one| json!({ "instanceAction": shown(one) }))
-            }
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = asked.clone();
+        let nova = move |path: &str| {
+            let Some(rest) = path.strip_prefix(&actions) else {
+                return server.clone().map(|server| json!({ "server": server }));
+            };
+            heard.lock().expect("whole").push(rest.to_owned());
+            let of = |request: &str| done.iter().position(|(_, one, _)| *one == request);
+            let Some(query) = rest.strip_prefix('?') else {
+                let one = &done[of(rest.trim_start_matches('/'))?];
+                return Some(json!({ "instanceAction": shown(one) }));
+            };
+            let from = query.split_once("marker=").map_or(0, |(_, last)| of(last).expect("an action") + 1);
+            let list = &done[from..done.len().min(from + max_limit)];
+            let links = vec![json!({ "rel": "next" }); usize::from(list.len() == max_limit)];
+            Some(json!({ "instanceActions": list.iter().map(shown).collect::<Vec<_>>(), "links": links }))
         };
         let driver = fake_nova::driver(role, nova).await;
         driver.ours().before = Some(BTreeSet::new());
+        (driver, asked)
+    }
+
+    async fn reading(driver: &OpenstackDriver) -> (Power, String) {
         let reading = driver.reading(&fake_nova::reading()).await.expect("a reading");
         (reading.power, reading.said)
+    }
+
+    async fn read(role: &str, server: Option<Value>, done: Vec<Done>) -> (Power, String) {
+        reading(&driver(role, server, done, 1_000).await.0).await
     }
 
     /// The source of a failed evacuation has a copy of the guest, shut off: to stop it there says nothing of the guest.
@@ -149,7 +254,7 @@ mod tests {
             (&[GOOD], Power::Off),
             (&[BAD], Power::Unknown),
             (&[("evacuate", "req-1", &[CHOSEN])], Power::Unknown),
-            (&[("evacuate", "req-1", &[CHOSEN, ("compute_rebuild_instance", None)])], Power::Unknown),
+            (&[("evacuate", "req-1", &[CHOSEN, ("compute_rebuild_instance", None, "hv2")])], Power::Unknown),
             (&[("evacuate", "req-1", &[])], Power::Unknown),
             // No host was found: no guest was started.
             (&[NOWHERE], Power::Off),
@@ -159,11 +264,11 @@ mod tests {
             (&[("live-migration", "req-2", &[LANDED]), BAD], Power::Off),
             // A move that moved nothing says nothing of where the guest is, and leaves none elsewhere.
             (
-                &[("live-migration", "req-2", &[("compute_live_migration", Some("Success"))]), BAD],
+                &[("live-migration", "req-2", &[("compute_live_migration", Some("Success"), "hv2")]), BAD],
                 Power::Unknown,
             ),
-            (&[("resize", "req-2", &[("compute_prep_resize", Some("Error"))]), BAD], Power::Unknown),
-            (&[("resize", "req-2", &[("compute_prep_resize", Some("Error"))])], Power::Off),
+            (&[("resize", "req-2", &[("compute_prep_resize", Some("Error"), "hv2")]), BAD], Power::Unknown),
+            (&[("resize", "req-2", &[("compute_prep_resize", Some("Error"), "hv2")])], Power::Off),
         ];
         for (before, power) in cases {
             for (role, server) in [("admin", stopped()), ("member", hidden())] {
@@ -178,12 +283,63 @@ mod tests {
         }
     }
 
+    /// A delete that comes in the middle of an evacuation is done by the source. The destination notes Success of what it drops then, and
+    /// its guest runs.
     #[tokio::test]
-    async fn a_server_whose_source_was_deleted_after_a_failed_evacuation_is_not_off() {
-        let delete: Done = ("delete", "req-9", &[("compute_terminate_instance", Some("Success"))]);
-        for (evacuate, power) in [(GOOD, Power::Off), (BAD, Power::Unknown)] {
+    async fn a_server_that_its_destination_did_not_delete_is_not_off_after_an_evacuation() {
+        const BY_SOURCE: Done =
+            ("delete", "req-8", &[("compute_terminate_instance", Some("Success"), "hv1")]);
+        const BY_DESTINATION: Done =
+            ("delete", "req-9", &[("compute_terminate_instance", Some("Success"), "hv2")]);
+        const UNSAID: Done = ("delete", "req-8", &[("compute_terminate_instance", Some("Success"), "")]);
+        for (delete, evacuate, power) in [
+            (BY_DESTINATION, GOOD, Power::Off),
+            (BY_SOURCE, GOOD, Power::Unknown),
+            (UNSAID, GOOD, Power::Unknown),
+            (BY_DESTINATION, BAD, Power::Unknown),
+        ] {
             let (is, said) = read("admin", None, vec![delete, evacuate]).await;
             assert_eq!(is, power, "{said}");
+        }
+        // One that was restored after that.
+        let (is, said) = read("admin", Some(stopped()), vec![STOPPED, BY_SOURCE, GOOD]).await;
+        assert_eq!(is, Power::Unknown, "{said}");
+        let (is, said) = read("admin", Some(stopped()), vec![STOPPED, BY_DESTINATION, GOOD]).await;
+        assert_eq!(is, Power::Off, "{said}");
+    }
+
+    #[tokio::test]
+    async fn an_evacuation_older_than_the_newest_actions_is_found() {
+        const LOCK: Done = ("lock", "req-lock", &[]);
+        const CREATE: Done = ("create", "req-create", &[]);
+        for (max_limit, oldest, power) in
+            [(2, BAD, Power::Unknown), (2, GOOD, Power::Off), (4, BAD, Power::Unknown)]
+        {
+            let done = vec![STOPPED, LOCK, NOWHERE, ("start", "req-start", &[] as &[Step]), oldest, CREATE];
+            let (driver, _) = driver("admin", Some(stopped()), done, max_limit).await;
+            let (is, said) = reading(&driver).await;
+            assert_eq!(is, power, "{max_limit}, {oldest:?}: {said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_known_of_its_moves_for_good_is_not_asked_for_again() {
+        const LOCK: Done = ("lock", "req-lock", &[]);
+        const START: Done = ("start", "req-start", &[]);
+        const CREATE: Done = ("create", "req-create", &[]);
+        const NEVER: Done =
+            ("live-migration", "req-live", &[("compute_live_migration", Some("Error"), "hv1")]);
+        let long =
+            vec![STOPPED, LOCK, START, ("lock", "req-2", &[] as &[Step]), ("start", "req-3", &[]), CREATE];
+        for (done, max_limit, first) in [(vec![STOPPED, NOWHERE, NEVER, CREATE], 5, 3), (long, 4, 2)] {
+            let (driver, asked) = driver("admin", Some(stopped()), done, max_limit).await;
+            // Later readings ask for the newest actions alone.
+            for (turn, expected) in [(0, first), (1, 1), (2, 1)] {
+                asked.lock().expect("whole").clear();
+                assert_eq!(reading(&driver).await.0, Power::Off);
+                let asked = asked.lock().expect("whole").clone();
+                assert_eq!(asked.len(), expected, "{turn}: {asked:?}");
+            }
         }
     }
 }

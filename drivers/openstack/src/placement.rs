@@ -29,6 +29,9 @@ struct Migration {
     migration_type: Option<String>,
     #[serde(default)]
     source_compute: Option<String>,
+    /// What Nova calls the hypervisor there.
+    #[serde(default)]
+    source_node: Option<String>,
     #[serde(default)]
     dest_compute: Option<String>,
 }
@@ -74,8 +77,9 @@ impl OpenstackDriver {
         };
         let migrations = migrations?;
         let moving = moving(&server, &migrations);
+        let copies = copies(&migrations);
         self.remarks.found_left(left_behind(&migrations));
-        Ok(Placement { host: Some(host), moving, asked_at, answered_at: call.now() })
+        Ok(Placement { host: Some(host), moving, copies, asked_at, answered_at: call.now() })
     }
 
     async fn migrations(&self, call: &Call) -> Result<Vec<Migration>, DriverError> {
@@ -118,17 +122,28 @@ fn moving(server: &Server, migrations: &[Migration]) -> Option<String> {
     }
 }
 
-/// Where a copy of the server is left, in words: an evacuation's migration is `done` once the server runs elsewhere, and `completed` only
-/// when nova-compute of the host from which it went has removed what it finds there (docs/openstack.md).
-fn left_behind(migrations: &[Migration]) -> Option<String> {
-    let is_left = |migration: &&Migration| migration.is_a("evacuation") && migration.status == "done";
-    let mut hosts: Vec<&str> = migrations
-        .iter()
-        .filter(is_left)
-        .map(|migration| migration.source_compute.as_deref().unwrap_or("a host that is not told"))
-        .collect();
+/// The evacuations that left a copy of the server: their migrations are `done` once the server runs elsewhere, and `completed` only when
+/// nova-compute of the host from which it went has removed what it finds there (docs/openstack.md).
+fn done(migrations: &[Migration]) -> impl Iterator<Item = &Migration> {
+    migrations.iter().filter(|migration| migration.is_a("evacuation") && migration.status == "done")
+}
+
+fn each_once<'a>(hosts: impl Iterator<Item = Option<&'a str>>) -> Vec<&'a str> {
+    let mut hosts: Vec<&str> = hosts.map(|host| host.unwrap_or("a host that is not told")).collect();
     hosts.sort_unstable();
     hosts.dedup();
+    hosts
+}
+
+/// The hypervisors on which a copy of the server may be.
+fn copies(migrations: &[Migration]) -> Vec<String> {
+    let hosts = done(migrations).map(|one| one.source_node.as_deref().or(one.source_compute.as_deref()));
+    each_once(hosts).into_iter().map(str::to_owned).collect()
+}
+
+/// The same in words, by the hosts of their compute services.
+fn left_behind(migrations: &[Migration]) -> Option<String> {
+    let hosts = each_once(done(migrations).map(|migration| migration.source_compute.as_deref()));
     if hosts.is_empty() {
         return None;
     }
@@ -169,6 +184,7 @@ mod tests {
             status: status.to_owned(),
             migration_type: Some("evacuation".to_owned()),
             source_compute: Some("compute-7".to_owned()),
+            source_node: Some("compute-7.example".to_owned()),
             dest_compute: None,
         }
     }
@@ -178,6 +194,7 @@ mod tests {
         for (status, left) in [("done", true), ("completed", false), ("failed", false), ("accepted", false)] {
             let told = left_behind(&[migration("completed"), migration(status)]);
             assert_eq!(told.is_some(), left, "{status}: {told:?}");
+            assert_eq!(copies(&[migration(status)]).concat() == "compute-7.example", left, "{status}");
             assert!(told.is_none_or(|told| told.contains("the copy of it on compute-7 may still be there")));
         }
         let moved = Migration { migration_type: Some("live-migration".to_owned()), ..migration("done") };

@@ -127,7 +127,7 @@ impl OpenstackDriver {
     async fn judged(
         &self,
         server: &Server,
-        actions: Option<Result<Vec<actions::Action>, DriverError>>,
+        actions: Option<Result<actions::Page, DriverError>>,
         call: &Call,
     ) -> Result<(Power, String), DriverError> {
         let words = server.words();
@@ -147,13 +147,14 @@ impl OpenstackDriver {
             return Ok((Power::Unknown, format!("{words}; {why}")));
         }
         if said == Said::Off {
-            return Ok((Power::Off, words));
+            return Ok((Power::Off, self.remarks.with_left(words)));
         }
         let ours = self.ours().clone();
-        match actions::our_stop_ended(&self.cloud, id, &actions, &ours, call).await? {
+        match actions::our_stop_ended(&self.cloud, id, &actions.actions, &ours, call).await? {
             Ok(ended) => {
                 self.ours().ended = Some(ended);
-                Ok((Power::Off, format!("{words}; its host ended our stop with Success")))
+                let words = format!("{words}; its host ended our stop with Success");
+                Ok((Power::Off, self.remarks.with_left(words)))
             }
             Err(why) => Ok((Power::Unknown, format!("{words}; whether its host is up is hidden, and {why}"))),
         }
@@ -184,9 +185,8 @@ impl OpenstackDriver {
 
     /// Whether its host ended a server that is not there. Nova calls one deleted also where its host was down and did nothing of it: only what
     /// its host did counts.
-    async fn was_ended(&self, newest: &[actions::Action], call: &Call) -> Result<bool, DriverError> {
-        let deletes = |action: &&actions::Action| matches!(action.action.as_str(), "delete" | "forceDelete");
-        let Some(delete) = newest.first().filter(deletes) else { return Ok(false) };
+    async fn was_ended(&self, newest: &actions::Page, call: &Call) -> Result<bool, DriverError> {
+        let Some(delete) = newest.actions.first().filter(|action| action.deletes()) else { return Ok(false) };
         let delete = actions::one(&self.cloud, &self.settings.server, &delete.request_id, call).await?;
         Ok(delete.is_some_and(|delete| delete.succeeded() && delete.did("compute_terminate_instance")))
     }

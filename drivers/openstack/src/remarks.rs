@@ -34,6 +34,14 @@ impl Remarks {
         known.by_check.iter().chain(&known.left).cloned().collect()
     }
 
+    /// What a reading says, and with it a copy that was left: that one's power is not read.
+    pub(crate) fn with_left(&self, words: String) -> String {
+        match &self.known().left {
+            Some(left) => format!("{words}; {left}"),
+            None => words,
+        }
+    }
+
     fn set(&self, remarks: Vec<String>) {
         self.known().by_check = remarks;
     }

@@ -241,6 +241,7 @@ impl PowerDriver for SimDriver {
             Ok(Response::Placed { host, moving }) => Ok(Placement {
                 host: Some(host),
                 moving,
+                copies: Vec::new(),
                 asked_at: exchanged.asked_at,
                 answered_at: exchanged.answered_at,
             }),

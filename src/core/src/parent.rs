@@ -32,6 +32,9 @@ pub struct Placement {
     /// Why it may be about to run elsewhere: a migration or an evacuation that is open, in words. What is not known to be over
     /// is open.
     pub moving: Option<String>,
+    /// The machines on which another copy of it may be, as their owner names them: it was evacuated from there, and nobody has removed that
+    /// copy.
+    pub copies: Vec<String>,
     /// When the first copy of the question was sent.
     pub asked_at: BootTime,
     /// When the answer arrived.
@@ -162,7 +165,8 @@ mod tests {
 
     fn placed(host: Option<&str>, moving: Option<&str>, asked: u64) -> Placement {
         let own = |text: Option<&str>| text.map(str::to_owned);
-        Placement { host: own(host), moving: own(moving), asked_at: at(asked), answered_at: at(asked) }
+        let (asked_at, answered_at) = (at(asked), at(asked));
+        Placement { host: own(host), moving: own(moving), copies: Vec::new(), asked_at, answered_at }
     }
 
     fn off() -> ParentOff {

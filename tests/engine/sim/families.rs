@@ -1,7 +1,7 @@
 //! Several machines on one, and what goes wrong between them and it (S22).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -33,6 +33,8 @@ pub struct Places {
     pub takes: Duration,
     /// Its owner cannot be asked.
     pub away: Arc<AtomicBool>,
+    /// Where it says that copies may be.
+    pub copies: Arc<Mutex<Vec<String>>>,
 }
 
 #[async_trait]
@@ -48,6 +50,7 @@ impl PowerDriver for Places {
         let mut placement = self.inner.placement(call).await?;
         tokio::time::sleep(self.takes).await;
         placement.answered_at = call.now();
+        placement.copies.clone_from(&self.copies.lock().expect("whole"));
         Ok(placement)
     }
 

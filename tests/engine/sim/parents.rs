@@ -1,5 +1,7 @@
 //! Machines that run on other machines (S22).
 
+use std::sync::{Arc, Mutex};
+
 use picket_core::device::Grade;
 use picket_core::ids::NodeId;
 use picket_core::outcome::{Outcome, Reason};
@@ -142,6 +144,40 @@ async fn a_child_that_moves_away_is_not_off_by_the_parent_that_it_left() {
             }
         }
     }
+}
+
+/// It was evacuated from `copy` to `hv1`, and nobody has removed the copy there since.
+#[tokio::test(start_paused = true)]
+async fn a_child_of_which_a_copy_may_run_elsewhere_is_off_only_once_that_machine_is_off_too() {
+    for (seed, copy, is_fenced) in [(714, "hv2", false), (715, "hv2", true), (716, "no node", false)] {
+        let copies = Arc::new(Mutex::new(vec![copy.to_owned()]));
+        let mut lab = with(seed, |setup| setup.copies = copies).await;
+        deaf(&lab);
+        if is_fenced {
+            let call = lab.call();
+            lab.engine.fence(&id("hv2"), call).await.expect("let in");
+            reach(&lab, "hv2", "released").await;
+        }
+        let outcome = lab.fence().await;
+        assert_eq!(matches!(outcome, Outcome::Fenced { .. }), is_fenced, "{copy}: {outcome:?}");
+        // All that runs on its parent does not go for a proof that cannot be had.
+        assert_eq!(lab.received("hv1-bmc").offs > 0, is_fenced, "{copy}");
+        let said = format!("{:?}", lab.record().fence.expect("open"));
+        assert!(is_fenced || said.contains(&format!("a copy of it may run on {copy}")), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_is_found_while_the_parent_is_being_fenced_bars_the_proof() {
+    let copies: Arc<Mutex<Vec<String>>> = Arc::default();
+    let mut lab = with(717, |setup| setup.copies = copies.clone()).await;
+    deaf(&lab);
+    let fence = lab.open().await;
+    reach(&lab, HV, "fencing").await;
+    copies.lock().expect("whole").push("hv2".to_owned());
+    let outcome = lab.outcome(fence, Until::Released).await;
+    assert!(matches!(outcome, Outcome::NeedsOperator(_)), "{outcome:?}");
+    assert_eq!(phase(&lab, HV), "released", "what was proven of the parent stands");
 }
 
 #[tokio::test(start_paused = true)]

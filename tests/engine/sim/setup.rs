@@ -75,6 +75,8 @@ pub struct Setup {
     pub placing: Duration,
     /// Nobody tells where a child runs.
     pub unplaced: Arc<AtomicBool>,
+    /// The machines on which whoever tells says that copies of the children may be.
+    pub copies: Arc<Mutex<Vec<String>>>,
     /// The way to parents, of the engine that was made last.
     pub parents: Arc<Mutex<Arc<Parents>>>,
     /// A PDU on which all outlets are, what they share of it, and how long its answers take.
@@ -111,6 +113,7 @@ impl Setup {
             only_parent: None,
             placing: Duration::ZERO,
             unplaced: Arc::default(),
+            copies: Arc::default(),
             parents: Arc::default(),
             pdu: None,
             clouds: false,
@@ -247,8 +250,12 @@ impl Setup {
     fn parent(&self, node: &NodeSetup, places: &Arc<dyn PowerDriver>) -> Arc<dyn PowerDriver> {
         let child = NodeId::new(&node.name).expect("a good name");
         let settings = ParentSettings { child, node: self.only_parent.clone(), grade: Grade::Hypervisor };
-        let places: Arc<dyn PowerDriver> =
-            Arc::new(Places { inner: places.clone(), takes: self.placing, away: self.unplaced.clone() });
+        let places: Arc<dyn PowerDriver> = Arc::new(Places {
+            inner: places.clone(),
+            takes: self.placing,
+            away: self.unplaced.clone(),
+            copies: self.copies.clone(),
+        });
         Arc::new(ParentDriver::new(&self.parents.lock().expect("whole"), settings, places))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_core::device::DeviceClass;
+use picket_core::device::{DeviceClass, Grade};
 use picket_core::ids::NodeId;
 use picket_core::power::Power;
 use picket_core::record::Phase;
@@ -53,6 +53,24 @@ impl Engine {
             [one, other, ..] => {
                 Err(format!("it runs on {host}, and both {} and {} are called so", one.id, other.id))
             }
+        }
+    }
+
+    /// Whether `host`, as clouds call it, is one node that is off by its record: its devices proved it with at least that grade and it is
+    /// kept off, or its hardware is gone. As of a parent, a person's word is no proof of it.
+    pub(crate) fn is_proven_off(&self, host: &str, least: Grade) -> bool {
+        let Ok(node) = self.parent_named(host) else { return false };
+        let Ok(slot) = self.slot(&node) else { return false };
+        let view = slot.view.borrow();
+        let record = &view.stored.record;
+        match record.phase {
+            // An orphan's power is read by nobody. A restored record has no evidence.
+            Phase::Fenced | Phase::Released if view.live.orphaned.is_none() => {
+                let evidence = record.fence.as_ref().and_then(|fence| fence.evidence.as_ref());
+                evidence.is_some_and(|evidence| evidence.grade >= least)
+            }
+            Phase::Retired => true,
+            _ => false,
         }
     }
 

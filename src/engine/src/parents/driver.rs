@@ -249,12 +249,27 @@ impl ParentDriver {
         }
     }
 
+    /// Why a copy of the child may run on a machine that is not proven off, in words: no proof of another machine speaks for that copy.
+    fn running_copy(&self, placement: &Placement) -> Result<Option<String>, DriverError> {
+        let engine = self.engine()?;
+        let is_off = |host: &&String| engine.is_proven_off(host, self.settings.grade);
+        Ok(placement.copies.iter().find(|host| !is_off(host)).map(|host| {
+            format!(
+                "a copy of it may run on {host}, from where it was evacuated, and no node of that name is proven off: fence that node, or \
+                 have its owner remove the copy; else look there, and vouch for this node"
+            )
+        }))
+    }
+
     async fn by_proof(&self, call: &Call, off: &ParentOff) -> Result<Reading, DriverError> {
         let epoch = self.seen().proof(off.proof());
         let (placement, meant) = self.whereabouts(call).await?;
         let parent = off.node();
         let (power, said) = match off.speaks_for(&placement, meant.as_ref().ok()) {
-            Ok(()) => (Power::Off, format!("runs on {parent}, which is proven off ({:?})", off.grade())),
+            Ok(()) => match self.running_copy(&placement)? {
+                None => (Power::Off, format!("runs on {parent}, which is proven off ({:?})", off.grade())),
+                Some(why) => (Power::Unknown, why),
+            },
             Err(why @ NotThere::Elsewhere(_)) => (Power::On, why.to_string()),
             Err(why) => (Power::Unknown, why.to_string()),
         };
@@ -314,6 +329,10 @@ impl PowerDriver for ParentDriver {
         if let Some(why) = placement.moving {
             let detail = format!("it may be about to run elsewhere: {why}");
             return Err(refused(ErrorKind::Refused, detail));
+        }
+        // That parent's Off would prove nothing, and all else that runs there would go for it.
+        if let Some(why) = self.running_copy(&placement)? {
+            return Err(refused(ErrorKind::Refused, why));
         }
         let parent = meant.map_err(|why| refused(ErrorKind::Settings, why))?;
         if let Some(why) = self.out_of_turn(&parent)? {
