@@ -306,6 +306,19 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// Put back what was found. A watchdog's settings are put back, the watchdog is never started.
     async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError>;
 
+    /// Whether something beside the machine may have been changed since its hold found that ([`left_beside`](Self::left_beside)).
+    fn changes_beside(&self, found: &HoldFound) -> bool {
+        let _ = found;
+        false
+    }
+
+    /// What is changed beside the machine since its hold found that, in words: what a retirement leaves so, as it undoes no hold. Changes
+    /// nothing.
+    async fn left_beside(&self, found: &HoldFound, call: &Call) -> Result<Option<String>, DriverError> {
+        let _ = (found, call);
+        Ok(None)
+    }
+
     /// Ends the session that carried commands, so that no late copy of one is executed (S8).
     /// `Ok` means: the close was answered, or the far side's idle limit was waited out.
     /// Waits at most until the call's deadline; an error means that the session may still be open.

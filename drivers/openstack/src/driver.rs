@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::actions::Ours;
 use crate::cloud::{Cloud, Found, USUAL_LIFE};
-use crate::hold;
+use crate::hold::{self, SERVICE, UP};
 use crate::power::EPOCH;
 use crate::remarks::Remarks;
 use crate::settings::Settings;
@@ -202,6 +202,20 @@ impl PowerDriver for OpenstackDriver {
 
     /// There is no session: what was sent is over when it was answered, and when nothing of it is under way at the server; what was not
     /// answered is over when its token is.
+    fn changes_beside(&self, found: &HoldFound) -> bool {
+        found.contains_key(SERVICE) || found.contains_key(UP)
+    }
+
+    async fn left_beside(&self, found: &HoldFound, call: &Call) -> Result<Option<String>, DriverError> {
+        Ok(self.forced_since(found, call).await?.map(|service| {
+            let host = found.get(UP).map(|host| format!(" of {host}")).unwrap_or_default();
+            format!(
+                "the compute service {service}{host} is forced down, and was not before the fence: Nova says DOWN of that host also once it \
+                 lives: then `openstack compute service set --up HOST nova-compute`"
+            )
+        }))
+    }
+
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         loop {
             let (kind, why, rest) = match self.unclear.until(call.now()) {

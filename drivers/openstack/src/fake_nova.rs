@@ -19,7 +19,7 @@ pub(crate) const SERVER: &str = "5a1bd2c8-1111-4222-8333-444455556666";
 /// The user whose token it is.
 pub(crate) const USER: &str = "u1";
 
-/// The answer to a path with its query; `None`: 404.
+/// The answer to a path with its query, or, of what is no question, to method, path and body; `None`: 404.
 type Answers = Box<dyn FnMut(&str) -> Option<Value> + Send>;
 
 #[derive(Debug)]
@@ -35,9 +35,13 @@ impl Clock for Still {
     }
 }
 
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(Still)
+}
+
 pub(crate) fn reading() -> Call {
     // The bound of a machine that stands still: nothing here waits for it.
-    Call::reading(Instant::now() + Duration::from_secs(30), Arc::new(Still))
+    Call::reading(Instant::now() + Duration::from_secs(30), clock())
 }
 
 /// The server as Nova shows it when it was stopped on compute-7, and that host is up.
@@ -97,14 +101,19 @@ async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>
         let length = head.to_ascii_lowercase();
         let length = length.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
         if body.len() >= length.unwrap_or(0) {
-            break head.to_owned();
+            break format!("{head}\r\n\r\n{body}");
         }
     };
-    let path = head.split(' ').nth(1).unwrap_or_default();
+    let (head, body) = head.split_once("\r\n\r\n").unwrap_or_default();
+    let mut words = head.split(' ');
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let answer = match path.strip_prefix("/v2.1") {
         None => Some(token),
         Some("/") => Some(json!({ "version": { "version": "2.96", "min_version": "2.1" } })),
-        Some(path) => answers.lock().unwrap_or_else(PoisonError::into_inner)(path),
+        Some(path) => {
+            let asked = if method == "GET" { path.to_owned() } else { format!("{method} {path} {body}") };
+            answers.lock().unwrap_or_else(PoisonError::into_inner)(&asked)
+        }
     };
     let status = match (&answer, head.starts_with("POST /v3/")) {
         (None, _) => "404 Not Found",

@@ -3,7 +3,8 @@
 //! **Invariant.** Nova's lock binds who is no administrator, its owner too, and nobody else: an administrator's stands from before the
 //! off; a tenant's would bar its own stop and detach, and stands once its last release is complete. Before a tenant stops or starts
 //! a server what locks it is undone.
-//! **Invariant.** What was found is put back; a lock of our own, left by a fence that is gone, is not what was found.
+//! **Invariant.** What was found is put back, by whichever process undoes the hold; a lock of our own, left by a fence that is gone, is not
+//! what was found.
 
 use picket_core::order::{HoldOrder, UnholdOrder};
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, HoldReport};
@@ -44,19 +45,6 @@ impl Server {
 pub(crate) fn engaged(now: &HoldFound) -> Vec<String> {
     let stands = now.get(OURS).is_some_and(|ours| ours == "true");
     if stands { vec![HOLDS.to_owned()] } else { Vec::new() }
-}
-
-/// What is said where this process has forced nothing down, and one before it may have.
-fn left_down(what: &str, is_down: Result<bool, DriverError>) -> String {
-    match is_down {
-        Ok(false) => String::new(),
-        Ok(true) => format!(
-            "the {what} is forced down, and was not before: by whom is not known here, and it is left so"
-        ),
-        // Whoever may not see it never forced it down either.
-        Err(error) if matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden) => String::new(),
-        Err(error) => format!("whether the {what} is forced down is not told: {error}"),
-    }
 }
 
 fn report(engaged: bool, detail: impl Into<String>) -> HoldReport {
@@ -125,32 +113,25 @@ impl OpenstackDriver {
         Ok(HoldReport { detail: [unlocked.detail, left_down].join(" ").trim().to_owned(), ..unlocked })
     }
 
-    /// Only what this process forced down is put back: others may keep that host out. What is left of it, in words.
+    /// What was not forced down before the hold, and is now, is put back, also where another process forced it: of a host that does not
+    /// live Nova says `down` by itself, and from one that lives nobody may evacuate. What is left of it, in words.
     async fn put_service_back(&self, order: &UnholdOrder, call: &Call) -> String {
         let forced = self.services().forced.clone();
-        let detail = match (&forced, order.found().get(SERVICE)) {
-            (Some(service), _) => match self.force_down(service, false, Bound::of(order), call).await {
+        let forced = match forced {
+            Some(service) => Ok(Some(service)),
+            None => self.forced_since(order.found(), call).await,
+        };
+        let detail = match forced {
+            Ok(None) => return String::new(),
+            Ok(Some(service)) => match self.force_down(&service, false, Some(Bound::of(order)), call).await {
                 Ok(()) => {
                     self.services().forced = None;
                     return String::new();
                 }
                 Err(error) => format!("the compute service {service} was forced down, and is still: {error}"),
             },
-            (None, Some(service)) => {
-                left_down(&format!("compute service {service}"), self.is_forced_down(service, call).await)
-            }
-            (None, None) => match order.found().get(UP) {
-                Some(host) => {
-                    let service = self.compute_service(host, call).await;
-                    let is_down = service.map(|service| service.is_some_and(|service| service.forced_down));
-                    left_down(&format!("compute service of {host}"), is_down)
-                }
-                None => return String::new(),
-            },
+            Err(error) => format!("whether its compute service is forced down is not told: {error}"),
         };
-        if detail.is_empty() {
-            return detail;
-        }
         tracing::warn!(server = self.settings.server, detail, "what was found is not put back");
         detail
     }
@@ -242,12 +223,88 @@ impl OpenstackDriver {
 
 #[cfg(test)]
 mod tests {
-    use picket_core::record::HoldState;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
-    use super::STOPS;
+    use picket_core::record::HoldState;
+    use picket_driver::conformance::orders::Orders;
+    use picket_driver::{Call, HoldFound, PowerDriver};
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::{SERVICE, STOPS, UP};
+    use crate::driver::OpenstackDriver;
+    use crate::fake_nova::{self, stopped};
 
     #[test]
     fn the_stops_that_there_were_are_of_one_generation() {
         assert!(STOPS.starts_with(HoldState::SEEN));
+    }
+
+    /// The driver of a server whose host's service is forced down, or is not, and what Nova is told.
+    async fn on(forced: bool) -> (OpenstackDriver, Arc<Mutex<Vec<String>>>) {
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = told.clone();
+        let mut is_forced = forced;
+        let nova = move |asked: &str| {
+            if asked.starts_with("PUT ") {
+                heard.lock().expect("whole").push(asked.to_owned());
+                is_forced = false;
+            }
+            if asked.contains("/os-services") {
+                return Some(
+                    json!({ "services": [{ "id": "s1", "state": "down", "forced_down": is_forced }] }),
+                );
+            }
+            let mut server = stopped();
+            server["host_status"] = json!(if is_forced { "DOWN" } else { "UP" });
+            Some(json!({ "server": server }))
+        };
+        (fake_nova::driver("admin", nova).await, told)
+    }
+
+    async fn orders(driver: &OpenstackDriver) -> (Orders, Call) {
+        let clock = fake_nova::clock();
+        let orders = Orders::new(driver.traits(), clock.clone()).await.expect("orders");
+        let call = Call::control(Instant::now() + Duration::from_secs(30), clock, orders.permit());
+        (orders, call)
+    }
+
+    /// Whoever forced it: this process knows nothing of one before it.
+    #[tokio::test]
+    async fn what_was_not_forced_down_before_the_hold_is_put_back_by_a_successor() {
+        let by_host = HoldFound::from([(UP.to_owned(), "compute-7".to_owned())]);
+        let by_service = HoldFound::from([(SERVICE.to_owned(), "s1".to_owned())]);
+        for (found, forced, puts) in [
+            (&by_host, true, 1),
+            (&by_service, true, 1),
+            (&by_host, false, 0),
+            (&by_service, false, 0),
+            // It was so before.
+            (&HoldFound::new(), true, 0),
+        ] {
+            let (driver, told) = on(forced).await;
+            let (orders, call) = orders(&driver).await;
+            let left = driver.left_beside(found, &call).await.expect("told");
+            assert_eq!(left.is_some_and(|left| left.contains("s1")), puts > 0, "{found:?}, {forced}");
+            let undone = driver.disengage_hold(&orders.unhold(found).await.expect("an order"), &call).await;
+            assert_eq!(undone.expect("undone").detail, "");
+            let told = told.lock().expect("whole").clone();
+            assert_eq!(told.len(), puts, "{found:?}, {forced}: {told:?}");
+            assert!(told.iter().all(|one| one == r#"PUT /os-services/s1 {"forced_down":false}"#), "{told:?}");
+        }
+    }
+
+    /// Nova would say DOWN of a host that lives, by our own word.
+    #[tokio::test]
+    async fn a_host_that_this_process_forced_down_is_asked_before_its_server_is_not_stopped() {
+        for (by_us, is_told) in [(true, true), (false, false)] {
+            let (driver, told) = on(true).await;
+            let (orders, call) = orders(&driver).await;
+            driver.services().forced = by_us.then(|| "s1".to_owned());
+            let stopped = driver.power_off(&orders.off().await.expect("an order"), &call).await;
+            assert_eq!(told.lock().expect("whole").first().is_some(), by_us);
+            assert_eq!(stopped.is_err_and(|error| error.detail.contains("compute host")), !is_told);
+        }
     }
 }

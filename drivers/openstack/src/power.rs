@@ -245,6 +245,9 @@ impl OpenstackDriver {
                     effort.error(ErrorKind::Throttled, format!("{}: it is {}", verb.words(), server.words()))
                 );
             }
+            if verb == Verb::Stop && server.host_takes_orders().is_err() && self.let_host_speak(call).await {
+                continue;
+            }
             server.host_takes_orders().map_err(|why| effort.error(ErrorKind::Refused, why))?;
             let unlocked = self.unlock_for(&server, effort, call).await?;
             let told = self.act(verb.body(), bound, effort, call).await?;
@@ -286,6 +289,20 @@ impl OpenstackDriver {
                         .error(kind, format!("{}: {}; it is {}", verb.words(), told.words, server.words())));
                 }
                 _ => return Err(refused(verb.words(), &told, effort)),
+            }
+        }
+    }
+
+    /// Nova says DOWN of a host whose service is forced down, also once that host lives again: what this process forced is put back. True:
+    /// it was just now. A late one costs nothing but another release's attempt, and is held to no time.
+    async fn let_host_speak(&self, call: &Call) -> bool {
+        let Some(service) = self.services().forced.take() else { return false };
+        match self.force_down(&service, false, None, call).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(server = self.settings.server, %error, "its compute service stays forced down");
+                self.services().forced = Some(service);
+                false
             }
         }
     }

@@ -2,15 +2,17 @@
 //! evacuates from no other. Administrators alone may.
 //!
 //! **Invariant.** Who evacuates from a host that lives has two writers: it is forced down under a release's permit alone, whose ground is
-//! then another proof than Nova's word, within that release's life; and put back at unfence where it was found otherwise.
+//! then another proof than Nova's word, within that release's life; and put back where it was found otherwise: before a stop that the host
+//! is told again, and at unfence, whoever forced it. A retirement names it.
 
-use picket_driver::{Call, DriverError, Effort};
+use picket_driver::{Call, DriverError, Effort, ErrorKind, HoldFound};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::cloud::{Bound, Command, Found, Service};
 use crate::driver::OpenstackDriver;
+use crate::hold::{SERVICE, UP};
 use crate::power::refused;
 use crate::server::Server;
 
@@ -41,10 +43,26 @@ impl OpenstackDriver {
         Ok(<[ComputeService; 1]>::try_from(services).ok().map(|[one]| one))
     }
 
-    /// Whether that one is forced down.
-    pub(crate) async fn is_forced_down(&self, service: &str, call: &Call) -> Result<bool, DriverError> {
-        let services = self.compute_services("", call).await?;
-        Ok(services.iter().any(|one| one.id == service && one.forced_down))
+    /// The compute service that was not forced down before the hold, and is now: by its id.
+    pub(crate) async fn forced_since(
+        &self,
+        found: &HoldFound,
+        call: &Call,
+    ) -> Result<Option<String>, DriverError> {
+        let service = match (found.get(SERVICE), found.get(UP)) {
+            (Some(service), _) => self
+                .compute_services("", call)
+                .await
+                .map(|all| all.into_iter().find(|one| one.id == *service)),
+            (None, Some(host)) => self.compute_service(host, call).await,
+            (None, None) => return Ok(None),
+        };
+        match service {
+            Ok(service) => Ok(service.filter(|service| service.forced_down).map(|service| service.id)),
+            // Who may not see it never forced it down, either.
+            Err(error) if matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn compute_services(&self, of: &str, call: &Call) -> Result<Vec<ComputeService>, DriverError> {
@@ -72,12 +90,11 @@ impl OpenstackDriver {
         &self,
         service: &str,
         down: bool,
-        bound: Bound,
+        bound: Option<Bound>,
         call: &Call,
     ) -> Result<(), DriverError> {
         let path = format!("/os-services/{service}");
         let body = Some(json!({ "forced_down": down }));
-        let bound = Some(bound);
         let command = Command { service: Service::Compute, method: Method::PUT, path: &path, body, bound };
         let mut effort = Effort::once();
         let told = self.cloud.tell(command, &self.unclear, &mut effort, call).await?;

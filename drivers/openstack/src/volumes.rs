@@ -101,7 +101,7 @@ impl OpenstackDriver {
             Some(service) if service.forced_down => Ok("; its service is forced down"),
             // What was not found before the hold is not put back at unfence, and so not changed.
             Some(service) if self.services().may_be_forced(&service.id, host) => {
-                self.force_down(&service.id, true, bound, call).await?;
+                self.force_down(&service.id, true, Some(bound), call).await?;
                 self.services().forced = Some(service.id);
                 Ok("; its service was forced down just now")
             }

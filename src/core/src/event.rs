@@ -320,6 +320,8 @@ pub enum Event<'a> {
         person: Person,
         /// The devices as the settings have them; `None`: they do not have the node.
         settings: Option<String>,
+        /// What the fence leaves changed beside the machine, in words.
+        left: Vec<String>,
     },
     /// What the settings say now of a node that was retired. Another machine than then: it is a new one.
     Resettled {

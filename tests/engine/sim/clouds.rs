@@ -10,6 +10,7 @@ use picket_core::device::{DeviceSpec, Grade};
 use picket_core::ledger::EffectKind;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Phase, Then};
+use picket_core::store::FenceQuery;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Disk, Fault, Verb};
 use picket_engine::EngineError;
@@ -66,6 +67,18 @@ async fn a_hold_that_would_bar_the_releases_is_engaged_once_they_are_over() {
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(300)).await;
     assert_eq!(lab.world.lock().expect("whole").hold(NODE).restore, free.restore, "put back as found");
+}
+
+/// No hold is undone by a retirement: who retires the node is told what is left.
+#[tokio::test(start_paused = true)]
+async fn a_retirement_names_what_the_fence_leaves_changed_beside_the_machine() {
+    let mut lab = cloud(773).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    *lab.setup.far.left.lock().expect("whole") = Some("the service of hv1 is forced down".to_owned());
+    lab.engine.retire(&node(), person()).await.expect("retired");
+    let history = lab.engine.fences(FenceQuery { node: None, before: None, limit: 4 }).await;
+    let told = format!("{history:?}");
+    assert!(told.contains("the service of hv1 is forced down"), "{told}");
 }
 
 /// What cannot be engaged at first is tried again, and another gateway does it, too.

@@ -193,7 +193,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::StandDown(person) => people::stand_down(draft, &person)?,
         Event::ReceiptIntent(request) => receipts::issue(draft, *request)?,
         Event::ReceiptReturned { id, by } => receipts::hand_back(draft, id, &by)?,
-        Event::Retire { person, settings } => retire::retire(draft, person, settings)?,
+        Event::Retire { person, settings, left } => retire::retire(draft, person, settings, left)?,
         Event::Resettled { settings } => retire::resettled(draft, settings)?,
         Event::Accepted { device, identity, person } => {
             identity::accept(draft, device, identity, &person)?;

@@ -8,7 +8,12 @@ use crate::ids::EffectId;
 use crate::outcome::Outcome;
 use crate::record::{Bringing, Phase, ReleaseStage, Retirement};
 
-pub(super) fn retire(draft: &mut Draft, person: Person, settings: Option<String>) -> Result<(), Refused> {
+pub(super) fn retire(
+    draft: &mut Draft,
+    person: Person,
+    settings: Option<String>,
+    beside: Vec<String>,
+) -> Result<(), Refused> {
     let anywhere: &[&str] = match settings {
         Some(_) => &["fenced", "released", "needs_operator", "power_on_failed"],
         // Nothing is sent to what the settings do not have: what was under way there never comes to its end.
@@ -48,6 +53,7 @@ pub(super) fn retire(draft: &mut Draft, person: Person, settings: Option<String>
     record.wired.clear();
     record.restored = None;
     draft.moment(format!("retired by {}: {}{left}", person.name, person.reason));
+    beside.into_iter().for_each(|left| draft.moment(left));
     draft.end_fence();
     let Person { name: by, reason } = person;
     draft.record.retired = Some(Retirement { by, reason, at, settings, met });

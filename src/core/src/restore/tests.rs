@@ -60,7 +60,8 @@ fn what_is_retired_stays_retired() {
     let mut player = Player::fencing(&[&[host("bmc")]], &[]);
     player.off_intent(&["bmc"]);
     player.confirm();
-    let event = crate::event::Event::Retire { person: crate::support::person(), settings: None };
+    let event =
+        crate::event::Event::Retire { person: crate::support::person(), settings: None, left: Vec::new() };
     player.apply(event);
     let (after, ended) = reborn(player.record().clone(), restore(), fence_id(9));
     assert_eq!((after.phase.clone(), ended), (Phase::Retired, None));

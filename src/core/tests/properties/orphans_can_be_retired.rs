@@ -22,7 +22,7 @@ proptest! {
             let _ = player.try_apply(given_up);
         }
         // With the last release a hold may go that was to last until then: the node is an orphan still.
-        player.apply(Event::Retire { person: person(), settings: None });
+        player.apply(Event::Retire { person: person(), settings: None, left: Vec::new() });
         assert_eq!(player.phase(), "retired");
     }
 }

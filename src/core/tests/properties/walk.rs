@@ -167,7 +167,9 @@ impl Walk {
                 Some(Event::Drilled { verified, identities, findings: vec![words()] })
             }
             // Rarely: there is not much to see of it afterwards.
-            "retire" if a == 0 => Some(Event::Retire { person: person(), settings: (b < 4).then(words) }),
+            "retire" if a == 0 => {
+                Some(Event::Retire { person: person(), settings: (b < 4).then(words), left: Vec::new() })
+            }
             "resettled" => Some(Event::Resettled { settings: (b > 1).then(|| format!("settings {b}")) }),
             "join" => Some(Event::Join { holder: holder(pick(&HOLDERS, a), then(b)), key: None }),
             "next level" => Some(Event::NextLevel { why: words() }),

@@ -41,6 +41,8 @@ pub struct Far {
     pub takes_no_hold: AtomicBool,
     /// Another machine is in its place, and each answer shows it.
     pub exchanged: AtomicBool,
+    /// What is left changed beside its machine.
+    pub left: Mutex<Option<String>>,
 }
 
 #[async_trait]
@@ -128,6 +130,14 @@ impl PowerDriver for Cloud {
 
     async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
         self.of.disengage_hold(order, call).await
+    }
+
+    fn changes_beside(&self, _found: &HoldFound) -> bool {
+        self.far.left.lock().expect("whole").is_some()
+    }
+
+    async fn left_beside(&self, _found: &HoldFound, _call: &Call) -> Result<Option<String>, DriverError> {
+        Ok(self.far.left.lock().expect("whole").clone())
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {

@@ -232,7 +232,7 @@ fn abandon(player: &mut Player, name: &str, orphan: bool) -> Result<(), Refused>
 }
 
 fn retire_an_orphan(player: &mut Player) -> Result<(), Refused> {
-    player.try_apply(Event::Retire { person: person(), settings: None }).map(drop)
+    player.try_apply(Event::Retire { person: person(), settings: None, left: Vec::new() }).map(drop)
 }
 
 #[test]

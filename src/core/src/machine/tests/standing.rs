@@ -220,7 +220,7 @@ fn what_an_orphan_s_release_set_up_stands_until_the_node_is_retired() {
     abandon(&mut player, true).unwrap();
     assert_eq!((stage(&player), standing(&player)), (ReleaseStage::Abandoned, effects));
     assert!(player.record().ledger.bars_on());
-    player.apply(Event::Retire { person: person(), settings: None });
+    player.apply(Event::Retire { person: person(), settings: None, left: Vec::new() });
     assert!(standing(&player).is_empty());
 }
 

@@ -232,7 +232,7 @@ fn what_never_began_is_given_up_where_the_way_back_failed() {
     let mut player = stood_down_without_its_outlet();
     let retire = |player: &mut Player| {
         let settings = Some("its devices".to_owned());
-        player.try_apply(Event::Retire { person: person(), settings }).map(drop)
+        player.try_apply(Event::Retire { person: person(), settings, left: Vec::new() }).map(drop)
     };
     assert_eq!(retire(&mut player), Err(Refused::NotReleased(vec!["detach".to_owned()])));
     player.apply(Event::Abandon { release: release("detach"), person: person(), orphan: false });

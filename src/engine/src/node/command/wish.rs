@@ -1,5 +1,6 @@
 //! What people ask of a node besides fencing it: holds, their word that it is off, gone, or another machine.
 
+use futures::future::join_all;
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::event::{Event, Person};
 use picket_core::ground::Look;
@@ -76,11 +77,23 @@ impl NodeTask {
                 if let Err(refused) = self.expect_no_child_is_kept() {
                     return Ok(Err(refused));
                 }
-                let settings = self.settings_in_words();
-                self.grant(ask, |person| Event::Retire { person, settings }).await
+                let (settings, left) = (self.settings_in_words(), self.left_beside().await);
+                self.grant(ask, |person| Event::Retire { person, settings, left }).await
             }
             Wish::Accept { device, expected } => self.accept(ask, device, expected).await,
         }
+    }
+
+    /// What the holds of the fence leave changed beside the machine, in words: a retirement undoes none of them.
+    async fn left_beside(&self) -> Vec<String> {
+        let holds = self.record().fence.iter().flat_map(|fence| &fence.holds);
+        let changes = |device: &DeviceId, found| {
+            self.plan.drivers.get(device).is_some_and(|driver| driver.changes_beside(found))
+        };
+        let asked = holds
+            .filter(|(device, hold)| changes(device, &hold.found))
+            .map(|(device, hold)| self.hands.left_beside(device, &hold.found));
+        join_all(asked).await.into_iter().flatten().collect()
     }
 
     async fn attest(&mut self, ask: Ask) -> Result<Result<Taken, EngineError>, Fatal> {

@@ -1,5 +1,6 @@
 //! The calls to devices: each bounded, each under the permit, each reported with when it was asked.
 
+mod beside;
 mod reading;
 mod sessions;
 mod turns;
