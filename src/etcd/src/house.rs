@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
-use crate::connection::{Connection, Fault, kv};
+use crate::connection::{Answer, Connection, Fault, kv};
 use crate::election::{Candidate, EtcdElection};
 use crate::keys::Keys;
 use crate::life::{self, Life};
@@ -188,6 +188,7 @@ impl House {
             // Making it twice comes to the same: the second finds it made.
             let answer = self.read_txn(look).await.map_err(Unseen::Fault)?;
             if let Some(life) = life::found(&self.keys, &answer)? {
+                self.connection.lives(&life.raw, life::revision_of(&answer).map_err(Unseen::Fault)?);
                 *lock(&self.life) = Some(life.clone());
                 return Ok(life);
             }
@@ -222,8 +223,10 @@ impl House {
         let answer = self.read_txn(life::look(&self.keys, None)?).await.map_err(Fault::of_a_read)?;
         let life = life::found(&self.keys, &answer)?;
         let gone = || StoreError::Damaged(format!("the store under {} in etcd is gone", self.keys.prefix()));
-        *lock(&self.life) = Some(life.ok_or_else(gone)?);
-        let revision = life::revision_of(&answer).map_err(Fault::of_a_read)?;
+        let (life, revision) =
+            (life.ok_or_else(gone)?, life::revision_of(&answer).map_err(Fault::of_a_read)?);
+        self.connection.lives(&life.raw, revision);
+        *lock(&self.life) = Some(life);
         Ok(Revision(u64::try_from(revision).unwrap_or(0)))
     }
 
@@ -338,7 +341,7 @@ impl House {
         ask: impl Fn(Client) -> F + Send + Sync,
     ) -> Result<T, Fault>
     where
-        T: Send,
+        T: Answer,
         F: Future<Output = Result<T, Error>> + Send,
     {
         self.connection.read_within(patience, ask).await

@@ -81,6 +81,21 @@ impl EtcdMember {
         self.wait().await
     }
 
+    /// Stops it, and notes what it has stored; it is not started again.
+    pub fn note(&mut self) -> Result<()> {
+        self.process.kill();
+        copy(&self.directory, &self.directory.with_extension("noted"))
+    }
+
+    /// Starts it again with what was noted: as from a snapshot that was restored in place.
+    pub async fn set_back(&mut self) -> Result<()> {
+        self.process.kill();
+        std::fs::remove_dir_all(&self.directory).map_err(PeerError::io("remove etcd's directory"))?;
+        copy(&self.directory.with_extension("noted"), &self.directory)?;
+        self.begin_again()?;
+        self.wait().await
+    }
+
     /// The same, without waiting until it serves: without a quorum it does not.
     pub fn begin_again(&mut self) -> Result<()> {
         self.process.kill();
@@ -233,6 +248,14 @@ impl EtcdCluster {
 /// For members that need no host of their own.
 fn addresses_here(members: usize) -> Vec<(IpAddr, Option<Place>)> {
     (0..members).map(|_| (fresh_address().ip(), None)).collect()
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+    match copied.map_err(PeerError::io("copy etcd's directory"))? {
+        status if status.success() => Ok(()),
+        status => Err(PeerError::io("copy etcd's directory")(std::io::Error::other(status.to_string()))),
+    }
 }
 
 fn directory() -> Result<TempDir> {

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Channel, Client, ConnectOptions};
+use etcd_client::{Client, ConnectOptions};
 use picket_config::EtcdSettings;
 use tokio::sync::Mutex;
 use tonic::transport::Endpoint as Address;
 
 use super::fault::{Fault, judge};
-use super::{Version, login};
+use super::once::{self, Once};
+use super::seen::Seen;
+use super::{Version, kv, login};
+use crate::keys::Keys;
 
 /// How often a connection is asked for a sign of life. etcd closes those that ask more often than every 5 s.
 const PING: Duration = Duration::from_secs(6);
@@ -22,6 +25,7 @@ pub(super) struct Endpoint {
     pub(super) url: String,
     settings: Arc<EtcdSettings>,
     ready: Mutex<Option<Ready>>,
+    seen: Arc<Seen>,
 }
 
 /// A member that was looked at.
@@ -32,6 +36,14 @@ pub(super) struct Ready {
     pub(super) cluster: u64,
     /// How often was logged in on this connection.
     logins: u64,
+    once: Once,
+}
+
+impl Ready {
+    /// Whether its connection has ended: nothing more goes in it, and what was to go was not sent.
+    pub(super) fn is_over(&self) -> bool {
+        self.once.is_over()
+    }
 }
 
 impl std::fmt::Debug for Ready {
@@ -41,14 +53,14 @@ impl std::fmt::Debug for Ready {
 }
 
 impl Endpoint {
-    pub(super) fn new(url: String, settings: Arc<EtcdSettings>) -> Self {
-        Self { url, settings, ready: Mutex::new(None) }
+    pub(super) fn new(url: String, settings: Arc<EtcdSettings>, seen: Arc<Seen>) -> Self {
+        Self { url, settings, ready: Mutex::new(None), seen }
     }
 
     /// A connection whose member may be trusted. Whoever stops waiting has asked for nothing.
     pub(super) async fn ready(&self) -> Result<Ready, Fault> {
         let mut ready = self.ready.lock().await;
-        if let Some(ready) = &*ready {
+        if let Some(ready) = ready.as_ref().filter(|ready| !ready.is_over()) {
             return Ok(ready.clone());
         }
         let made = self.make().await.map_err(|fault| self.stranger(fault))?;
@@ -91,14 +103,29 @@ impl Endpoint {
         }
         // A member that was cut off from the quorum says so at once, instead of waiting for it.
         let options = ConnectOptions::new().with_require_leader(true);
-        let client = Client::from_channel(Channel::Tonic(address.connect_lazy()), Some(options)).await;
+        let once = Once::default();
+        let client = Client::from_channel(once::channel(&address, &once), Some(options)).await;
         let client = client.map_err(|error| judge(&error))?;
         self.log_in(&client).await?;
         let status = client.maintenance_client().status().await.map_err(|error| judge(&error))?;
         self.check_version(status.version())?;
         let cluster = status.header().map_or(0, etcd_client::ResponseHeader::cluster_id);
+        self.goes_on(&client).await?;
         tracing::debug!(etcd = %self.url, version = status.version(), "connected");
-        Ok(Ready { client, cluster, logins: 1 })
+        Ok(Ready { client, cluster, logins: 1, once })
+    }
+
+    /// A snapshot that is restored with the same names and token has the same cluster id: its revision tells it.
+    async fn goes_on(&self, client: &Client) -> Result<(), Fault> {
+        let before = self.seen.newest();
+        if before.life.is_none() {
+            return Ok(());
+        }
+        let life = Keys::new(&self.settings.prefix).incarnation();
+        let answer = kv(client).get(life, None).await.map_err(|error| judge(&error))?;
+        let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+        let life = answer.kvs().first().map(etcd_client::KeyValue::value);
+        self.seen.goes_on(&before, revision, life).map_err(Fault::Refused)
     }
 
     fn check_version(&self, said: &str) -> Result<(), Fault> {
@@ -124,13 +151,13 @@ impl Endpoint {
     pub(super) async fn log_in_again(&self, stale: &Ready) -> Result<Ready, Fault> {
         let mut ready = self.ready.lock().await;
         match &mut *ready {
-            Some(ready) if ready.logins > stale.logins => Ok(ready.clone()),
-            Some(ready) => {
+            Some(ready) if ready.logins > stale.logins && !ready.is_over() => Ok(ready.clone()),
+            Some(ready) if !ready.is_over() => {
                 self.log_in(&ready.client).await.map_err(|fault| fault.at(&self.url))?;
                 ready.logins += 1;
                 Ok(ready.clone())
             }
-            None => {
+            _ => {
                 let made = self.make().await.map_err(|fault| self.stranger(fault))?;
                 *ready = Some(made.clone());
                 Ok(made)

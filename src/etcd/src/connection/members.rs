@@ -43,8 +43,16 @@ impl Connection {
     /// The member behind that endpoint, by its number, where it answers and has a leader.
     async fn who_answers(&self, at: usize) -> Option<u64> {
         let asked = async {
-            let ready = self.ready(at).await?;
-            let status = ready.client.maintenance_client().status().await.map_err(|error| judge(&error))?;
+            let status = async || {
+                let ready = self.ready(at).await?;
+                let status = ready.client.maintenance_client().status().await;
+                Ok::<_, Fault>((status.map_err(|error| judge(&error)), ready.is_over()))
+            };
+            let status = match status().await? {
+                // Its connection ended before: that says nothing of the member.
+                (Err(_), true) => status().await?.0,
+                (status, _) => status,
+            }?;
             Ok::<_, Fault>(status.header().map(etcd_client::ResponseHeader::member_id))
         };
         match timeout(self.request, asked).await {

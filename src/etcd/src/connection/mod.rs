@@ -1,12 +1,15 @@
 //! The way to etcd: one member at a time, and the next one where it fails.
 //!
 //! **Invariants.** A request that may have had an effect is not sent again. No member is asked whose version was not looked
-//! at on this connection; while any of them is refused, none is asked. All members are of one cluster.
+//! at on this connection, which is never made anew unseen; while any of them is refused, none is asked. All members are of one cluster,
+//! by what each answer says, and none has less than was seen of the store's life.
 
 mod endpoint;
 mod fault;
 mod login;
 mod members;
+mod once;
+mod seen;
 mod version;
 
 use std::collections::BTreeMap;
@@ -15,13 +18,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use etcd_client::{Client, Error, KvClient, Txn, TxnResponse};
+use etcd_client::{
+    Client, Error, GetResponse, KvClient, LeaseGrantResponse, LeaseRevokeResponse, MemberListResponse,
+    PutResponse, ResponseHeader, Txn, TxnResponse, WatchStream,
+};
 use futures::future::join_all;
 use picket_config::EtcdSettings;
 use tokio::time::{Instant, timeout};
 
 use endpoint::{Endpoint, Ready};
 pub(crate) use fault::{Fault, judge};
+use seen::Seen;
 pub use version::Version;
 
 /// What one answer may take: a page of records, of which a large one has some 100 kB.
@@ -48,15 +55,54 @@ pub(crate) struct Connection {
     cluster: Mutex<Option<(u64, String)>>,
     /// Which member, by its number, answered last at an endpoint.
     heard: Mutex<BTreeMap<usize, u64>>,
+    seen: Arc<Seen>,
     request: Duration,
+}
+
+/// What etcd answers. Its header, where it has one, says of which cluster and revision the answer is.
+pub(crate) trait Answer: Send {
+    fn header(&self) -> Option<&ResponseHeader>;
+}
+
+macro_rules! answers {
+    ($($kind:ty),* $(,)?) => { $(
+        impl Answer for $kind {
+            fn header(&self) -> Option<&ResponseHeader> {
+                <$kind>::header(self)
+            }
+        }
+    )* };
+}
+
+answers!(GetResponse, PutResponse, TxnResponse, LeaseRevokeResponse, MemberListResponse);
+
+impl Answer for WatchStream {
+    /// Each of its messages has one.
+    fn header(&self) -> Option<&ResponseHeader> {
+        None
+    }
+}
+
+impl Answer for () {
+    /// Of an answer that its client judges, and does not show.
+    fn header(&self) -> Option<&ResponseHeader> {
+        None
+    }
+}
+
+impl Answer for Option<LeaseGrantResponse> {
+    fn header(&self) -> Option<&ResponseHeader> {
+        self.as_ref().and_then(LeaseGrantResponse::header)
+    }
 }
 
 impl Connection {
     /// Connects to nobody yet.
     pub(crate) fn new(settings: EtcdSettings) -> Self {
         let settings = Arc::new(settings);
-        let endpoints =
-            settings.endpoints.iter().map(|url| Endpoint::new(url.clone(), settings.clone())).collect();
+        let seen: Arc<Seen> = Arc::default();
+        let endpoint = |url: &String| Endpoint::new(url.clone(), settings.clone(), seen.clone());
+        let endpoints = settings.endpoints.iter().map(endpoint).collect();
         Self {
             endpoints,
             present: AtomicUsize::new(0),
@@ -64,6 +110,7 @@ impl Connection {
             refused: Mutex::default(),
             cluster: Mutex::default(),
             heard: Mutex::default(),
+            seen,
             request: settings.request,
         }
     }
@@ -71,7 +118,7 @@ impl Connection {
     /// Asks something that changes nothing; of each member once.
     pub(crate) async fn read<T, F>(&self, ask: impl Fn(Client) -> F + Send + Sync) -> Result<T, Fault>
     where
-        T: Send,
+        T: Answer,
         F: Future<Output = Result<T, Error>> + Send,
     {
         self.ask(Repeat::Anything, self.request, ask).await
@@ -84,7 +131,7 @@ impl Connection {
         ask: impl Fn(Client) -> F + Send + Sync,
     ) -> Result<T, Fault>
     where
-        T: Send,
+        T: Answer,
         F: Future<Output = Result<T, Error>> + Send,
     {
         self.ask(Repeat::Anything, patience, ask).await
@@ -106,14 +153,15 @@ impl Connection {
         ask: impl Fn(Client) -> F + Send + Sync,
     ) -> Result<T, Fault>
     where
-        T: Send,
+        T: Answer,
         F: Future<Output = Result<T, Error>> + Send,
     {
-        self.look_at_all().await?;
+        // In boxes: the way to a new connection is long, and rare.
+        Box::pin(self.look_at_all()).await?;
         let mut last = Fault::Elsewhere("no member of etcd is named".to_owned());
         for _ in 0..self.endpoints.len() {
             let at = self.present.load(Ordering::SeqCst) % self.endpoints.len();
-            match self.ask_at(at, patience, &ask).await {
+            match Box::pin(self.ask_at(at, patience, &ask)).await {
                 Ok(answer) => return Ok(answer),
                 Err(fault) if fault.is_the_members() => {
                     self.leave(at, &fault);
@@ -136,6 +184,7 @@ impl Connection {
         ask: &(impl Fn(Client) -> F + Send + Sync),
     ) -> Result<T, Fault>
     where
+        T: Answer,
         F: Future<Output = Result<T, Error>> + Send,
     {
         let endpoint = &self.endpoints[at];
@@ -159,7 +208,19 @@ impl Connection {
                 }
             }
         };
-        match ask_once(ready.client.clone()).await {
+        let mut answer = ask_once(ready.client.clone()).await;
+        let mut ready = ready;
+        if ready.is_over() && matches!(answer, Err(Fault::Elsewhere(_))) {
+            // It ended before the request: whoever is there now is looked at first.
+            let left = until.saturating_duration_since(Instant::now());
+            ready = match timeout(left, self.ready(at)).await {
+                Ok(Err(Fault::Unknown(why))) => return Err(Fault::Elsewhere(why)),
+                Ok(ready) => ready?,
+                Err(_) => return Err(Fault::Elsewhere(silent("to the connection"))),
+            };
+            answer = ask_once(ready.client.clone()).await;
+        }
+        let answer = match answer {
             Err(Fault::Login(_)) if endpoint.has_user() => {
                 let left = until.saturating_duration_since(Instant::now());
                 match timeout(left, endpoint.log_in_again(&ready)).await {
@@ -168,13 +229,34 @@ impl Connection {
                 }
             }
             answer => answer.map_err(|fault| endpoint.stranger(fault)),
+        }?;
+        self.expect_of_it(at, answer.header())?;
+        Ok(answer)
+    }
+
+    /// One address may lead to several of them, one after the other: the answer counts only where it is of the cluster.
+    fn expect_of_it(&self, at: usize, header: Option<&ResponseHeader>) -> Result<(), Fault> {
+        let Some(header) = header else { return Ok(()) };
+        let endpoint = &self.endpoints[at];
+        let judged = self.same_cluster(&endpoint.url, header.cluster_id());
+        if let Err(Fault::Refused(why)) = &judged {
+            self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(at, why.clone());
+            endpoint.forget();
         }
+        judged?;
+        self.seen.answered_at(header.revision());
+        Ok(())
+    }
+
+    /// The store's life was read at that revision.
+    pub(crate) fn lives(&self, life: &[u8], revision: i64) {
+        self.seen.lives(life, revision);
     }
 
     /// A member that may be asked.
     async fn ready(&self, at: usize) -> Result<Ready, Fault> {
         let endpoint = &self.endpoints[at];
-        let judged = match endpoint.ready().await {
+        let judged = match Box::pin(endpoint.ready()).await {
             Ok(ready) => self.same_cluster(&endpoint.url, ready.cluster).map(|()| ready),
             Err(fault) => Err(fault),
         };

@@ -39,11 +39,11 @@ pub(super) async fn grant(house: &House, id: i64, lease: Duration) -> Result<Dur
                 Err(Error::GRpcStatus(status)) if status.message() == "etcdserver: lease already exists" => {
                     Ok(None)
                 }
-                answer => answer.map(|granted| Some(granted.ttl())),
+                answer => answer.map(Some),
             }
         })
         .await?;
-    let ttl = granted.map_or(lease, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+    let ttl = granted.map_or(lease, |granted| Duration::from_secs(u64::try_from(granted.ttl()).unwrap_or(0)));
     if ttl > lease {
         tracing::warn!(
             asked = ?lease,
@@ -56,13 +56,11 @@ pub(super) async fn grant(house: &House, id: i64, lease: Duration) -> Result<Dur
 
 /// Gives a lease back, and with it all keys under it. One that is gone already is given back.
 pub(super) async fn revoke(house: &House, id: i64) -> Result<(), Fault> {
-    let revoked = house
-        .connection
-        .read(|client: Client| async move { client.lease_client().revoke(id).await.map(drop) })
-        .await;
+    let revoked =
+        house.connection.read(|client: Client| async move { client.lease_client().revoke(id).await }).await;
     match revoked {
         Err(Fault::NoLease) => Ok(()),
-        other => other,
+        other => other.map(drop),
     }
 }
 

@@ -83,7 +83,8 @@ async fn put(house: &House, key: Vec<u8>, bytes: Vec<u8>, lease: i64) -> Result<
         .connection
         .read(|client: Client| {
             let (key, bytes) = (key.clone(), bytes.clone());
-            async move { kv(&client).put(key, bytes, Some(PutOptions::new().with_lease(lease))).await.map(drop) }
+            async move { kv(&client).put(key, bytes, Some(PutOptions::new().with_lease(lease))).await }
         })
         .await
+        .map(drop)
 }

@@ -9,11 +9,11 @@ use picket_config::{EtcdSettings, EtcdTls, EtcdUser, SecretSource};
 use picket_core::election::{Election, ElectionError};
 use picket_core::ids::Version;
 use picket_core::store::{Store, StoreError};
-use picket_tests::peers::{Etcd, EtcdCluster};
+use picket_tests::peers::{Etcd, EtcdCluster, TcpFault};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
 use crate::etcd::common::{plain, write_of};
-use crate::etcd::house::{House, candidate, guard, raw, settings};
+use crate::etcd::house::{House, candidate, guard, raw, settings, soon};
 
 fn new(settings: EtcdSettings) -> House {
     House::new(settings, candidate("g1"))
@@ -55,6 +55,52 @@ async fn members_of_two_clusters_are_no_cluster() {
     let (one, two) = (EtcdCluster::start(1).await.unwrap(), EtcdCluster::start(1).await.unwrap());
     let both = [one.endpoints(), two.endpoints()].concat();
     says(new(settings(both)).store.load_all().await, "of another cluster");
+}
+
+/// One address in front of the members, which leads to another cluster from some moment on: the connection ends between two requests.
+#[tokio::test]
+async fn an_address_that_leads_to_another_cluster_is_refused_also_by_who_was_connected() {
+    let (mut one, mut two) = (EtcdCluster::start(1).await.unwrap(), EtcdCluster::start(1).await.unwrap());
+    let way = TcpFault::before(one.member(0).client()).await.unwrap();
+    let house = new(settings(vec![format!("http://{}", way.address())]));
+    house.store.load_all().await.unwrap();
+    // There is a store in the other one, too.
+    new(settings(two.endpoints())).store.load_all().await.unwrap();
+    way.lead_to(two.member(0).client(), 0);
+    // The connection's next sign of life ends it.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    says(house.store.load_all().await, "of another cluster");
+    says(house.store.load_all().await, "of another cluster");
+}
+
+/// With the same names and token a snapshot that is restored is the same cluster, by its number.
+#[tokio::test]
+async fn an_etcd_that_was_set_back_is_refused_by_who_saw_more() {
+    let mut cluster = EtcdCluster::start(1).await.unwrap();
+    let house = new(settings(cluster.endpoints()));
+    let won = house.lead().await;
+    house.store.write(guard(&won), write_of(plain("r1n01", 1), 0)).await.unwrap();
+    cluster.member(0).note().unwrap();
+    cluster.member(0).restart().await.unwrap();
+    // What is only started again goes on where it was.
+    let load = async || house.store.load(&crate::etcd::common::node("r1n01")).await;
+    soon("it is asked again", 20, async || load().await.is_ok()).await;
+    let mut raw = raw(&cluster.endpoints()).await;
+    for _ in 0..10 {
+        raw.put("/elsewhere", "1", None).await.unwrap();
+    }
+    assert!(load().await.unwrap().is_some());
+    cluster.member(0).set_back().await.unwrap();
+    let set_back =
+        async || matches!(load().await, Err(StoreError::Unavailable(why)) if why.contains("was set back"));
+    soon("it is refused", 20, set_back).await;
+    // Also once it has as much again.
+    for _ in 0..30 {
+        raw.put("/elsewhere", "2", None).await.unwrap();
+    }
+    says(load().await, "was set back");
+    // A gateway that starts knows nothing of it.
+    new(settings(cluster.endpoints())).store.load_all().await.unwrap();
 }
 
 struct Pki {
