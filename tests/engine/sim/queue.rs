@@ -59,6 +59,25 @@ async fn a_request_expires_and_its_key_is_not_bound() {
     assert!(lab.engine.fence(&node(), call).await.is_ok(), "asked again, it is decided again");
 }
 
+/// Another leader, whose clock is behind, would begin what stands in the store still.
+#[tokio::test(start_paused = true)]
+async fn a_request_is_told_to_be_over_once_it_is_out_of_the_store() {
+    let mut lab = fleet(337, 3, at_once(1)).await;
+    lab.engine.pause(PauseScope::Node(node()), person(), s(3_600)).await.expect("paused");
+    let call = lab.call();
+    let short = wait(&lab, &node(), call, Some(s(20))).await;
+    tokio::time::sleep(s(10)).await;
+    lab.store.away(s(30));
+    tokio::time::sleep(s(15)).await;
+    assert!(end(&short).is_none(), "its note stands: {:?}", end(&short));
+    // Its time is over all the same.
+    lab.engine.resume(PauseScope::Node(node()), person()).await.expect_err("the store is away");
+    tokio::time::sleep(s(20)).await;
+    assert!(matches!(end(&short), Some(Err(EngineError::Blocked { reason: Reason::Expired, .. }))));
+    assert_eq!(lab.store.notes("queue/").await.expect("a store"), []);
+    assert_eq!(lab.phase(), "normal");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_request_goes_on_waiting_without_its_caller_and_after_a_death_with_what_is_left() {
     let mut lab = fleet(331, 3, at_once(9)).await;

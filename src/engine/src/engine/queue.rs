@@ -133,7 +133,7 @@ pub(super) async fn run(
         next,
     };
     loop {
-        runner.end_what_is_over();
+        runner.end_what_is_over().await;
         runner.withdraw().await;
         runner.tidy().await;
         runner.count_members();
@@ -206,6 +206,11 @@ impl Runner<'_> {
         let mut wake = if self.entries.is_empty() { LOOK * 12 } else { LOOK };
         for (ticket, turn) in shared.office.turns() {
             let Some(entry) = self.entries.get_mut(&ticket).filter(|entry| !entry.goes) else { continue };
+            // It is over, and could not be taken out of the store yet.
+            if entry.until <= now {
+                wake = wake.min(PAUSE);
+                continue;
+            }
             wake = wake.min(entry.until.since(now));
             if entry.not_before > now {
                 wake = wake.min(entry.not_before.since(now));

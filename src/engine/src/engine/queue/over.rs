@@ -4,16 +4,22 @@ use picket_core::budget::Ticket;
 use picket_core::outcome::Reason;
 use picket_core::time::BootTime;
 
-use super::Runner;
+use super::{Runner, take_out};
 use crate::error::{EngineError, another_machine};
 use crate::office::queue::{Entry, WaitState};
 
 impl Runner<'_> {
-    pub(super) fn end_what_is_over(&mut self) {
+    /// Out of the store before anybody is told: what was told to be over does not come back with another leadership, whose clock may be
+    /// behind.
+    pub(super) async fn end_what_is_over(&mut self) {
         let now = self.engine.shared.parts.clock.boot();
         let over = |(ticket, entry): (&Ticket, &Entry)| Some((*ticket, self.why_over(entry, now)?));
         let over: Vec<_> = self.entries.iter().filter_map(over).collect();
         for (ticket, (outcome, detail)) in over {
+            if let Err(error) = take_out(self.engine, self.leadership, ticket).await {
+                tracing::warn!(ticket, %error, "a request that is over was not taken out of the store; again later");
+                return;
+            }
             if let Some(entry) = self.entries.get(&ticket) {
                 self.told(entry, ticket, outcome, &detail);
             }
