@@ -8,6 +8,7 @@ use picket_core::budget::pause::PauseScope;
 use picket_core::election::{Election, ElectionError, Known, Lease, Member, Won};
 use picket_core::ids::Term;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::restore::HOLD;
 use picket_core::store::{Store, StoreError};
 use picket_core::time::WallTime;
 use picket_driver_sim::{Fault, Verb};
@@ -362,4 +363,30 @@ async fn a_deposed_leader_does_not_say_again_that_a_node_is_fenced() {
     two.a.store.take_term().await.expect("another leadership, of which this one does not know yet");
     let again = two.a.engine.fence(&node(), call).await;
     assert!(matches!(again, Err(EngineError::Store(StoreError::Deposed(_)))), "{again:?}");
+}
+
+/// S21: what a gateway that was cut off saw of a node is of a life that is void, where the restored store has nothing of that node.
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_lives_through_a_restore_goes_on_with_the_new_life_alone() {
+    let mut two = two(8_021, false).await;
+    let file = two.a.backup().await;
+    assert_eq!(two.a.fence().await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(2)).await;
+    assert_eq!(two.phase_at_b(), "released");
+    two.a.kill().await;
+    two.a.store.replace(two.a.reborn(&file));
+    tokio::time::sleep(s(10)).await;
+    assert_eq!(two.phase_at_b(), "normal", "who follows shows what is stored");
+    two.depose();
+    assert_eq!(two.leader().await, "b");
+    let led_in = two.b.leading().expect("leads");
+    // It is off, and nobody knows why.
+    two.a.engine = two.b.clone();
+    two.a.reach("fenced", s(300)).await;
+    let record = two.a.record();
+    assert!(record.is_groundless() && record.holds.contains_key(HOLD), "{record:?}");
+    let id = two.a.open().await;
+    assert_eq!(two.a.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    assert_eq!(two.b.leading(), Ok(led_in), "one leadership bears it");
+    two.stop.cancel();
 }

@@ -162,6 +162,11 @@ impl Lab {
     /// The gateway is gone, its store too, and a new one is made from a backup. Nothing is started.
     pub async fn restore(&mut self, file: &[u8]) {
         self.kill().await;
+        self.store = Arc::new(Weather::new(self.reborn(file), self.clock.clone(), 1));
+    }
+
+    /// A store that was made from a backup.
+    pub fn reborn(&self, file: &[u8]) -> Arc<dyn Store> {
         let mut number = 0;
         let mut mint = || {
             number += 1;
@@ -173,8 +178,7 @@ impl Lab {
             mint: &mut mint,
         };
         let content = backup::reborn(backup::read(file).expect("a whole backup"), rebirth);
-        let memory: Arc<dyn Store> = Arc::new(MemoryStore::filled(&content).expect("a store"));
-        self.store = Arc::new(Weather::new(memory, self.clock.clone(), 1));
+        Arc::new(MemoryStore::filled(&content).expect("a store"))
     }
 
     pub async fn crash(&mut self) {

@@ -62,6 +62,22 @@ async fn nodes_come_and_go_while_a_fence_goes_on() {
     assert_eq!((evidence.devices[0].long_window.as_deref(), lab.falls()), (None, 1));
 }
 
+/// A store that answers late bears a reload, and keeps nobody waiting who ends the gateway.
+#[tokio::test(start_paused = true)]
+async fn a_reload_that_waits_for_the_store_keeps_no_gateway_from_its_end() {
+    let mut lab = lab(2_431).await;
+    lab.setup.nodes.push(other("n3"));
+    lab.store.records_take(s(600));
+    let (engine, change) = (lab.engine.clone(), lab.setup.change(&lab.world));
+    let reload = tokio::spawn(async move { engine.change(change).await });
+    tokio::time::sleep(s(1)).await;
+    let began = tokio::time::Instant::now();
+    lab.stop().await;
+    assert!(began.elapsed() < s(60), "{:?}", began.elapsed());
+    let refused = reload.await.expect("it ends");
+    assert!(matches!(refused, Err(ChangeError::NoLeader(_))), "{refused:?}");
+}
+
 /// It may have been fenced in the old life, after the backup was taken (S21).
 #[tokio::test(start_paused = true)]
 async fn a_node_that_comes_after_a_restore_is_kept_off_until_an_admin_says_otherwise() {

@@ -32,6 +32,7 @@ struct Sky {
     records_away_until: BootTime,
     linger: Duration,
     reads_take: Duration,
+    records_take: Duration,
     forgets_for: Duration,
     silent_members: BTreeSet<String>,
 }
@@ -39,7 +40,7 @@ struct Sky {
 /// A store under the weather.
 #[derive(Debug)]
 pub struct Weather {
-    inner: Arc<dyn Store>,
+    inner: Mutex<Arc<dyn Store>>,
     clock: Arc<SimClock>,
     sky: Mutex<Sky>,
     pub log: Mutex<Vec<Entry>>,
@@ -59,10 +60,26 @@ impl Weather {
             records_away_until: BootTime::default(),
             linger: Duration::ZERO,
             reads_take: Duration::ZERO,
+            records_take: Duration::ZERO,
             forgets_for: Duration::ZERO,
             silent_members: BTreeSet::new(),
         };
-        Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default(), checks: Mutex::default() }
+        Self {
+            inner: Mutex::new(inner),
+            clock,
+            sky: Mutex::new(sky),
+            log: Mutex::default(),
+            checks: Mutex::default(),
+        }
+    }
+
+    fn inner(&self) -> Arc<dyn Store> {
+        self.inner.lock().expect("whole").clone()
+    }
+
+    /// Another store is in its place from now on, as after a restore under those who use it.
+    pub fn replace(&self, inner: Arc<dyn Store>) {
+        *self.inner.lock().expect("whole") = inner;
     }
 
     /// Nothing is answered for so long.
@@ -94,6 +111,11 @@ impl Weather {
     /// Each read of a record, a key or a fence is answered so much later.
     pub fn reads_take(&self, time: Duration) {
         self.sky.lock().expect("whole").reads_take = time;
+    }
+
+    /// Each node's record is told so much later.
+    pub fn records_take(&self, time: Duration) {
+        self.sky.lock().expect("whole").records_take = time;
     }
 
     async fn read(&self) {
@@ -148,17 +170,17 @@ impl Weather {
 #[async_trait]
 impl Store for Weather {
     fn incarnation(&self) -> Incarnation {
-        self.inner.incarnation()
+        self.inner().incarnation()
     }
 
     async fn take_term(&self) -> Result<Term, StoreError> {
         self.door().await?;
-        self.inner.take_term().await
+        self.inner().take_term().await
     }
 
     async fn load_all(&self) -> Result<Vec<Stored>, StoreError> {
         self.door().await?;
-        self.inner.load_all().await
+        self.inner().load_all().await
     }
 
     async fn load(&self, node: &NodeId) -> Result<Option<Stored>, StoreError> {
@@ -166,7 +188,9 @@ impl Store for Weather {
         if self.clock.boot() < self.sky.lock().expect("whole").records_away_until {
             return Err(StoreError::Unavailable("records are away".to_owned()));
         }
-        self.inner.load(node).await
+        let takes = self.sky.lock().expect("whole").records_take;
+        tokio::time::sleep(takes).await;
+        self.inner().load(node).await
     }
 
     async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
@@ -176,7 +200,7 @@ impl Store for Weather {
             return Err(StoreError::Unknown("no answer".to_owned()));
         }
         let record = write.record.clone();
-        let written = self.inner.write(guard, write).await?;
+        let written = self.inner().write(guard, write).await?;
         self.note(written, record);
         let linger = self.sky.lock().expect("whole").linger;
         if !linger.is_zero() {
@@ -200,7 +224,7 @@ impl Store for Weather {
 
     async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
         self.door().await?;
-        self.inner.check(guard, node, version).await?;
+        self.inner().check(guard, node, version).await?;
         self.read().await;
         self.checks.lock().expect("whole").push(self.clock.boot());
         Ok(())
@@ -213,42 +237,42 @@ impl Store for Weather {
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
         self.door().await?;
         self.read().await;
-        self.inner.key(node, key).await
+        self.inner().key(node, key).await
     }
 
     async fn fence(&self, id: FenceId) -> Result<Option<Fence>, StoreError> {
         self.door().await?;
         self.read().await;
-        self.inner.fence(id).await
+        self.inner().fence(id).await
     }
 
     async fn fences(&self, query: FenceQuery) -> Result<Vec<Fence>, StoreError> {
         self.door().await?;
-        self.inner.fences(query).await
+        self.inner().fences(query).await
     }
 
     async fn revision(&self) -> Result<Revision, StoreError> {
         self.door().await?;
-        self.inner.revision().await
+        self.inner().revision().await
     }
 
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
         self.door().await?;
-        self.inner.changed_since(since).await
+        self.inner().changed_since(since).await
     }
 
     async fn dump(&self) -> Result<Content, StoreError> {
-        self.inner.dump().await
+        self.inner().dump().await
     }
 
     async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {
         self.door().await?;
-        self.inner.note(name).await
+        self.inner().note(name).await
     }
 
     async fn notes(&self, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
         self.door().await?;
-        self.inner.notes(prefix).await
+        self.inner().notes(prefix).await
     }
 
     async fn put_note(
@@ -259,7 +283,7 @@ impl Store for Weather {
         text: Option<String>,
     ) -> Result<Version, StoreError> {
         self.door().await?;
-        self.inner.put_note(guard, name, expected, text).await
+        self.inner().put_note(guard, name, expected, text).await
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
@@ -267,6 +291,6 @@ impl Store for Weather {
         if !time.is_zero() {
             tokio::time::sleep(time).await;
         }
-        self.inner.forget(guard, before).await
+        self.inner().forget(guard, before).await
     }
 }

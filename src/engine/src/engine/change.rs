@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
+use futures::stream::{self, FuturesUnordered};
+use futures::{StreamExt, TryStreamExt};
 use picket_core::budget::Budget;
 use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
@@ -17,12 +17,16 @@ use picket_core::rules::Rules;
 use picket_core::store::{StoreError, Stored};
 use tokio::sync::oneshot;
 
+use super::fleet::never_stored;
 use super::{Engine, Reign};
 use crate::node::Command;
 use crate::parts::{NodePlan, Parts};
 
 /// How long a node's task may take to answer, and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Records of new nodes that are read side by side.
+const SIDE_BY_SIDE: usize = 16;
 
 /// What the settings say now.
 #[derive(Debug)]
@@ -134,11 +138,12 @@ impl Engine {
         let rules = !Arc::ptr_eq(&parts, &self.fleet().parts);
         let new: Vec<NodeId> =
             plans.keys().filter(|id| !self.fleet().slots.contains_key(*id)).cloned().collect();
-        let mut begin: Vec<Arc<Stored>> = Vec::new();
-        for id in &new {
-            let known = self.shared.parts.store.load(id).await?;
-            begin.push(known.map_or_else(|| self.last_seen(id), Arc::new));
-        }
+        let store = &self.shared.parts.store;
+        let known = async |id: &NodeId| {
+            let known = store.load(id).await?;
+            Ok::<_, StoreError>(Arc::new(known.unwrap_or_else(|| never_stored(id))))
+        };
+        let begin = stream::iter(&new).map(known).buffered(SIDE_BY_SIDE).try_collect().await?;
         let changed = Changed {
             rules,
             budget: budget != self.shared.office.budget(),

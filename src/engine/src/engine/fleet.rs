@@ -184,7 +184,7 @@ impl Engine {
         Some(slot)
     }
 
-    /// What was last seen of a node of which nothing is stored.
+    /// What was last seen of a node.
     pub(super) fn last_seen(&self, node: &NodeId) -> Arc<Stored> {
         let seen = self.fleet().slots.get(node).map(|slot| slot.view.borrow().stored.clone());
         seen.unwrap_or_else(|| Arc::new(never_stored(node)))
@@ -195,7 +195,7 @@ fn grouped(plans: &BTreeMap<NodeId, Arc<NodePlan>>) -> Arc<Groups> {
     Arc::new(Groups::of_nodes(plans.values().map(|plan| (&plan.id, &*plan.groups))))
 }
 
-fn never_stored(node: &NodeId) -> Stored {
+pub(super) fn never_stored(node: &NodeId) -> Stored {
     Stored { version: Version(0), revision: Revision(0), record: NodeRecord::new(node.clone()) }
 }
 

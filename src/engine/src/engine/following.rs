@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::election::{self, Digests, Known, Leadership, Member};
-use picket_core::ids::{NodeId, Revision, Term};
+use picket_core::ids::{Incarnation, NodeId, Term};
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::change::{Asked, Change, ChangeError, Changed};
-use super::{Engine, Lead, queue};
+use super::{Engine, Lead};
 use crate::error::Absent;
 use crate::successors::Successors;
 
@@ -37,6 +37,8 @@ pub(super) struct Following {
     away: Option<(WallTime, String)>,
     /// Why it does not stand.
     aside: Option<String>,
+    /// Of which life of the store it is.
+    pub(super) life: Option<Incarnation>,
 }
 
 /// In which part this gateway answers.
@@ -230,8 +232,8 @@ impl Engine {
             self.turn_away();
             let began = self.shared.parts.clock.boot();
             let pause = match self.read(seen).await {
-                Ok(revision) => {
-                    seen = Some(revision);
+                Ok(newest) => {
+                    seen = Some(newest);
                     let aside = self.why_aside();
                     self.shared.following.send_modify(|following| {
                         following.synced = Some(began);
@@ -241,6 +243,10 @@ impl Engine {
                     LOOK
                 }
                 Err(error) => {
+                    if matches!(error, StoreError::Compacted(_)) {
+                        // What changed since is not told any more: everything is read.
+                        seen = None;
+                    }
                     let now = self.shared.parts.clock.wall();
                     self.shared.following.send_modify(|following| {
                         let since = following.away.take().map_or(now, |(since, _)| since);
@@ -253,7 +259,7 @@ impl Engine {
             let changed = async {
                 match seen {
                     // One that fails is looked at once the pause is over.
-                    Some(seen) if store.changed(seen).await.is_ok() => {}
+                    Some((_, seen)) if store.changed(seen).await.is_ok() => {}
                     _ => std::future::pending().await,
                 }
             };
@@ -277,45 +283,6 @@ impl Engine {
         if let Ok(mut inbox) = self.shared.office.queue.inbox.try_lock() {
             while inbox.try_recv().is_ok() {}
         }
-    }
-
-    /// Reads what changed since, or everything; returns up to where.
-    async fn read(&self, seen: Option<Revision>) -> Result<Revision, StoreError> {
-        let store = &self.shared.parts.store;
-        let newest = store.revision().await?;
-        if seen == Some(newest) {
-            return Ok(newest);
-        }
-        let changed = match seen {
-            None => store.load_all().await?,
-            Some(seen) => {
-                let mut changed = Vec::new();
-                for (_, node) in store.changed_since(seen).await? {
-                    changed.extend(store.load(&node).await?);
-                }
-                changed
-            }
-        };
-        for stored in changed {
-            self.show_stored(Arc::new(stored));
-        }
-        self.shared.office.see(&**store).await?;
-        queue::see(self).await?;
-        Ok(newest)
-    }
-
-    fn show_stored(&self, stored: Arc<Stored>) {
-        let (node, revision) = (stored.record.node.clone(), stored.revision);
-        if let Some(slot) = self.seat(&stored) {
-            slot.view.send_modify(|view| {
-                view.plan = slot.plan.clone();
-                Arc::make_mut(&mut view.live).orphaned.clone_from(&slot.orphan);
-                if stored.revision > view.stored.revision {
-                    view.stored = stored;
-                }
-            });
-        }
-        let _ = self.shared.feed.send((revision, node));
     }
 
     /// A proof dies with its leadership, and what was waited for is another's to wait for.
@@ -386,7 +353,7 @@ impl Engine {
         seated.extend(draft.begin.iter().cloned());
         let (changed, _) = self.settle(draft, &found)?;
         for stored in seated {
-            self.show_stored(stored);
+            self.show_stored(stored, false);
         }
         self.wake(&changed).await;
         Ok(changed)

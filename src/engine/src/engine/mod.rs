@@ -12,6 +12,7 @@ mod queue;
 mod reads;
 mod receipts;
 mod settled;
+mod showing;
 mod wishes;
 
 use std::collections::BTreeMap;
@@ -213,8 +214,13 @@ impl Engine {
         reign.queue.spawn(gated(gate, queue));
         let known: Vec<NodeId> = self.fleet().plans.keys().cloned().collect();
         for id in known {
-            stored.entry(id.clone()).or_insert_with(|| self.last_seen(&id));
+            // What was seen of it before may be of another life of the store, and its version is of no record there (S21).
+            stored.entry(id.clone()).or_insert_with(|| Arc::new(fleet::never_stored(&id)));
         }
+        self.shared.following.send_if_modified(|following| {
+            following.life = Some(reign.leadership.guard().incarnation);
+            false
+        });
         self.fleet_mut().slots.retain(|id, _| stored.contains_key(id));
         parts.twins.forget_all();
         // Orphans first: what is theirs is nobody else's.
@@ -274,7 +280,14 @@ impl Engine {
                     break Err(StoreError::Unknown(format!("the queue ended: {:?}", ended.err())));
                 }
                 Some(asked) = asked.recv() => {
-                    if let Err(error) = self.do_change(asked, &mut reign).await {
+                    // Given up at any await it leaves a whole fleet: what stepped aside goes on by the plan that is there.
+                    let done = tokio::select! {
+                        biased;
+                        () = stop.cancelled() => Ok(()),
+                        ended = over(&leadership) => Err(ended),
+                        done = self.do_change(asked, &mut reign) => done,
+                    };
+                    if let Err(error) = done {
                         break Err(error);
                     }
                 }
@@ -373,5 +386,15 @@ impl Engine {
             Box::new(Ended { node, stored, gone })
         };
         reign.tasks.spawn(gated(gate, work));
+    }
+}
+
+/// Until that leadership is over: why it is.
+async fn over(leadership: &Leadership) -> StoreError {
+    loop {
+        tokio::time::sleep(HEARTBEAT).await;
+        if let Err(ended) = leadership.check() {
+            return StoreError::Deposed(ended.to_string());
+        }
     }
 }
