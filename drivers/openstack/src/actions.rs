@@ -15,8 +15,10 @@ use crate::moves::Moves;
 
 /// What may follow the stop that proves: none of it switches anything on.
 const HARMLESS: [&str; 4] = ["stop", "lock", "unlock", "detach_volume"];
-/// As many actions are asked for at once. Nova's own limit (`max_limit`) may be less.
+/// As many actions are asked for at once: enough of the newest for most servers, and of the older ones as many as Nova gives by its
+/// default, since years of attached volumes are to be read within one call. Nova's own limit (`max_limit`) may be less.
 const PAGE: usize = 100;
+const OLDER: usize = 1_000;
 
 /// One action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -174,10 +176,11 @@ pub(crate) async fn page(
     call: &Call,
 ) -> Result<Page, DriverError> {
     let marker = older_than.map(|request| format!("&marker={request}")).unwrap_or_default();
-    let path = format!("/servers/{server}/os-instance-actions?limit={PAGE}{marker}");
+    let limit = if older_than.is_some() { OLDER } else { PAGE };
+    let path = format!("/servers/{server}/os-instance-actions?limit={limit}{marker}");
     match cloud.get::<List>(Service::Compute, &path, call).await? {
         Found::It(List { actions, links }) => {
-            let goes_on = !links.is_empty() || actions.len() >= PAGE;
+            let goes_on = !links.is_empty() || actions.len() >= limit;
             Ok(Page { actions, goes_on })
         }
         Found::NotThere(_) => Ok(Page::default()),

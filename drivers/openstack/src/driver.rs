@@ -200,8 +200,6 @@ impl PowerDriver for OpenstackDriver {
         self.disengage(order, call).await
     }
 
-    /// There is no session: what was sent is over when it was answered, and when nothing of it is under way at the server; what was not
-    /// answered is over when its token is.
     fn changes_beside(&self, found: &HoldFound) -> bool {
         found.contains_key(SERVICE) || found.contains_key(UP)
     }
@@ -216,6 +214,8 @@ impl PowerDriver for OpenstackDriver {
         }))
     }
 
+    /// There is no session: what was sent is over when it was answered, and when nothing of it is under way at the server; what was not
+    /// answered is over when its token is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         loop {
             let (kind, why, rest) = match self.unclear.until(call.now()) {

@@ -167,6 +167,22 @@ async fn a_child_of_which_a_copy_may_run_elsewhere_is_off_only_once_that_machine
     }
 }
 
+/// Its record says that it is off. Its BMC has said nothing since, and somebody switched it on.
+#[tokio::test(start_paused = true)]
+async fn a_record_does_not_show_that_the_machine_of_a_copy_is_off() {
+    let mut lab = with(718, |setup| setup.copies = Arc::new(Mutex::new(vec!["hv2".to_owned()]))).await;
+    deaf(&lab);
+    let call = lab.call();
+    lab.engine.fence(&id("hv2"), call).await.expect("let in");
+    reach(&lab, "hv2", "released").await;
+    lab.fault("hv2-bmc", Fault::Silent);
+    lab.happen(Act::Foreign { machine: "hv2".to_owned(), verb: Verb::On });
+    let outcome = lab.fence().await;
+    assert!(matches!(outcome, Outcome::NeedsOperator(_)), "{outcome:?}");
+    assert_eq!(lab.received("hv1-bmc").offs, 0);
+    assert_eq!(phase(&lab, "hv2"), "released", "its record is as it was");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_copy_that_is_found_while_the_parent_is_being_fenced_bars_the_proof() {
     let copies: Arc<Mutex<Vec<String>>> = Arc::default();

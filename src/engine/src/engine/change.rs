@@ -91,6 +91,20 @@ pub(super) enum Wish {
     Rules,
 }
 
+/// A change that is done: whoever asked for it is told so also where an end of the leadership cuts off what is left to do.
+struct Done {
+    reply: Option<oneshot::Sender<Result<Changed, ChangeError>>>,
+    changed: Changed,
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        if let Some(reply) = self.reply.take() {
+            let _ = reply.send(Ok(std::mem::take(&mut self.changed)));
+        }
+    }
+}
+
 impl Engine {
     /// Changes fleet and rules, all or nothing; one change after the other.
     ///
@@ -109,12 +123,16 @@ impl Engine {
     /// Does a change within a leadership. The outer error ends the leadership.
     pub(super) async fn do_change(&self, asked: Asked, reign: &mut Reign) -> Result<(), StoreError> {
         let (change, reply) = asked;
-        let (answer, fatal) = match self.decide(change, reign).await {
-            Ok((changed, leaving)) => (Ok(changed), self.wait_for_leaving(leaving, reign).await.err()),
-            Err(refused) => (Err(refused), None),
+        let (changed, leaving) = match self.decide(change, reign).await {
+            Ok(done) => done,
+            Err(refused) => {
+                let _ = reply.send(Err(refused));
+                return Ok(());
+            }
         };
-        let _ = reply.send(answer);
-        fatal.map_or(Ok(()), Err)
+        let done = Done { reply: Some(reply), changed };
+        self.wake(&done.changed).await;
+        self.wait_for_leaving(leaving, reign).await
     }
 
     async fn decide(
@@ -127,7 +145,6 @@ impl Engine {
         let begin = draft.begin.clone();
         let (changed, leaving) = self.settle(draft, &found)?;
         self.seat_all(begin, reign);
-        self.wake(&changed).await;
         Ok((changed, leaving))
     }
 

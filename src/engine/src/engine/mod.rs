@@ -6,7 +6,7 @@ mod change;
 mod ending;
 mod fleet;
 mod following;
-mod parents;
+pub(crate) mod parents;
 mod pauses;
 mod queue;
 mod reads;

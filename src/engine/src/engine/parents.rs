@@ -30,6 +30,17 @@ pub fn called<'a>(node: &'a NodeId, labels: &'a BTreeMap<String, String>) -> &'a
 /// What a node is that is not kept off, and that no device of its says On of.
 pub(crate) const NOT_SEEN: &str = "was not seen on";
 
+/// A machine from which a child was evacuated.
+#[derive(Debug)]
+pub(crate) enum CopyHost {
+    /// Its hardware is gone.
+    Gone,
+    /// This node was proven off by its devices with the grade that is wanted, and is kept off.
+    Off(NodeId),
+    /// All else.
+    MayRun,
+}
+
 impl Engine {
     pub(crate) fn of(shared: Arc<Shared>) -> Self {
         Self { shared, role: Arc::from("") }
@@ -56,21 +67,22 @@ impl Engine {
         }
     }
 
-    /// Whether `host`, as clouds call it, is one node that is off by its record: its devices proved it with at least that grade and it is
-    /// kept off, or its hardware is gone. As of a parent, a person's word is no proof of it.
-    pub(crate) fn is_proven_off(&self, host: &str, least: Grade) -> bool {
-        let Ok(node) = self.parent_named(host) else { return false };
-        let Ok(slot) = self.slot(&node) else { return false };
+    /// What is known of `host`, as clouds call it, where a copy of a child may run. As of a parent, a person's word is no proof of it.
+    pub(crate) fn host_of_a_copy(&self, host: &str, least: Grade) -> CopyHost {
+        let Ok(node) = self.parent_named(host) else { return CopyHost::MayRun };
+        let Ok(slot) = self.slot(&node) else { return CopyHost::MayRun };
         let view = slot.view.borrow();
         let record = &view.stored.record;
+        let evidence = record.fence.as_ref().and_then(|fence| fence.evidence.as_ref());
         match record.phase {
             // An orphan's power is read by nobody. A restored record has no evidence.
-            Phase::Fenced | Phase::Released if view.live.orphaned.is_none() => {
-                let evidence = record.fence.as_ref().and_then(|fence| fence.evidence.as_ref());
-                evidence.is_some_and(|evidence| evidence.grade >= least)
+            Phase::Fenced | Phase::Released
+                if view.live.orphaned.is_none() && evidence.is_some_and(|one| one.grade >= least) =>
+            {
+                CopyHost::Off(node)
             }
-            Phase::Retired => true,
-            _ => false,
+            Phase::Retired => CopyHost::Gone,
+            _ => CopyHost::MayRun,
         }
     }
 

@@ -39,7 +39,7 @@ pub struct ParentSettings {
 #[derive(Debug)]
 pub struct ParentDriver {
     parents: Arc<Parents>,
-    settings: ParentSettings,
+    pub(super) settings: ParentSettings,
     /// Whoever places the node.
     places: Arc<dyn PowerDriver>,
     traits: Traits,
@@ -116,11 +116,11 @@ impl ParentDriver {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn engine(&self) -> Result<Engine, DriverError> {
+    pub(super) fn engine(&self) -> Result<Engine, DriverError> {
         self.parents.engine().ok_or_else(|| refused(ErrorKind::NotLeader, "no engine runs"))
     }
 
-    fn child(&self) -> NodeId {
+    pub(super) fn child(&self) -> NodeId {
         self.settings.child.clone()
     }
 
@@ -158,7 +158,7 @@ impl ParentDriver {
         Ok((placement, meant))
     }
 
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         call: &Call,
         parent: &NodeId,
@@ -249,24 +249,12 @@ impl ParentDriver {
         }
     }
 
-    /// Why a copy of the child may run on a machine that is not proven off, in words: no proof of another machine speaks for that copy.
-    fn running_copy(&self, placement: &Placement) -> Result<Option<String>, DriverError> {
-        let engine = self.engine()?;
-        let is_off = |host: &&String| engine.is_proven_off(host, self.settings.grade);
-        Ok(placement.copies.iter().find(|host| !is_off(host)).map(|host| {
-            format!(
-                "a copy of it may run on {host}, from where it was evacuated, and no node of that name is proven off: fence that node, or \
-                 have its owner remove the copy; else look there, and vouch for this node"
-            )
-        }))
-    }
-
     async fn by_proof(&self, call: &Call, off: &ParentOff) -> Result<Reading, DriverError> {
         let epoch = self.seen().proof(off.proof());
         let (placement, meant) = self.whereabouts(call).await?;
         let parent = off.node();
         let (power, said) = match off.speaks_for(&placement, meant.as_ref().ok()) {
-            Ok(()) => match self.running_copy(&placement)? {
+            Ok(()) => match self.running_copy(&placement, call).await? {
                 None => (Power::Off, format!("runs on {parent}, which is proven off ({:?})", off.grade())),
                 Some(why) => (Power::Unknown, why),
             },
@@ -297,7 +285,7 @@ impl PowerDriver for ParentDriver {
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         let asked_at = call.now();
         let Some(parent) = self.held(call).await? else { return self.free(call, asked_at).await };
-        let look = ParentAsk::Look { child: self.child() };
+        let look = ParentAsk::Look { child: self.child(), is_held: true };
         let ParentAnswer::Seen(seen) = self.ask(call, &parent, look, false).await? else {
             return Err(DriverError::unsupported("its parent answered something else"));
         };
@@ -331,7 +319,7 @@ impl PowerDriver for ParentDriver {
             return Err(refused(ErrorKind::Refused, detail));
         }
         // That parent's Off would prove nothing, and all else that runs there would go for it.
-        if let Some(why) = self.running_copy(&placement)? {
+        if let Some(why) = self.running_copy(&placement, call).await? {
             return Err(refused(ErrorKind::Refused, why));
         }
         let parent = meant.map_err(|why| refused(ErrorKind::Settings, why))?;

@@ -5,6 +5,7 @@
 //! not done under another. A parent has no parent of its own, so that none waits for itself.
 //! **Boundary.** The engine knows the nodes; what is here finds them by what a cloud calls its machines.
 
+mod copies;
 mod driver;
 
 use std::sync::{Arc, OnceLock, Weak};
@@ -44,8 +45,8 @@ pub(crate) enum ParentAsk {
     Hold { child: NodeId, least: Grade },
     /// The child holds it no more.
     LetGo { child: NodeId },
-    /// Where it stands.
-    Look { child: NodeId },
+    /// Where it stands. Where it is not held, it is asked as the place of a copy of the child.
+    Look { child: NodeId, is_held: bool },
     /// Its devices are read: nobody did of late, and the child waits for one of them to say On.
     Read,
     /// What the child asked before is done by now, or never will be.

@@ -104,7 +104,8 @@ impl Endpoint {
         // A member that was cut off from the quorum says so at once, instead of waiting for it.
         let options = ConnectOptions::new().with_require_leader(true);
         let once = Once::default();
-        let client = Client::from_channel(once::channel(&address, &once), Some(options)).await;
+        let client =
+            Client::from_channel(once::channel(&address, &once, self.settings.dial), Some(options)).await;
         let client = client.map_err(|error| judge(&error))?;
         self.log_in(&client).await?;
         let status = client.maintenance_client().status().await.map_err(|error| judge(&error))?;

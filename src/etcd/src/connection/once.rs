@@ -3,12 +3,13 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use etcd_client::Channel;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use hyper_util::client::legacy::connect::HttpConnector;
 use tonic::codegen::http::Uri;
 use tonic::transport::Endpoint as Address;
+use tower::Service;
 
 /// How often its channel wanted a connection.
 #[derive(Clone, Debug, Default)]
@@ -32,20 +33,21 @@ impl Once {
     }
 }
 
-/// A channel to there, which connects when it is first used, and never again.
-pub(super) fn channel(address: &Address, once: &Once) -> Channel {
+/// A channel to there, which connects when it is first used, within `dial`, and never again. A name may have several addresses, of which
+/// one that is silent must not use up the time: hyper's connector divides it among them.
+pub(super) fn channel(address: &Address, once: &Once, dial: Duration) -> Channel {
     let once = once.clone();
+    let mut tcp = HttpConnector::new();
+    // TLS is put around it by tonic.
+    tcp.enforce_http(false);
+    // A request is small, and waits for its answer.
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(dial));
     let connect = tower::service_fn(move |to: Uri| {
-        let once = once.clone();
+        let (once, mut tcp) = (once.clone(), tcp.clone());
         async move {
             once.begin()?;
-            let host = to.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-            let is_tls = to.scheme_str() == Some("https");
-            let port = to.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-            let stream = TcpStream::connect((host, port)).await?;
-            // A request is small, and waits for its answer.
-            stream.set_nodelay(true)?;
-            Ok::<_, io::Error>(TokioIo::new(stream))
+            tcp.call(to).await.map_err(io::Error::other)
         }
     });
     Channel::Tonic(address.connect_with_connector_lazy(connect))

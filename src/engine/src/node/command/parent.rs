@@ -96,7 +96,10 @@ impl NodeTask {
         match ask {
             ParentAsk::Hold { child, least } => self.hold_for(&child, least).await,
             ParentAsk::LetGo { child } => self.let_go_of(&child).await,
-            ParentAsk::Look { child } => Ok(Ok(ParentAnswer::Seen(self.seen_by(&child).await?))),
+            ParentAsk::Look { child, is_held } => {
+                let hold = is_held.then(|| hold_of(&child));
+                Ok(Ok(ParentAnswer::Seen(self.seen_by(hold).await?)))
+            }
             ParentAsk::Read => {
                 self.read_for_children().await?;
                 Ok(Ok(ParentAnswer::Settled))
@@ -188,12 +191,11 @@ impl NodeTask {
     }
 
     /// Where this node stands for a child. Its devices are asked only where it could be proven off by them.
-    async fn seen_by(&mut self, child: &NodeId) -> Result<ParentSeen, Fatal> {
-        let hold = hold_of(child);
-        match self.record().holds.get(&hold) {
-            None => return Ok(ParentSeen::Void("is not held for it")),
-            Some(held) if held.breached => return Ok(ParentSeen::Void("was found on since")),
-            Some(_) => {}
+    async fn seen_by(&mut self, hold: Option<String>) -> Result<ParentSeen, Fatal> {
+        match hold.map(|hold| self.record().holds.get(&hold)) {
+            Some(None) => return Ok(ParentSeen::Void("is not held for it")),
+            Some(Some(held)) if held.breached => return Ok(ParentSeen::Void("was found on since")),
+            Some(Some(_)) | None => {}
         }
         let is_proven = matches!(self.record().phase, Phase::Fenced | Phase::Released);
         if !is_proven || self.ground.is_none() {
