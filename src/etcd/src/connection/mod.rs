@@ -224,7 +224,12 @@ impl Connection {
             Err(Fault::Login(_)) if endpoint.has_user() => {
                 let left = until.saturating_duration_since(Instant::now());
                 match timeout(left, endpoint.log_in_again(&ready)).await {
-                    Ok(ready) => ask_once(ready?.client).await.map_err(|fault| endpoint.stranger(fault)),
+                    Ok(ready) => {
+                        let ready = ready?;
+                        // It may be a new connection, to whoever is there now.
+                        self.expect_cluster(at, ready.cluster)?;
+                        ask_once(ready.client).await.map_err(|fault| endpoint.stranger(fault))
+                    }
                     Err(_) => Err(Fault::Elsewhere(silent("to the login"))),
                 }
             }
@@ -237,15 +242,19 @@ impl Connection {
     /// One address may lead to several of them, one after the other: the answer counts only where it is of the cluster.
     fn expect_of_it(&self, at: usize, header: Option<&ResponseHeader>) -> Result<(), Fault> {
         let Some(header) = header else { return Ok(()) };
+        self.expect_cluster(at, header.cluster_id())?;
+        self.seen.answered_at(header.revision());
+        Ok(())
+    }
+
+    fn expect_cluster(&self, at: usize, cluster: u64) -> Result<(), Fault> {
         let endpoint = &self.endpoints[at];
-        let judged = self.same_cluster(&endpoint.url, header.cluster_id());
+        let judged = self.same_cluster(&endpoint.url, cluster);
         if let Err(Fault::Refused(why)) = &judged {
             self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(at, why.clone());
             endpoint.forget();
         }
-        judged?;
-        self.seen.answered_at(header.revision());
-        Ok(())
+        judged
     }
 
     /// The store's life was read at that revision.
