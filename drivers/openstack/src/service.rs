@@ -60,7 +60,7 @@ impl OpenstackDriver {
         match service {
             Ok(service) => Ok(service.filter(|service| service.forced_down).map(|service| service.id)),
             // Who may not see it never forced it down, either.
-            Err(error) if error.kind == ErrorKind::Forbidden => Ok(None),
+            Err(error) if error.kind == ErrorKind::Forbidden && !found.contains_key(SERVICE) => Ok(None),
             Err(error) => Err(error),
         }
     }

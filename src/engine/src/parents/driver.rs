@@ -15,6 +15,7 @@ use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
 };
 
+use super::copies::Copies;
 use super::{ParentAnswer, ParentAsk, ParentSeen, Parents};
 use crate::Engine;
 use crate::engine::NOT_SEEN;
@@ -172,7 +173,13 @@ impl ParentDriver {
         }
         match tokio::time::timeout_at(call.deadline(), engine.of_parent(parent, ask)).await {
             Ok(answer) => {
-                let answer = answer.map_err(|error| failed(parent, &error));
+                let mut answer = answer.map_err(|error| failed(parent, &error));
+                // A question has no effect, whatever became of it.
+                if let Err(error) = &mut answer
+                    && !changes
+                {
+                    error.effect = Effect::DidNotHappen;
+                }
                 if changes && answer.as_ref().err().is_none_or(|error| error.effect == Effect::DidNotHappen) {
                     self.unsettled().remove(parent);
                 }
@@ -253,15 +260,20 @@ impl ParentDriver {
         let epoch = self.seen().proof(off.proof());
         let (placement, meant) = self.whereabouts(call).await?;
         let parent = off.node();
+        let mut asked_at = off.asked_at();
         let (power, said) = match off.speaks_for(&placement, meant.as_ref().ok()) {
-            Ok(()) => match self.running_copy(&placement, call).await? {
-                None => (Power::Off, format!("runs on {parent}, which is proven off ({:?})", off.grade())),
-                Some(why) => (Power::Unknown, why),
+            Ok(()) => match self.copies(&placement, call).await? {
+                Copies::Off(read_at) => {
+                    // The reading is as old as the oldest answer that it stands on.
+                    asked_at = read_at.map_or(asked_at, |at| asked_at.min(at));
+                    (Power::Off, format!("runs on {parent}, which is proven off ({:?})", off.grade()))
+                }
+                Copies::MayRun(why) => (Power::Unknown, why),
             },
             Err(why @ NotThere::Elsewhere(_)) => (Power::On, why.to_string()),
             Err(why) => (Power::Unknown, why.to_string()),
         };
-        Ok(self.reading(power, off.asked_at(), call, epoch, said))
+        Ok(self.reading(power, asked_at, call, epoch, said))
     }
 }
 
@@ -280,8 +292,7 @@ impl PowerDriver for ParentDriver {
     }
 
     /// On: no parent is held for the child and the one on which it runs is on, or the child runs elsewhere. Off: the parent that is
-    /// held is proven off and read so
-    /// just now, and the child, asked for after that, runs on it and is not about to move.
+    /// held is proven off and read so just now, and the child, asked for after that, runs on it alone and is not about to move.
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         let asked_at = call.now();
         let Some(parent) = self.held(call).await? else { return self.free(call, asked_at).await };
@@ -319,7 +330,7 @@ impl PowerDriver for ParentDriver {
             return Err(refused(ErrorKind::Refused, detail));
         }
         // That parent's Off would prove nothing, and all else that runs there would go for it.
-        if let Some(why) = self.running_copy(&placement, call).await? {
+        if let Copies::MayRun(why) = self.copies(&placement, call).await? {
             return Err(refused(ErrorKind::Refused, why));
         }
         let parent = meant.map_err(|why| refused(ErrorKind::Settings, why))?;

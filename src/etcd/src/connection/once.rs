@@ -43,6 +43,8 @@ pub(super) fn channel(address: &Address, once: &Once, dial: Duration) -> Channel
     // A request is small, and waits for its answer.
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(dial));
+    // So long the first of IPv6 and IPv4 is waited for alone.
+    tcp.set_happy_eyeballs_timeout(Some(dial / 4));
     let connect = tower::service_fn(move |to: Uri| {
         let (once, mut tcp) = (once.clone(), tcp.clone());
         async move {
