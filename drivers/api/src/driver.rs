@@ -312,8 +312,8 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// What is changed beside the machine since its hold found that, in words: what a retirement leaves so, as it undoes no hold. Changes
-    /// nothing.
+    /// Names, in words, what was changed beside the machine after the hold recorded `found`: a retirement undoes no hold, and leaves it
+    /// changed. The call itself changes nothing.
     async fn left_beside(&self, found: &HoldFound, call: &Call) -> Result<Option<String>, DriverError> {
         let _ = (found, call);
         Ok(None)

@@ -47,7 +47,7 @@ pub(crate) struct Step {
     /// Why it failed, from 2.84 on.
     #[serde(default)]
     pub(crate) details: Option<String>,
-    /// What stands for the host that did it, the same for each of its steps; empty, where it was no host's.
+    /// Nova's digest of the compute host that did the step, the same in each step of that host; empty for a step of the control plane.
     #[serde(default, rename = "hostId")]
     pub(crate) host: Option<String>,
 }
@@ -124,7 +124,7 @@ pub(crate) struct Ours {
     pub(crate) failed: Option<(String, String)>,
     /// The one that was seen to have ended well: it has for good.
     pub(crate) ended: Option<String>,
-    /// What its moves were seen to say of where it runs.
+    /// The server's moves, as far as their actions have settled where it runs.
     pub(crate) moves: Moves,
 }
 

@@ -113,8 +113,8 @@ impl OpenstackDriver {
         Ok(HoldReport { detail: [unlocked.detail, left_down].join(" ").trim().to_owned(), ..unlocked })
     }
 
-    /// What was not forced down before the hold, and is now, is put back, also where another process forced it: of a host that does not
-    /// live Nova says `down` by itself, and from one that lives nobody may evacuate. What is left of it, in words.
+    /// Lets the compute service report for itself again where it was forced down after the hold was placed, by whichever process: of a host
+    /// that does not live Nova says `down` by itself, and nobody may evacuate from one that lives. Returns in words what could not be put back.
     async fn put_service_back(&self, order: &UnholdOrder, call: &Call) -> String {
         let forced = self.services().forced.clone();
         let forced = match forced {
@@ -270,7 +270,7 @@ mod tests {
         (orders, call)
     }
 
-    /// Whoever forced it: this process knows nothing of one before it.
+    /// A successor does not know what the process before it forced down.
     #[tokio::test]
     async fn what_was_not_forced_down_before_the_hold_is_put_back_by_a_successor() {
         let by_host = HoldFound::from([(UP.to_owned(), "compute-7".to_owned())]);

@@ -20,7 +20,7 @@ const MOVES: [(&str, &str); 2] = [
     ("live-migration", "compute_post_live_migration_at_destination"),
 ];
 
-/// What a move says of where the server runs.
+/// Where the server runs, as far as one move tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
     /// On the host that Nova has for it.
@@ -31,7 +31,7 @@ enum Says {
     PerhapsThere,
 }
 
-/// What was found for good of a server's moves, so that it is not asked for at each reading.
+/// Facts about a server's moves that no later action changes: a reading does not ask for them again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moves {
     /// The newest that ended well: what came before it says nothing.
@@ -46,7 +46,7 @@ fn arrival(action: &Action) -> Option<&'static str> {
     MOVES.iter().find(|(name, _)| *name == action.action).map(|(_, step)| *step)
 }
 
-/// What a move says. `delete`: the first delete that came after it.
+/// Reads one move. `delete`: the first delete of the server after it.
 fn says(action: &Action, delete: Option<&Action>) -> Says {
     let Some(arrival) = arrival(action) else { return Says::Nothing };
     let is_evacuate = action.action == EVACUATE;

@@ -49,7 +49,7 @@ pub struct Network {
 pub const OF_3: u8 = 1;
 pub const OF_17: u8 = 3;
 
-/// What was proposed, however often it was sent.
+/// The cipher suites that the driver proposed, each once, however often its datagram was sent.
 #[derive(Clone, Default)]
 pub struct Proposed(Arc<Mutex<BTreeSet<u8>>>);
 

@@ -197,8 +197,7 @@ impl ParentDriver {
         let engine = self.engine()?;
         let is_turn = || engine.standing(&self.settings.child).is_some_and(|child| child.tries_its_parent);
         let may = engine.held_by(&self.settings.child).contains(parent) || is_turn();
-        Ok((!may)
-            .then(|| format!("runs on {parent}, which is not fenced for it before its own levels are spent")))
+        Ok((!may).then(|| format!("runs on {parent}, which is fenced for it once its own levels are spent")))
     }
 
     fn is_brought_back(&self) -> bool {
@@ -394,7 +393,7 @@ impl PowerDriver for ParentDriver {
         Ok(HoldReport::default())
     }
 
-    /// Ends nothing, and waits until what was asked is over: a node's own task does one thing after the other.
+    /// Waits until the parent's task is done with what it was asked. A parent has no session to end.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         self.settle(call).await
     }
