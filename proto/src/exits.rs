@@ -293,11 +293,10 @@ static OF_REQUEST: &[(Reason, &[Way])] = &[
         Reason::Brake,
         &[
             way(
-                "look at the monitoring and the network; if they are wrong, mend them, and wait until they complain no more",
-                &[Exit::Queue],
+                "look at the monitoring and the network, and mend what is wrong there; what is asked for then is dead",
+                &[Exit::ResumeEverything, Exit::Fence],
                 Phase::Released,
             ),
-            way("the nodes are dead", &[Exit::ResumeEverything, Exit::Fence], Phase::Released),
             OVERRIDE,
         ],
     ),

@@ -116,7 +116,7 @@ impl Gateway {
         // What a test is about is seldom the budget, and small fleets that are fenced again and again would soon be over it.
         let budget = match fleet.text().contains("[budget]") {
             true => "",
-            false => "[budget]\nat_once = 1000\ncool_down = \"0s\"\nbrake_least = 1000\n",
+            false => "[budget]\nat_once = 1000\ncool_down = \"0s\"\nbrake_least = 1000\nmin_not_fenced = 0\n",
         };
         let store = match fleet.text().contains("[store]") {
             // What is beside an embedded store is beside the settings.

@@ -56,7 +56,7 @@ fn common(table: &mut Table<'_>) -> Limits {
         }
         _ => {}
     }
-    let min_not_fenced = within(table, "min_not_fenced", 1, 100_000);
+    let min_not_fenced = within(table, "min_not_fenced", 0, 100_000);
     Limits { at_once, at_once_percent, per_window: number.zip(window), min_not_fenced }
 }
 
@@ -69,7 +69,6 @@ pub(crate) fn read(mut table: Table<'_>, groups: &Grouping, nodes: usize) -> Bud
     }
     let durations = [
         ("cool_down", Duration::ZERO, DAY * 30, &mut budget.cool_down),
-        ("brake_within", SECOND, DAY, &mut budget.brake_within),
         ("queue_expires", SECOND, DAY, &mut budget.queue_expires),
     ];
     for (key, least, most, place) in durations {

@@ -70,7 +70,7 @@ metrics! {
     BUDGETED = "picket_fences_under_way", Kind::Gauge, [], "Fences that count against the budget: begun, and neither released nor waiting for a person";
     WAITING = "picket_fences_waiting", Kind::Gauge, [], "Requests for a fence that wait for their turn";
     PAUSES = "picket_pauses", Kind::Gauge, [], "Pauses that stand";
-    BRAKED = "picket_braked", Kind::Gauge, [], "1 while the brake holds: so much of the fleet was asked for at once that no new fence begins";
+    BRAKED = "picket_braked", Kind::Gauge, [], "1 while the brake holds: so much of the fleet is asked for or kept off that no new fence begins";
 
     DEVICES = "picket_devices", Kind::Gauge, ["readiness"], "Devices by whether they could be used now, as their last check and the readings since say";
     DEVICE_CALLS = "picket_device_calls_total", Kind::Counter, ["driver", "verb", "result"], "Calls to devices; the result is ok, the kind of the error, or unheard where nobody waited any more";

@@ -22,7 +22,7 @@ const EACH: usize = 100;
 pub async fn measure(place: &dyn Place, nodes: usize, agent: &Agent) -> Result<(), Wrong> {
     let instances = place.instances(nodes).await?;
     let mut settings = String::from(
-        "[budget]\nat_once = 100000\ncool_down = \"0s\"\nbrake_least = 100000\n[limits]\nrate = 100000\n\
+        "[budget]\nat_once = 100000\ncool_down = \"0s\"\nbrake_least = 100000\nmin_not_fenced = 0\n[limits]\nrate = 100000\n\
          burst = 100000\ncalls = 4096\ncalls_each = 4096\nconnections_each = 768\n[store]\n",
     );
     let home = tempfile::tempdir()?;

@@ -140,7 +140,7 @@ async fn begun(
     let last = options.nodes + options.singly - 1;
     // The default limits are for callers who behave; here one caller does the work of many.
     let settings = format!(
-        "[budget]\nat_once = 100000\ncool_down = \"0s\"\nbrake_least = 100000\n[limits]\nrate = 100000\n\
+        "[budget]\nat_once = 100000\ncool_down = \"0s\"\nbrake_least = 100000\nmin_not_fenced = 0\n[limits]\nrate = 100000\n\
          burst = 100000\ncalls = 4096\ncalls_each = 4096\nconnections_each = 768\n{store}\
          [nodes.\"n[00000-{last:05}]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n"
     );

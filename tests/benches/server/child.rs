@@ -57,7 +57,7 @@ impl Child {
             "rate = 100000\nburst = 100000\ncalls = 4096\ncalls_each = 4096\nconnections_each = 768\n";
         write!(
             text,
-            "[budget]\nat_once = 100000\ncool_down = \"0s\"\nbrake_least = 100000\n\
+            "[budget]\nat_once = 100000\ncool_down = \"0s\"\nbrake_least = 100000\nmin_not_fenced = 0\n\
              [listen]\nunix = {socket:?}\n[store]\npath = {:?}\n[log]\nlevel = \"error\"\n[limits]\n{limits}\
              [nodes.\"n[00000-{:05}]\"]\nlabels = {{ rack = \"r1\" }}\n\
              [nodes.\"n[00000-{:05}]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n",

@@ -41,7 +41,8 @@ pub async fn fleet(seed: u64, nodes: usize, budget: Budget) -> Lab {
 
 /// At once so many, and nothing else.
 pub fn at_once(most: u32) -> Budget {
-    Budget { fleet: Limits { at_once: Some(most), ..Limits::default() }, ..Budget::unlimited() }
+    let fleet = Limits { at_once: Some(most), min_not_fenced: Some(0), ..Limits::default() };
+    Budget { fleet, ..Budget::unlimited() }
 }
 
 /// How many fences are open in the store.
@@ -213,9 +214,34 @@ async fn the_books_are_counted_from_the_store_after_a_death() {
     }
 }
 
+/// S14: a caller who asks for one after the other, and waits as he is told, does not have the whole fleet; nor does he after a takeover.
+#[tokio::test(start_paused = true)]
+async fn whoever_does_as_he_is_told_has_less_than_half_of_the_fleet() {
+    let mut lab = fleet(2501, 6, Budget::default()).await;
+    for round in 0..40 {
+        for index in 1..=6 {
+            let call = lab.call();
+            match lab.engine.fence(&name(index), call).await {
+                Ok(_) => tokio::time::sleep(s(60)).await,
+                Err(EngineError::Barred(bar)) => tokio::time::sleep(bar.retry_after.unwrap_or(s(60))).await,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        if round == 20 {
+            lab.crash().await;
+        }
+    }
+    let fenced =
+        (1..=6).filter(|index| crate::families::phase(&lab, name(*index).as_str()) != "normal").count();
+    assert_eq!(fenced, 2, "with the third that he wants off it is he who is suspect");
+    let call = lab.call();
+    let barred = lab.engine.fence(&name(3), call).await;
+    assert!(matches!(&barred, Err(EngineError::Barred(bar)) if bar.reason() == Reason::Brake), "{barred:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn joins_and_a_breach_are_exempt() {
-    let mut lab = fleet(314, 3, Budget::default()).await;
+    let mut lab = fleet(314, 4, Budget::default()).await;
     lab.fence().await;
     let call = lab.call();
     lab.engine.fence(&name(2), call).await.expect("the first is released, and its place is free");

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use picket_core::budget::{Budget, Limits};
 use picket_core::device::Grade;
 use picket_core::ids::NodeId;
 use picket_core::outcome::{Outcome, Reason};
@@ -258,7 +259,8 @@ async fn the_gateway_does_not_shoot_the_parent_of_its_own_machine() {
 
 #[tokio::test(start_paused = true)]
 async fn one_at_a_time_a_child_s_parent_is_fenced_with_it() {
-    let mut lab = with(708, |setup| setup.budget = picket_core::budget::Budget::default()).await;
+    let fleet = Limits { min_not_fenced: Some(0), ..Limits::default() };
+    let mut lab = with(708, |setup| setup.budget = Budget { fleet, ..Budget::default() }).await;
     deaf(&lab);
     let fence = lab.open().await;
     assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });

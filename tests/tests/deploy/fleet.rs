@@ -56,7 +56,7 @@ pub fn fleet(uid: &str, machines: &[KubernetesMachine], more: &str) -> String {
     });
     format!(
         "[roles.operators]\nrole = \"operator\"\ncallers = [\"alice@example.org\"]\n\
-         [budget]\nat_once = 2\ncool_down = \"0s\"\nbrake_least = 1000\n\
+         [budget]\nat_once = 2\ncool_down = \"0s\"\nbrake_least = 1000\nmin_not_fenced = 0\n\
          [releases.pods]\nkind = \"kubernetes\"\ncluster_uid = {uid:?}\nsettle = \"0s\"\n{more}\n{}",
         nodes.collect::<String>()
     )

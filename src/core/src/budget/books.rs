@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::bar::Bar;
-use super::brake::Brake;
+use super::brake::{Brake, Fleet};
 use super::{Aside, Budget, Limits};
 use crate::groups::Groups;
 use crate::ids::NodeId;
@@ -93,7 +93,7 @@ impl Books {
             let members = groups.members(name).cloned().unwrap_or_default();
             limited.push((format!("group {name}"), limits.clone(), members));
         }
-        let brake = Brake::new(budget.brakes_at(fleet.len()), budget.brake_within);
+        let brake = Brake::new(budget.brakes_at(fleet.len()));
         Self {
             budget,
             fleet,
@@ -165,12 +165,12 @@ impl Books {
     }
 
     /// A caller's fence of that node was begun then: told of the history, oldest first, after a restart. One that
-    /// `sent_nothing` shows that the node looked dead, and counts in no window.
+    /// `sent_nothing` counts in no window: it is a complaint. Of any other the node's record says what became of it.
     pub fn remember(&mut self, node: &NodeId, begun: BootTime, sent_nothing: bool) {
-        if !sent_nothing {
-            self.count.begun.push_back((begun, node.clone()));
+        match sent_nothing {
+            true => self.brake.complain(node, begun),
+            false => self.count.begun.push_back((begun, node.clone())),
         }
-        self.brake.ask(node, begun);
     }
 
     /// Since when a node is back, where that is known from before a restart.
@@ -189,7 +189,13 @@ impl Books {
         }
         match record.phase {
             Phase::Normal => {
-                self.count.stands.remove(node);
+                let stood = self.count.stands.remove(node);
+                // What ended before an off was refuted, and not mended: whoever complained is as suspect as before.
+                let is_refuted = stood.is_none_or(|stood| stood.is_undone)
+                    || record.fence.as_ref().is_some_and(Fence::sent_nothing);
+                if !is_refuted {
+                    self.brake.is_well(node);
+                }
             }
             _ => {
                 let fence = record.fence.as_ref();
@@ -282,9 +288,20 @@ impl Books {
     /// Somebody asks for a fence of that node: counts for the brake.
     pub fn ask(&mut self, node: &NodeId, now: BootTime) {
         if self.fleet.contains(node) {
-            self.brake.ask(node, now);
+            self.brake.complain(node, now);
         }
-        self.brake.look(&self.waiting, now);
+        self.brake
+            .look(Fleet { nodes: &self.fleet, waiting: &self.waiting, stands: &self.count.stands }, now);
+    }
+
+    /// Who asked for a fence of that node does not want it any more.
+    pub fn takes_back(&mut self, node: &NodeId) {
+        self.brake.is_well(node);
+    }
+
+    /// What the brake counts beside complaints.
+    pub(super) fn seen_by_brake(&self) -> Fleet<'_> {
+        Fleet { nodes: &self.fleet, waiting: &self.waiting, stands: &self.count.stands }
     }
 
     /// A request begins to wait.
@@ -297,15 +314,17 @@ impl Books {
         self.waiting.remove(ticket);
     }
 
-    /// A person says that what looks dead is dead: the brake does not hold until it was calm once. False: it did not hold.
+    /// A person says that what looks dead is dead: the brake counts it no more until it was well. False: it did not hold.
     pub fn let_go(&mut self, now: BootTime) -> bool {
-        self.brake.let_go(&self.waiting, now)
+        let fleet = Fleet { nodes: &self.fleet, waiting: &self.waiting, stands: &self.count.stands };
+        self.brake.let_go(fleet, now)
     }
 
     /// Whether the brake holds now, and why.
     pub fn braked(&mut self, now: BootTime) -> Option<Bar> {
-        self.brake.look(&self.waiting, now);
-        self.brake.bar(None, self.fleet.len(), &self.waiting, now)
+        let fleet = Fleet { nodes: &self.fleet, waiting: &self.waiting, stands: &self.count.stands };
+        self.brake.look(fleet, now);
+        self.brake.bar(None, fleet, now)
     }
 
     /// How many fences are open: begun, and neither released nor waiting for a person.

@@ -4,103 +4,96 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bar::{Bar, LimitKind};
-use super::books::Ticket;
+use super::books::{Stand, Ticket};
 use crate::ids::NodeId;
-use crate::time::{BootTime, written};
+use crate::time::BootTime;
 
-/// What it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Nothing is wrong.
-    Free,
-    /// No new fence begins.
-    Holds,
-    /// A person let it go; it is free again once it is calm.
-    LetGo,
-}
+/// A complaint that was not repeated for so long is gone. Longer than any caller pauses between two requests, so that none finds a moment
+/// at which his own complaints are forgotten.
+pub(super) const STANDS: Duration = Duration::from_secs(3600);
 
 /// The brake.
 #[derive(Clone, Debug)]
 pub(super) struct Brake {
     at: usize,
-    within: Duration,
-    state: State,
-    asked: BTreeMap<NodeId, BootTime>,
+    /// Nodes of which somebody says that they are dead, and when that was said last.
+    complaints: BTreeMap<NodeId, BootTime>,
+    /// Nodes of which a person said that they are dead. They count again once they were well.
+    believed: BTreeSet<NodeId>,
 }
 
-type Waiting = BTreeMap<Ticket, NodeId>;
+/// What is known of nodes beside complaints.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fleet<'a> {
+    pub(super) nodes: &'a BTreeSet<NodeId>,
+    pub(super) waiting: &'a BTreeMap<Ticket, NodeId>,
+    pub(super) stands: &'a BTreeMap<NodeId, Stand>,
+}
 
 impl Brake {
-    pub(super) fn new(at: usize, within: Duration) -> Self {
-        Self { at, within, state: State::Free, asked: BTreeMap::new() }
+    pub(super) fn new(at: usize) -> Self {
+        Self { at, complaints: BTreeMap::new(), believed: BTreeSet::new() }
     }
 
-    /// What was asked stays asked, and a brake that was let go stays so.
+    /// What was complained of, and what a person said, stays so.
     pub(super) fn go_on_from(&mut self, before: &Self) {
-        self.asked = before.asked.clone();
-        self.state = before.state;
+        self.complaints = before.complaints.clone();
+        self.believed = before.believed.clone();
     }
 
-    pub(super) fn ask(&mut self, node: &NodeId, at: BootTime) {
-        let newest = self.asked.get(node).copied().unwrap_or(at).max(at);
-        self.asked.insert(node.clone(), newest);
+    /// Somebody says that the node is dead.
+    pub(super) fn complain(&mut self, node: &NodeId, at: BootTime) {
+        let newest = self.complaints.entry(node.clone()).or_insert(at);
+        *newest = at.max(*newest);
     }
 
-    /// How many different nodes look dead: asked for of late, or waited for.
-    fn count(&self, besides: Option<&NodeId>, waiting: &Waiting, now: BootTime) -> usize {
-        let is_late = |node: &NodeId| self.asked.get(node).is_some_and(|at| now.since(*at) < self.within);
-        let late = self.asked.values().filter(|at| now.since(**at) < self.within).count();
-        // Those who wait are few, and often asked of late as well.
-        let others: BTreeSet<&NodeId> =
-            waiting.values().chain(besides).filter(|node| !is_late(node)).collect();
-        late + others.len()
+    /// The complaint is gone: it was taken back, or the node came back from its fence.
+    pub(super) fn is_well(&mut self, node: &NodeId) {
+        self.complaints.remove(node);
     }
 
-    /// Looks where it stands now.
-    pub(super) fn look(&mut self, waiting: &Waiting, now: BootTime) {
-        let within = self.within;
-        self.asked.retain(|_, at| now.since(*at) < within);
-        if self.count(None, waiting, now) < self.at {
-            self.state = State::Free;
-        } else if self.state == State::Free {
-            self.state = State::Holds;
+    /// Forgets what is gone.
+    pub(super) fn look(&mut self, fleet: Fleet<'_>, now: BootTime) {
+        self.complaints.retain(|_, at| now.since(*at) < STANDS);
+        if !self.believed.is_empty() {
+            let counted: BTreeSet<NodeId> = self.complained(fleet, now).cloned().collect();
+            self.believed.retain(|node| counted.contains(node));
         }
     }
 
-    pub(super) fn let_go(&mut self, waiting: &Waiting, now: BootTime) -> bool {
-        self.look(waiting, now);
-        let held = self.state == State::Holds;
+    /// All nodes that are said to be dead, wait, or are kept off; a node may come twice.
+    fn complained<'a>(&'a self, fleet: Fleet<'a>, now: BootTime) -> impl Iterator<Item = &'a NodeId> {
+        let stands = self.complaints.iter().filter(move |(_, at)| now.since(**at) < STANDS);
+        let kept_off = fleet.stands.keys().filter(move |node| fleet.nodes.contains(*node));
+        stands.map(|(node, _)| node).chain(fleet.waiting.values()).chain(kept_off)
+    }
+
+    fn count(&self, besides: Option<&NodeId>, fleet: Fleet<'_>, now: BootTime) -> usize {
+        let most = self.complaints.len() + fleet.waiting.len() + fleet.stands.len() + 1;
+        if most < self.at {
+            return most;
+        }
+        let counts = |node: &&NodeId| !self.believed.contains(*node);
+        self.complained(fleet, now).chain(besides).filter(counts).collect::<BTreeSet<_>>().len()
+    }
+
+    /// A person says that what looks dead is dead. False: the brake did not hold.
+    pub(super) fn let_go(&mut self, fleet: Fleet<'_>, now: BootTime) -> bool {
+        self.look(fleet, now);
+        let held = self.count(None, fleet, now) >= self.at;
         if held {
-            self.state = State::LetGo;
+            self.believed = self.complained(fleet, now).cloned().collect();
         }
         held
     }
 
-    /// Why no fence of that node may begin; without a node, whether it holds at all.
-    pub(super) fn bar(
-        &self,
-        node: Option<&NodeId>,
-        fleet: usize,
-        waiting: &Waiting,
-        now: BootTime,
-    ) -> Option<Bar> {
-        let found = self.count(node, waiting, now);
-        if found < self.at || self.state == State::LetGo {
+    /// Why no fence of that node may begin; without a node, whether it holds at all. When it will let go is nobody's to know: who is told
+    /// would only wait for it.
+    pub(super) fn bar(&self, node: Option<&NodeId>, fleet: Fleet<'_>, now: BootTime) -> Option<Bar> {
+        let found = self.count(node, fleet, now);
+        if found < self.at {
             return None;
         }
-        // Who waits keeps it on, however long ago that was asked.
-        let standing: BTreeSet<&NodeId> = waiting.values().collect();
-        let mut ends: Vec<Duration> = self
-            .asked
-            .iter()
-            .filter(|(one, at)| {
-                !standing.contains(one) && Some(*one) != node && now.since(**at) < self.within
-            })
-            .map(|(_, at)| (*at + self.within).since(now))
-            .collect();
-        ends.sort_unstable();
-        let too_many = found + 1 - self.at;
-        let retry_after = ends.get(too_many - 1).copied();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Some(Bar {
             kind: LimitKind::Brake,
@@ -108,12 +101,12 @@ impl Brake {
             allowed: number(self.at - 1),
             found: number(found),
             text: format!(
-                "{found} of {fleet} nodes look dead within {}, and from {} on whoever says so is suspect: look at what asks; if they \
-                 are dead, resume everything, or set the budget aside by name",
-                written(self.within),
+                "{found} of {} nodes look dead or are kept off, and from {} on whoever says so is suspect: look at what asks; if they are \
+                 dead, resume everything, or set the budget aside by name",
+                fleet.nodes.len(),
                 self.at
             ),
-            retry_after,
+            retry_after: None,
         })
     }
 }

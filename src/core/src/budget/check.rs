@@ -132,7 +132,7 @@ impl Books {
     /// The limit that bars it.
     pub fn recheck(&self, node: &NodeId, now: BootTime) -> Result<(), Bar> {
         let Some(own) = self.count.stands.get(node) else { return Ok(()) };
-        let brake = self.brake.bar(None, self.fleet.len(), &self.waiting, now);
+        let brake = self.brake.bar(None, self.seen_by_brake(), now);
         if let Some(bar) = brake.filter(|_| !own.is_exempt) {
             return Err(bar);
         }
@@ -157,8 +157,7 @@ impl Books {
 
     /// What concerns the node alone, or all of them.
     fn bar_alone(&self, node: &NodeId, now: BootTime) -> Option<Bar> {
-        let fleet = self.fleet.len();
-        self.brake.bar(Some(node), fleet, &self.waiting, now).or_else(|| self.cools_down(node, now))
+        self.brake.bar(Some(node), self.seen_by_brake(), now).or_else(|| self.cools_down(node, now))
     }
 
     fn cools_down(&self, node: &NodeId, now: BootTime) -> Option<Bar> {

@@ -32,7 +32,7 @@ pub struct Limits {
     pub at_once_percent: Option<u32>,
     /// Fences that are begun within any `window`: how many, least 1, and how long, 1 s to 30 days.
     pub per_window: Option<(u32, Duration)>,
-    /// So many nodes are left that are not fenced.
+    /// So many nodes are left that are not fenced; 0 is no limit.
     pub min_not_fenced: Option<u32>,
 }
 
@@ -51,7 +51,8 @@ impl Limits {
 /// All limits. `Default` is what the documentation's table of defaults says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Of the whole fleet. Without a number of fences at once: 1 under 10 nodes, else 10 percent.
+    /// Of the whole fleet. Without a number of fences at once: 1 under 10 nodes, else 10 percent. Without one of nodes that are left: half
+    /// of them, rounded up; of a fleet of one node none.
     pub fleet: Limits,
     /// Of groups, by name.
     pub groups: BTreeMap<String, Limits>,
@@ -61,8 +62,6 @@ pub struct Budget {
     pub brake_percent: u32,
     /// The brake: and at least so many nodes. Default 3, least 1.
     pub brake_least: u32,
-    /// The brake: asked for within so long. Default 1 min, 1 s to 1 day.
-    pub brake_within: Duration,
     /// How long a request may wait in the queue. Default 10 min, 1 s to 1 day.
     pub queue_expires: Duration,
     /// How many requests may wait in the queue. Default 1000, 0 to 10000.
@@ -88,7 +87,6 @@ impl Default for Budget {
             cool_down: Duration::from_secs(600),
             brake_percent: 50,
             brake_least: 3,
-            brake_within: Duration::from_secs(60),
             queue_expires: Duration::from_secs(600),
             queue_most: 1_000,
             quorum: Quorum::default(),
@@ -99,7 +97,7 @@ impl Default for Budget {
 impl Budget {
     /// No limits at all, for tests that are about something else.
     pub fn unlimited() -> Self {
-        let fleet = Limits { at_once: Some(u32::MAX), ..Limits::default() };
+        let fleet = Limits { at_once: Some(u32::MAX), min_not_fenced: Some(0), ..Limits::default() };
         Self { fleet, cool_down: Duration::ZERO, brake_least: u32::MAX, ..Self::default() }
     }
 
@@ -113,13 +111,16 @@ impl Budget {
                 limits.at_once_percent = Some(10);
             }
         }
+        let half = nodes.div_ceil(2);
+        let least = if nodes < 2 { 0 } else { u32::try_from(half).unwrap_or(u32::MAX) };
+        limits.min_not_fenced.get_or_insert(least);
         limits
     }
 
     /// The longest window that anything is counted in.
     pub fn longest_window(&self) -> Duration {
         let windows = self.groups.values().chain([&self.fleet]).filter_map(|limits| limits.per_window);
-        windows.map(|(_, window)| window).chain([self.brake_within]).max().unwrap_or_default()
+        windows.map(|(_, window)| window).chain([brake::STANDS]).max().unwrap_or_default()
     }
 
     /// How many nodes of so many must look dead at once for the brake to hold.

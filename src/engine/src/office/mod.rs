@@ -183,6 +183,12 @@ impl Office {
         Ok(place)
     }
 
+    /// Who asked for a fence of that node does not want it any more.
+    pub(crate) fn takes_back(&self, node: &NodeId) {
+        self.papers().books.takes_back(node);
+        self.changed.notify_one();
+    }
+
     /// The intent was not stored: the place is free again.
     pub(crate) fn give_back(&self, record: &NodeRecord) {
         self.papers().books.give_back(record, self.clock.boot());

@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 512;
 pub struct Resumed {
     /// A pause of that scope.
     pub pause: bool,
-    /// The brake: it does not hold until it was calm once.
+    /// The brake: what it counted counts no more until it was well.
     pub brake: bool,
 }
 

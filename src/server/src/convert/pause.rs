@@ -17,7 +17,7 @@ pub(crate) fn pause(pause: &Pause) -> v1::Pause {
     }
 }
 
-/// The brake holds: nothing starts anywhere, until it is calm or resumed.
+/// The brake holds: nothing starts anywhere, until less of the fleet looks dead, or it is resumed.
 pub(crate) fn brake(bar: &Bar) -> v1::Pause {
     v1::Pause {
         scope: Some(scope(&PauseScope::Everything)),

@@ -15,7 +15,9 @@ async fn no_more_agents_run_at_once_than_the_settings_say() -> Result<()> {
     let fakes: Vec<Fake> = (0..NODES).map(|_| Fake::new()).collect();
     let names: Vec<String> = (1..=NODES).map(|index| format!("n{index}")).collect();
     let nodes: String = fakes.iter().zip(&names).map(|(fake, name)| fake.node_named(name)).collect();
-    let limits = format!("[limits]\nagents = {AT_ONCE}\n[budget]\nat_once = {NODES}\nbrake_least = 100\n");
+    let limits = format!(
+        "[limits]\nagents = {AT_ONCE}\n[budget]\nat_once = {NODES}\nbrake_least = 100\nmin_not_fenced = 0\n"
+    );
     let gateway = Gateway::start(&fleet(&format!("{limits}{nodes}"), &webhook)).await?;
     gateway.checked().await?;
     fakes.iter().for_each(|fake| fake.counts_in(running.path()));

@@ -65,7 +65,7 @@ async fn two_nodes_on_one_pdu_take_turns_there_and_the_plan_says_so() -> Result<
         )
     };
     // Both at once, as a rack falls.
-    let nodes = format!("[budget]\nat_once = 2\n{}{}", node("n1", 7), node("n2", 5));
+    let nodes = format!("[budget]\nat_once = 2\nmin_not_fenced = 0\n{}{}", node("n1", 7), node("n2", 5));
     let gateway = started(&pdu, &nodes, &webhook).await?;
     let plan = gateway.picket(&["plan", "n1"]).await?;
     let shared = format!("at {} it takes turns with n2", pdu.address().ip());

@@ -15,7 +15,7 @@ fn fifty(lines: &str) -> Fleet {
     Fleet::new().with(&format!(
         "[rules]\ndwell = \"6s\"\n[nodes.\"n[1-50]\"]\nlabels = {{ rack = \"r1\" }}\n\
          [nodes.\"n[1-50]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n\
-         [budget]\nat_once = 3\ncool_down = \"0s\"\nbrake_least = 1000\n{lines}"
+         [budget]\nat_once = 3\ncool_down = \"0s\"\nbrake_least = 1000\nmin_not_fenced = 0\n{lines}"
     ))
 }
 
@@ -104,6 +104,40 @@ async fn touched(client: &mut Client) -> usize {
     let request = ListNodesRequest { page_size: 1_000, ..ListNodesRequest::default() };
     let nodes = client.list_nodes(request).await.map(|answer| answer.into_inner().nodes).unwrap_or_default();
     nodes.iter().filter(|node| node.phase() != Phase::Normal).count()
+}
+
+/// By the shipped budget: whoever asks for one node after the other has less than half of the fleet, also over a death, and is not told when to
+/// come again. A person says that they are dead; half of the fleet is left all the same.
+#[tokio::test]
+async fn whoever_asks_for_all_nodes_in_turn_has_less_than_half_of_them() -> Result<()> {
+    let fleet = Fleet::new().with(
+        "[nodes.\"n[1-6]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{node}\"\n[budget]\n\
+         [roles.people]\nrole = \"admin\"\ncallers = [\"uid:*\"]\n",
+    );
+    let mut gateway = Gateway::start(&fleet).await?;
+    gateway.checked().await?;
+    let fence = async |gateway: &Gateway, node: &str| {
+        gateway.picket(&["fence", node, "--yes", "--reason", "a test"]).await
+    };
+    for node in ["n1", "n2"] {
+        assert_eq!(fence(&gateway, node).await?.code, 0, "{node}");
+    }
+    for dies in [false, true] {
+        if dies {
+            gateway.kill();
+            gateway.begin(&[]).await?;
+        }
+        for node in ["n3", "n4", "n5", "n6", "n3"] {
+            let said = fence(&gateway, node).await?;
+            assert!(said.code == 3 && said.out.contains("blocked (brake): "), "{said:?}");
+            assert!(!said.out.contains("ask again"), "{said:?}");
+        }
+    }
+    assert_eq!(gateway.picket(&["resume", "--everything", "--reason", "a fire"]).await?.code, 0);
+    assert_eq!(fence(&gateway, "n3").await?.code, 0);
+    let said = fence(&gateway, "n4").await?;
+    assert!(said.code == 3 && said.out.contains("the fleet must keep 3 of its 6 nodes"), "{said:?}");
+    Ok(())
 }
 
 #[tokio::test]

@@ -18,7 +18,9 @@ async fn nodes_roles_limits_and_the_log_change_without_a_restart() -> Result<()>
     let mut gateway = Gateway::start(&fleet).await?;
     gateway.checked().await?;
     does(&gateway, "fence", "n1").await;
-    let budget = |at_once| format!("[budget]\nat_once = {at_once}\ncool_down = \"0s\"\nbrake_least = 1000\n");
+    let budget = |at_once| {
+        format!("[budget]\nat_once = {at_once}\ncool_down = \"0s\"\nbrake_least = 1000\nmin_not_fenced = 0\n")
+    };
     let more = "[log]\nlevel = \"debug\"\n[limits]\nrate = 400\n[rules]\nhistory = \"80d\"\n\
                 [roles.all]\nrole = \"admin\"\nuids = [0]";
     let more = &format!("{}{more}", budget(900));

@@ -3,46 +3,116 @@
 use super::*;
 use crate::outcome::Reason;
 
+const HOUR: u64 = 3_600_000;
+
+fn eight() -> Books {
+    let fleet = Limits { at_once: Some(9), min_not_fenced: Some(0), ..Limits::default() };
+    books(Budget { fleet, ..Budget::default() }, 8, &[])
+}
+
 #[test]
-fn when_half_of_the_fleet_looks_dead_nothing_begins_until_it_is_calm_or_a_person_says_so() {
-    let budget = Budget { fleet: Limits { at_once: Some(9), ..Limits::default() }, ..Budget::default() };
-    let mut books = books(budget, 8, &[]);
+fn when_half_of_the_fleet_looks_dead_nothing_begins_until_a_person_says_so() {
+    let mut books = eight();
     for number in 1..=3 {
         books.ask(&node(number), boot(1_000 * number as u64));
         assert_eq!(kind(&books, number, boot(3_000)), None);
     }
     let bar = books.decide(&node(4), None, boot(4_000)).unwrap_err();
     assert_eq!((bar.kind, bar.found, bar.reason()), (LimitKind::Brake, 4, Reason::Brake));
+    assert_eq!(bar.retry_after, None, "whoever is told when it forgets would wait for that");
     books.ask(&node(4), boot(4_000));
     assert_eq!(
         kind(&books, 1, boot(4_000)),
         Some(LimitKind::Brake),
         "also of those that were asked for before"
     );
-    assert!(books.braked(boot(4_000)).is_some());
-    assert_eq!(books.clone().braked(boot(61_000)), None, "the first was asked for a minute ago");
-    assert!(books.let_go(boot(5_000)));
-    assert_eq!(kind(&books, 5, boot(5_000)), None);
-    books.ask(&node(5), boot(5_000));
-    assert_eq!(kind(&books, 6, boot(6_000)), None, "let go until it was calm");
-    for number in 1..=4 {
-        books.ask(&node(number), boot(200_000));
+    for later in [boot(61_000), boot(600_000), boot(HOUR)] {
+        assert!(books.clone().braked(later).is_some(), "no complaint is gone");
     }
-    let bar = books.decide(&node(5), None, boot(200_000)).unwrap_err();
-    assert_eq!(bar.kind, LimitKind::Brake, "it was calm, and is not any more");
-    assert!(books.let_go(boot(200_000)) && !books.let_go(boot(200_001)));
+    assert_eq!(books.clone().braked(boot(HOUR + 1_000)), None, "nothing was heard of the first for an hour");
+    assert!(books.let_go(boot(5_000)) && !books.let_go(boot(5_000)));
+    for number in 5..=7 {
+        books.ask(&node(number), boot(5_000));
+        assert_eq!(kind(&books, number, boot(6_000)), None, "{number}: those that are dead count no more");
+    }
+    assert_eq!(kind(&books, 8, boot(7_000)), Some(LimitKind::Brake), "half of the fleet besides is too much");
+}
+
+#[test]
+fn whoever_repeats_what_he_says_finds_no_window() {
+    let mut books = eight();
+    for minute in 0..300 {
+        let now = boot(minute * 60_000);
+        let number = 1 + usize::try_from(minute).unwrap() % 8;
+        books.ask(&node(number), now);
+        assert_eq!(
+            kind(&books, number, now),
+            (minute >= 3).then_some(LimitKind::Brake),
+            "after {minute} min"
+        );
+    }
+}
+
+#[test]
+fn what_is_kept_off_counts_and_what_is_back_does_not() {
+    let mut books = eight();
+    for number in 1..=3 {
+        books.ask(&node(number), boot(0));
+        books.take(&node(number), false, boot(0));
+        books.stored(&at(number, Phase::Released), boot(1_000));
+    }
+    let later = boot(10 * HOUR);
+    assert_eq!(kind(&books, 4, later), Some(LimitKind::Brake), "however long ago they were asked for");
+    books.stored(&at(1, Phase::Normal), later);
+    assert_eq!(kind(&books, 4, later), None);
+    books.ask(&node(4), later);
+    assert_eq!(kind(&books, 5, later), Some(LimitKind::Brake));
+    books.takes_back(&node(4));
+    assert_eq!(kind(&books, 5, later), None, "who said it of n4 took it back");
+}
+
+#[test]
+fn whoever_was_refuted_complains_still() {
+    let mut books = eight();
+    let undone = ended(Event::Abort { why: "it lives".to_owned() });
+    for number in 1..=4 {
+        books.ask(&node(number), boot(0));
+        books.take(&node(number), false, boot(0));
+        let record = NodeRecord { node: node(number), ..undone.record().clone() };
+        books.stored(&record, boot(1_000));
+        books.stored(&NodeRecord { phase: Phase::Normal, ..record }, boot(2_000));
+    }
+    assert_eq!(books.open(), 0);
+    assert_eq!(kind(&books, 5, boot(3_000)), Some(LimitKind::Brake));
+    let mut anew = eight();
+    (1..=4).for_each(|number| anew.remember(&node(number), boot(0), true));
+    assert_eq!(kind(&anew, 5, boot(3_000)), Some(LimitKind::Brake), "also after a takeover");
 }
 
 #[test]
 fn who_waits_keeps_the_brake_on() {
-    let budget = Budget { fleet: Limits { at_once: Some(9), ..Limits::default() }, ..Budget::default() };
-    let mut books = books(budget, 8, &[]);
+    let mut books = eight();
     for number in 1..=4 {
         books.ask(&node(number), boot(0));
         books.wait(ticket(number as u64), node(number));
     }
-    assert_eq!(kind(&books, 1, boot(599_000)), Some(LimitKind::Brake));
+    assert_eq!(kind(&books, 1, boot(2 * HOUR)), Some(LimitKind::Brake));
     books.leave(&ticket(4));
-    books.braked(boot(600_000));
-    assert_eq!(books.decide(&node(1), Some(&ticket(1)), boot(600_000)), Ok(()));
+    books.braked(boot(2 * HOUR));
+    assert_eq!(books.decide(&node(1), Some(&ticket(1)), boot(2 * HOUR)), Ok(()));
+}
+
+#[test]
+fn half_of_a_fleet_is_left_unless_the_settings_say_otherwise() {
+    let least = |nodes| Budget::default().of_fleet(nodes).min_not_fenced;
+    for (nodes, left) in [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (6, 3), (7, 4), (10_000, 5_000)] {
+        assert_eq!(least(nodes), Some(left), "of {nodes}");
+    }
+    let set = Budget { fleet: Limits { min_not_fenced: Some(1), ..Limits::default() }, ..Budget::default() };
+    assert_eq!(set.of_fleet(6).min_not_fenced, Some(1));
+    let mut three =
+        books(Budget { fleet: Limits { at_once: Some(9), ..Limits::default() }, ..calm() }, 3, &[]);
+    assert_eq!(kind(&three, 1, boot(0)), None);
+    three.stored(&at(1, Phase::Released), boot(0));
+    assert_eq!(kind(&three, 2, boot(0)), Some(LimitKind::MinNotFenced));
 }

@@ -1,5 +1,7 @@
 //! However nodes come and go, the books decide as whoever counts everything anew.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -15,6 +17,8 @@ struct Oracle {
     begun: Vec<(u64, usize)>,
     back: BTreeMap<usize, u64>,
     asked: Vec<(u64, usize)>,
+    /// Nodes whose last fence ended before an off.
+    undone: BTreeSet<usize>,
     waiting: Vec<(u64, usize)>,
 }
 
@@ -22,6 +26,7 @@ const NODES: usize = 6;
 const RACK: [usize; 3] = [1, 2, 3];
 const WINDOW: u64 = 120;
 const COOL_DOWN: u64 = 50;
+const HOUR: u64 = 3600;
 
 fn budget() -> Budget {
     let rack = Limits {
@@ -50,8 +55,8 @@ impl Oracle {
     }
 
     fn dead(&self, one: usize) -> bool {
-        let of_late = self.asked.iter().any(|(at, asked)| *asked == one && self.now - at < 60);
-        of_late || self.waiting.iter().any(|(_, waits)| *waits == one)
+        let of_late = self.asked.iter().any(|(at, asked)| *asked == one && self.now - at < HOUR);
+        of_late || self.is_gone(one, &[]) || self.waiting.iter().any(|(_, waits)| *waits == one)
     }
 
     /// Whether limits allow it, if these had been begun besides.
@@ -107,6 +112,7 @@ proptest! {
                     if verdict.is_ok() {
                         books.take(&node(one), false, now);
                         oracle.phases.insert(one, Phase::Fencing);
+                        oracle.undone.remove(&one);
                         oracle.begun.push((oracle.now, one));
                         prop_assert_eq!(books.recheck(&node(one), now), Ok(()));
                     }
@@ -125,13 +131,19 @@ proptest! {
                     books.leave(&ticket(number));
                     oracle.waiting.retain(|(other, _)| *other != number);
                 }
-                5 => oracle.now += more,
+                // Now and then so long that complaints are forgotten.
+                5 => oracle.now += if more == 39 { HOUR } else { more },
+                12 if at_rest => {
+                    books.takes_back(&node(one));
+                    oracle.asked.retain(|(_, asked)| *asked != one);
+                }
                 6 if phase == Phase::Fencing => {
                     let record = NodeRecord { node: node(one), ..undone.record().clone() };
                     // Told again, nothing more is given back.
                     books.stored(&record, now);
                     books.stored(&record, now);
                     oracle.phases.insert(one, Phase::Unfencing);
+                    oracle.undone.insert(one);
                     let last = oracle.begun.iter().rposition(|(_, begun)| *begun == one).unwrap();
                     oracle.begun.remove(last);
                 }
@@ -143,6 +155,10 @@ proptest! {
                     }
                     if next == Phase::Normal {
                         oracle.back.insert(one, oracle.now);
+                        // Who was refuted complains as before.
+                        if !oracle.undone.contains(&one) {
+                            oracle.asked.retain(|(_, asked)| *asked != one);
+                        }
                     }
                     let since = oracle.back.get(&one).map(|at| WallTime::from_millis(*at));
                     books.stored(&NodeRecord { back_since: since, ..at(one, next.clone()) }, now);

@@ -19,7 +19,10 @@ impl Runner<'_> {
             let is_waited_for = self.of(&asked).next().is_some();
             match done {
                 Ok(()) if is_waited_for => self.withdrawing.push(asked),
-                Ok(()) => drop(asked.reply.send(Ok(asked.ended))),
+                Ok(()) => {
+                    self.engine.shared.office.takes_back(&asked.node);
+                    let _ = asked.reply.send(Ok(asked.ended));
+                }
                 Err(error) => drop(asked.reply.send(Err(error.into()))),
             }
         }
