@@ -55,6 +55,9 @@ pub enum EngineError {
     /// The settings do not allow it, and what of them would.
     #[error("{0}")]
     NotAllowed(String),
+    /// Whoever asked may not any more: the roles changed while the request waited.
+    #[error("{0}")]
+    RoleLost(String),
     /// The request came too late, or the node moved on.
     #[error(transparent)]
     Stale(#[from] Stale),

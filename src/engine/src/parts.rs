@@ -11,6 +11,7 @@ use picket_core::election::Election;
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::machine;
 use picket_core::record::NodeRecord;
+use picket_core::roles::Roles;
 use picket_core::rules::Rules;
 use picket_core::store::Store;
 use picket_core::time::Clock;
@@ -171,6 +172,8 @@ pub struct Parts {
     pub rules: Rules,
     /// How much may be fenced.
     pub budget: Budget,
+    /// Who may what, of those whose requests wait.
+    pub roles: Roles,
     /// The fleet.
     pub nodes: Vec<NodePlan>,
     /// On which node this gateway stands, where its settings do not say.

@@ -96,8 +96,9 @@ impl Reloader {
             return Err(Refused::Restart(fixed.join(", ")));
         }
         let fleet = sharing::digest(&settings, &nodes);
-        let (rules, budget) = (settings.rules.clone(), settings.budget.clone());
-        let changed = self.engine.change(Change { nodes, rules, budget }).await?;
+        let (rules, budget, roles) =
+            (settings.rules.clone(), settings.budget.clone(), settings.roles.clone());
+        let changed = self.engine.change(Change { nodes, rules, budget, roles }).await?;
         limits.take();
         self.engine.set_fleet(&fleet).await;
         let mut changes = of_the_fleet(&changed);

@@ -105,6 +105,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
         metrics: metrics.clone(),
         rules: settings.rules.clone(),
         budget: settings.budget.clone(),
+        roles: settings.roles.clone(),
         own: Arc::new(own),
         twins: Arc::default(),
         parents: drivers.parents.clone(),

@@ -157,6 +157,7 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
             receipts_full(own, message).retry_after(room_in.max(Duration::from_secs(1)))
         }
         EngineError::NoKey(_) | EngineError::NotAllowed(_) => Fault::new(ErrorReason::NotOffered, message),
+        EngineError::RoleLost(_) => Fault::new(ErrorReason::RoleMissing, message),
         EngineError::Store(error) => store(error),
         EngineError::NoLeader(why) => no_leader(engine, &why),
         EngineError::Unanswered => ended("it ended in the middle of it"),

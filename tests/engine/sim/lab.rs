@@ -238,6 +238,7 @@ impl Lab {
             expected_generation: None,
             set_aside: None,
             turn: None,
+            asker: None,
         }
     }
 

@@ -6,6 +6,7 @@ use picket_core::budget::pause::PauseScope;
 use picket_core::budget::{Budget, LimitKind};
 use picket_core::ids::{Generation, NodeId};
 use picket_core::outcome::Reason;
+use picket_core::roles::{Grant, Pattern, Person, Proof, Role, Roles, Scope};
 use picket_core::store::Store;
 use picket_engine::{Ask, EngineError, FenceCall, LetIn, WaitState, Waits};
 
@@ -257,4 +258,69 @@ async fn no_caller_fills_the_queue() {
         Err(EngineError::Barred(bar)) => assert_eq!((bar.kind, bar.found), (LimitKind::Queue, 3)),
         other => panic!("{other:?}"),
     }
+}
+
+/// Whoever has a role for all nodes, as a person or as a program.
+fn roles(role: Option<Role>) -> Roles {
+    let grant = |role| Grant {
+        name: "db".to_owned(),
+        role,
+        callers: vec![Pattern::new("db").expect("a good pattern")],
+        uids: Vec::new(),
+        gids: Vec::new(),
+        nodes: Scope::default(),
+        holders: Vec::new(),
+    };
+    Roles::new(role.map(grant).into_iter().collect())
+}
+
+fn asked_by_db(lab: &mut Lab) -> FenceCall {
+    let mut call = lab.call();
+    call.holder.by_person = true;
+    call.asker = Some(Person { name: "db".to_owned(), proof: Proof::Certificate });
+    call
+}
+
+/// S14: one reload takes the role and what barred the request; another gateway leads, to whose settings the caller is a stranger.
+#[tokio::test(start_paused = true)]
+async fn whoever_lost_its_role_is_not_let_go() {
+    for dies in [false, true] {
+        let mut lab = fleet(2503, 3, Budget { cool_down: s(600), ..at_once(1) }).await;
+        lab.setup.roles = roles(Some(Role::Operator));
+        lab.reload().await.expect("changed");
+        lab.fence().await;
+        lab.unfence().await.expect("unfenced");
+        lab.reach("normal", s(120)).await;
+        let generation = lab.record().generation;
+        let call = asked_by_db(&mut lab);
+        let waits = wait(&lab, &node(), call, None).await;
+        lab.setup.roles = roles(None);
+        lab.setup.budget.cool_down = Duration::ZERO;
+        match dies {
+            true => lab.crash().await,
+            false => drop(lab.reload().await.expect("changed")),
+        }
+        tokio::time::sleep(s(60)).await;
+        if !dies {
+            let ended = end(&waits);
+            let lost = |why: &str| why.starts_with("db has no role any more that may fence n1");
+            assert!(matches!(&ended, Some(Err(EngineError::RoleLost(why))) if lost(why)), "{ended:?}");
+        }
+        assert_eq!((lab.phase(), lab.record().generation), ("normal", generation));
+        assert_eq!(lab.store.notes("queue/").await.expect("a store"), []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_no_person_any_more_does_not_ask_as_one() {
+    let mut lab = fleet(2502, 3, at_once(1)).await;
+    lab.setup.roles = roles(Some(Role::Operator));
+    lab.reload().await.expect("changed");
+    lab.engine.pause(PauseScope::Node(node()), person(), s(30)).await.expect("paused");
+    let call = asked_by_db(&mut lab);
+    wait(&lab, &node(), call, None).await;
+    lab.setup.roles = roles(Some(Role::Controller));
+    lab.reload().await.expect("changed");
+    lab.reach("released", s(120)).await;
+    assert!(!lab.record().fence.expect("open").by_person);
 }

@@ -11,6 +11,7 @@ use picket_core::budget::Budget;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity};
 use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::roles::Roles;
 use picket_core::rules::Rules;
 use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
@@ -45,6 +46,7 @@ pub struct Setup {
     pub nodes: Vec<NodeSetup>,
     pub rules: Rules,
     pub budget: Budget,
+    pub roles: Roles,
     pub releases: Vec<(String, Arc<dyn Releaser>)>,
     /// No node has any.
     pub without_releases: bool,
@@ -97,6 +99,7 @@ impl Setup {
             nodes: vec![NodeSetup { name: name.to_owned(), levels: named(levels), own_host: false }],
             rules: Rules::default(),
             budget: Budget::unlimited(),
+            roles: Roles::of_this_machine(),
             releases: Vec::new(),
             without_releases: false,
             drills: true,
@@ -147,6 +150,7 @@ impl Setup {
             metrics: Default::default(),
             rules: self.rules.clone(),
             budget: self.budget.clone(),
+            roles: self.roles.clone(),
             nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),
             own: self
                 .own
@@ -164,7 +168,7 @@ impl Setup {
     /// What a reload of these settings asks for.
     pub fn change(&self, world: &SharedWorld) -> Change {
         let nodes = self.nodes.iter().map(|node| self.plan(node, world)).collect();
-        Change { nodes, rules: self.rules.clone(), budget: self.budget.clone() }
+        Change { nodes, rules: self.rules.clone(), budget: self.budget.clone(), roles: self.roles.clone() }
     }
 
     fn plan(&self, node: &NodeSetup, world: &SharedWorld) -> NodePlan {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::ids::NodeId;
 use crate::outcome::Reason;
 use crate::time::written;
 
@@ -67,8 +68,10 @@ pub struct Bar {
     pub allowed: u32,
     /// What was found.
     pub found: u32,
-    /// In words: the numbers, and what would help.
+    /// In words: the numbers, and what would help. No other node is named: who is told may not know of it.
     pub text: String,
+    /// The nodes that count, for those who may know of all nodes.
+    pub nodes: Vec<NodeId>,
     /// When to ask again; `None`: nobody knows.
     pub retry_after: Option<Duration>,
 }
@@ -77,6 +80,14 @@ impl Bar {
     /// The reason that an outcome gives.
     pub fn reason(&self) -> Reason {
         self.kind.reason()
+    }
+
+    /// In words, for somebody who may know of all nodes.
+    pub fn named(&self) -> String {
+        match names(&self.nodes) {
+            names if names.is_empty() => self.detail(),
+            names => format!("{} (it counts {names})", self.detail()),
+        }
     }
 
     /// In words, with when to ask again.
@@ -90,6 +101,16 @@ impl Bar {
             None => self.text.clone(),
         }
     }
+}
+
+/// So many nodes are named; of more, how many.
+const NAMED: usize = 4;
+
+fn names(nodes: &[NodeId]) -> String {
+    let named: Vec<&str> = nodes.iter().take(NAMED).map(NodeId::as_str).collect();
+    let more = nodes.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
 }
 
 impl fmt::Display for Bar {

@@ -106,6 +106,7 @@ impl Brake {
                 fleet.nodes.len(),
                 self.at
             ),
+            nodes: Vec::new(),
             retry_after: None,
         })
     }

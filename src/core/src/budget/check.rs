@@ -13,18 +13,8 @@ use crate::time::{BootTime, written};
 /// The pause that bars a node, if one does.
 pub type Paused<'a> = &'a dyn Fn(&NodeId) -> Option<Bar>;
 
-/// So many nodes are named; of more, how many.
-const NAMED: usize = 4;
-
 fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-fn names(nodes: &[&NodeId]) -> String {
-    let named: Vec<&str> = nodes.iter().take(NAMED).map(|node| node.as_str()).collect();
-    let more = nodes.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", named.join(", "))
 }
 
 impl Books {
@@ -175,6 +165,7 @@ impl Books {
                 written(whole),
                 written(cool_down)
             ),
+            nodes: Vec::new(),
             retry_after: Some(left),
         })
     }
@@ -255,11 +246,11 @@ impl Books {
             allowed,
             found,
             text: format!(
-                "{whose} may have {allowed} of its {} nodes fenced at once, and has {found}: {}; one that is released, \
-                 waits for a person or is not reached makes room",
-                members.len(),
-                names(&open)
+                "{whose} may have {allowed} of its {} nodes fenced at once, and has {found}; one that is released, waits for a person or \
+                 is not reached makes room",
+                members.len()
             ),
+            nodes: open.into_iter().cloned().collect(),
             retry_after: None,
         })
     }
@@ -278,17 +269,17 @@ impl Books {
             members.iter().filter(|one| !self.falls_with(one, node) && self.is_dark(count, one)).collect();
         let found = number(members.len().saturating_sub(gone.len() + falling));
         (found < allowed).then(|| {
-            let gone =
-                if gone.is_empty() { String::new() } else { format!(", since {} are not at work", names(&gone)) };
+            let away = if gone.is_empty() { String::new() } else { format!(", since {} are not at work", gone.len()) };
             Bar {
                 kind: LimitKind::MinNotFenced,
                 whose: whose.to_owned(),
                 allowed,
                 found,
                 text: format!(
-                    "{whose} must keep {allowed} of its {} nodes, and without {node} would keep {found}{gone}",
+                    "{whose} must keep {allowed} of its {} nodes, and without {node} would keep {found}{away}",
                     members.len()
                 ),
+                nodes: gone.into_iter().cloned().collect(),
                 retry_after: None,
             }
         })
@@ -320,6 +311,7 @@ fn per_window(
         allowed,
         found,
         text: format!("{whose} may begin {allowed} fences within {}, and began {found}", written(window)),
+        nodes: Vec::new(),
         retry_after,
     })
 }

@@ -56,6 +56,7 @@ impl Quorum {
                 self.members.len(),
                 self.needed()
             ),
+            nodes: Vec::new(),
             retry_after: None,
         })
     }

@@ -12,11 +12,13 @@ use std::sync::Arc;
 
 pub use pattern::{BadPattern, Pattern};
 pub use role::Role;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::NodeId;
 
 /// How it is known who calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Proof {
     /// A client certificate of our CA.
     Certificate,
@@ -32,7 +34,7 @@ pub enum Proof {
 }
 
 /// Somebody who calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Person {
     /// The name, as it stands in holds, history and logs: `spiffe://lab/ns/db`, `uid:1000`, `tcp:127.0.0.1`.
     pub name: String,
@@ -141,7 +143,7 @@ impl Roles {
         let is_here = person.proof != Proof::Certificate;
         let local = self.local.iter().filter(|_| is_here).cloned();
         let grants = self.grants.iter().filter(|grant| grant.is_for(&person)).cloned().chain(local).collect();
-        Caller { name: person.name, grants }
+        Caller { name: person.name, proof: person.proof, grants }
     }
 }
 
@@ -150,10 +152,16 @@ impl Roles {
 pub struct Caller {
     /// The name, as it stands in holds, history and logs.
     pub name: String,
+    proof: Proof,
     grants: Vec<Arc<Grant>>,
 }
 
 impl Caller {
+    /// Who it is, so that the roles can be asked again.
+    pub fn person(&self) -> Person {
+        Person { name: self.name.clone(), proof: self.proof.clone() }
+    }
+
     fn with(&self, role: Role) -> impl Iterator<Item = &Grant> {
         self.grants.iter().map(Arc::as_ref).filter(move |grant| grant.role.does(role))
     }

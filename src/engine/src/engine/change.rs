@@ -13,6 +13,7 @@ use futures::{StreamExt, TryStreamExt};
 use picket_core::budget::Budget;
 use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
+use picket_core::roles::Roles;
 use picket_core::rules::Rules;
 use picket_core::store::{StoreError, Stored};
 use tokio::sync::oneshot;
@@ -37,6 +38,8 @@ pub struct Change {
     pub rules: Rules,
     /// How much may be fenced.
     pub budget: Budget,
+    /// Who may what, of those whose requests wait.
+    pub roles: Roles,
 }
 
 /// What a change did to the fleet.
@@ -77,6 +80,7 @@ pub(super) struct Draft {
     plans: BTreeMap<NodeId, Arc<NodePlan>>,
     parts: Arc<Parts>,
     budget: Budget,
+    roles: Roles,
     pub(super) wishes: BTreeMap<NodeId, Wish>,
     /// What is stored of the nodes that are new.
     pub(super) begin: Vec<Arc<Stored>>,
@@ -150,7 +154,7 @@ impl Engine {
 
     /// What a change comes to. Changes nothing.
     pub(super) async fn draft(&self, change: Change) -> Result<Draft, ChangeError> {
-        let budget = change.budget.clone();
+        let (budget, roles) = (change.budget.clone(), change.roles.clone());
         let (plans, parts) = self.merged(change);
         let rules = !Arc::ptr_eq(&parts, &self.fleet().parts);
         let new: Vec<NodeId> =
@@ -168,7 +172,7 @@ impl Engine {
             ..Changed::default()
         };
         let wishes = self.wishes(&plans, rules);
-        Ok(Draft { plans, parts, budget, wishes, begin, changed })
+        Ok(Draft { plans, parts, budget, roles, wishes, begin, changed })
     }
 
     /// Takes a change as a whole, or refuses it: with the record of each node of which it wants something, and whether that is
@@ -178,7 +182,7 @@ impl Engine {
         draft: Draft,
         found: &BTreeMap<NodeId, (NodeRecord, bool)>,
     ) -> Result<(Changed, BTreeSet<NodeId>), ChangeError> {
-        let Draft { plans, parts, budget, wishes, begin, mut changed } = draft;
+        let Draft { plans, parts, budget, roles, wishes, begin, mut changed } = draft;
         let mut leaving = BTreeSet::new();
         let mut busy = Vec::new();
         for (id, wish) in wishes {
@@ -217,7 +221,7 @@ impl Engine {
         if !busy.is_empty() {
             return Err(ChangeError::Busy(busy));
         }
-        self.shared.office.change(budget, &plans);
+        self.shared.office.change(budget, roles, &plans);
         begin.iter().for_each(|stored| self.shared.office.take_in(&stored.record));
         self.fleet_mut().change(plans, parts);
         Ok((changed, leaving))

@@ -217,6 +217,11 @@ impl Runner<'_> {
                 continue;
             }
             let Ok(slot) = self.engine.slot(&entry.node) else { continue };
+            // The settings changed since it was looked whether it is over.
+            let Ok(may) = shared.office.may_still(&entry.call, &slot.plan) else {
+                wake = wake.min(PAUSE);
+                continue;
+            };
             let view = slot.view.borrow();
             let record = &view.stored.record;
             // No limit bars whoever joins.
@@ -235,7 +240,8 @@ impl Runner<'_> {
                 _ => {
                     entry.goes = true;
                     entry.tried = Some(record.generation);
-                    let (engine, node, call) = (self.engine.clone(), entry.node.clone(), entry.call(ticket));
+                    let (engine, node, call) =
+                        (self.engine.clone(), entry.node.clone(), entry.call(ticket, may));
                     let target = entry.target.clone();
                     let going = async move { (ticket, engine.fence_of(&node, call, target).await) };
                     self.going.push(Box::pin(going));
@@ -330,6 +336,7 @@ fn restarted() -> Bar {
         allowed: 0,
         found: 0,
         text: "it is decided anew after a restart".to_owned(),
+        nodes: Vec::new(),
         retry_after: None,
     }
 }

@@ -3,6 +3,7 @@
 //! **Invariants.** Deciding and taking a place is one step under one lock, and the place is taken before the intent is stored: two
 //! tasks never take the last one. What counts is read from the store when a leadership begins. Nobody waits while the lock is held.
 
+mod callers;
 mod pauses;
 pub(crate) mod queue;
 mod start;
@@ -19,6 +20,7 @@ use picket_core::ids::NodeId;
 use picket_core::parent::child_of;
 use picket_core::record::{Cause, Fence, NodeRecord, Phase, SetAside};
 use picket_core::restore::Restored;
+use picket_core::roles::Roles;
 use picket_core::time::{BootTime, Clock};
 use queue::{Queue, Seen};
 use tokio::sync::Notify;
@@ -41,6 +43,8 @@ pub(crate) struct Office {
 struct Papers {
     books: Books,
     pauses: Pauses,
+    /// Who may what: in the same papers as the budget, so that a reload changes both at once.
+    roles: Roles,
     /// The groups in which the nodes of the settings are.
     groups: BTreeMap<NodeId, Arc<BTreeSet<String>>>,
     /// What is told of the requests that wait.
@@ -139,7 +143,7 @@ fn groups(plans: &Plans) -> BTreeMap<NodeId, Arc<BTreeSet<String>>> {
 
 impl Office {
     pub(crate) fn new(parts: &Parts, plans: &Plans) -> Self {
-        let papers = Papers::new(parts.budget.clone(), plans);
+        let papers = Papers::new(parts.budget.clone(), parts.roles.clone(), plans);
         Self {
             clock: parts.clock.clone(),
             desk: Mutex::new(papers),
@@ -275,8 +279,9 @@ impl Office {
     }
 
     /// Other settings, from now on: what was counted stays so.
-    pub(crate) fn change(&self, budget: Budget, plans: &Plans) {
+    pub(crate) fn change(&self, budget: Budget, roles: Roles, plans: &Plans) {
         let mut papers = self.papers();
+        papers.roles = roles;
         papers.books = books(budget, plans).going_on_from(&papers.books);
         papers.groups = groups(plans);
         drop(papers);
@@ -319,11 +324,11 @@ impl Office {
 }
 
 impl Papers {
-    fn new(budget: Budget, plans: &Plans) -> Self {
+    fn new(budget: Budget, roles: Roles, plans: &Plans) -> Self {
         let (pauses, queued) = Default::default();
         let (held, standing, ending) = Default::default();
         let (books, groups) = (books(budget, plans), groups(plans));
-        Self { books, pauses, groups, queued, held, standing, ending, restored: None }
+        Self { books, pauses, roles, groups, queued, held, standing, ending, restored: None }
     }
 
     /// The pause that bars a node of the settings.

@@ -8,12 +8,14 @@ use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{Generation, NodeId};
 use picket_core::record::Then;
+use picket_core::roles;
 use picket_core::target::Target;
 use picket_core::time::{BootTime, WallTime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use super::Office;
+use super::callers::May;
 use crate::error::EngineError;
 use crate::request::{Admission, FenceCall, Turn};
 
@@ -165,9 +167,12 @@ impl Entry {
         is_same && self.node == enter.node
     }
 
-    /// What the node's task is asked when its turn has come.
-    pub(crate) fn call(&self, ticket: Ticket) -> FenceCall {
-        FenceCall { turn: Some(Turn { ticket, generation: self.generation }), ..self.call.clone() }
+    /// What the node's task is asked when its turn has come; whoever may not ask as a person any more does not.
+    pub(crate) fn call(&self, ticket: Ticket, may: May) -> FenceCall {
+        let mut call = self.call.clone();
+        call.holder.by_person &= may.as_a_person;
+        call.turn = Some(Turn { ticket, generation: self.generation });
+        call
     }
 }
 
@@ -196,13 +201,15 @@ pub(crate) struct Stored {
     not_after: Option<WallTime>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expected_generation: Option<Generation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asker: Option<roles::Person>,
     since: WallTime,
     expires_at: WallTime,
 }
 
 impl Stored {
     pub(crate) fn of(enter: &Enter, since: WallTime, expires_at: WallTime) -> Self {
-        let FenceCall { holder, key, min_grade, deadline, not_after, expected_generation, .. } =
+        let FenceCall { holder, key, min_grade, deadline, not_after, expected_generation, asker, .. } =
             enter.call.clone();
         Self {
             node: enter.node.clone(),
@@ -218,6 +225,7 @@ impl Stored {
             deadline,
             not_after,
             expected_generation,
+            asker,
             since,
             expires_at,
         }
@@ -246,6 +254,7 @@ impl Stored {
                 expected_generation: self.expected_generation,
                 set_aside: None,
                 turn: None,
+                asker: self.asker,
             },
             until,
             expires_at: self.expires_at,

@@ -27,7 +27,8 @@ impl Office {
     ) -> Result<(), StoreError> {
         let clock = &*self.clock;
         let budget = self.budget();
-        let mut papers = Papers::new(budget.clone(), plans);
+        let roles = self.papers().roles.clone();
+        let mut papers = Papers::new(budget.clone(), roles, plans);
         papers.books.know_places_of(&self.papers().books);
         for (node, opened, sent_nothing) in begun(store, budget.longest_window(), clock.wall()).await? {
             papers.books.remember(&node, ago(clock.boot(), clock.wall(), opened), sent_nothing);

@@ -43,7 +43,7 @@ impl Desk {
                 return Ok(one(follow::at_once(&view, self.now().wall, None, end), Vec::new()));
             }
             Err(EngineError::Barred(bar)) => {
-                let end = outcome::barred(&bar);
+                let end = outcome::barred(&bar, self.knows_all());
                 return Ok(one(follow::at_once(&view, self.now().wall, None, end), Vec::new()));
             }
             Err(error) => return Err(errors::engine(error, Verb::Drill, &node, &self.engine).into()),
@@ -113,7 +113,7 @@ impl Desk {
         let (record, node) = (&view.stored.record, &view.plan.id);
         let found = self.engine.plan_drill(node, call).await;
         let found = found.map_err(|error| errors::engine(error, Verb::Drill, node, &self.engine))?;
-        let mut end = plan::outcome_of(&found);
+        let mut end = plan::outcome_of(&found, self.knows_all());
         if end.kind == i32::from(OutcomeKind::DryRun) {
             end.detail = format!("{node} would be fenced and brought back");
         }

@@ -68,6 +68,7 @@ impl Desk {
         let node = self.heard(guest, "fence", asked.node.find(self))?;
         self.may_act_for(&asked.call.holder.name, &node)?;
         asked.call.holder.by_person = self.is_a_person(&node);
+        asked.call.asker = Some(self.who.caller.person());
         if request.override_budget.is_some() {
             self.may_set_aside("a budget", &node)?;
         }
@@ -82,7 +83,7 @@ impl Desk {
         tracing::info!(%node, %error, "the request for a fence was not admitted");
         let end = match error {
             EngineError::Blocked { reason, detail } => outcome::outcome(&Outcome::Blocked(reason), detail),
-            EngineError::Barred(bar) => outcome::barred(&bar),
+            EngineError::Barred(bar) => outcome::barred(&bar, self.knows_all()),
             error => return Err(errors::engine(error, Verb::Fence, node, &self.engine).into()),
         };
         let update = follow::at_once(&self.view(node)?, self.now().wall, None, end);

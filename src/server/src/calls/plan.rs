@@ -45,7 +45,7 @@ impl Desk {
     async fn planned(&self, node: &NodeId, asked: FenceAsked) -> Result<(Plan, v1::Outcome), Fault> {
         let found = self.engine.plan(node, asked.call).await;
         let found = found.map_err(|error| errors::engine(error, Verb::Fence, node, &self.engine))?;
-        let outcome = plan::outcome_of(&found);
+        let outcome = plan::outcome_of(&found, self.knows_all());
         Ok((found, outcome))
     }
 }

@@ -113,7 +113,8 @@ impl Waiting {
         let view = self.desk.view(&self.node)?;
         let wait = queue::wait(bar, self.waits.expires_at);
         let base = follow::at_once(&view, self.desk.now().wall, None, v1::Outcome::default());
-        let text = format!("waits in the queue as number {}: {}", self.waits.ticket, bar.detail());
+        let why = if self.desk.knows_all() { bar.named() } else { bar.detail() };
+        let text = format!("waits in the queue as number {}: {why}", self.waits.ticket);
         Ok(v1::FenceUpdate { text, wait: Some(wait), outcome: None, ..base })
     }
 }

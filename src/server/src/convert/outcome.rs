@@ -38,8 +38,9 @@ pub(crate) fn outcome(outcome: &Outcome, detail: impl Into<String>) -> v1::Outco
     }
 }
 
-/// A limit, or a pause, bars it.
-pub(crate) fn barred(bar: &Bar) -> v1::Outcome {
+/// A limit, or a pause, bars it; the nodes that count are for those who may know of all nodes.
+pub(crate) fn barred(bar: &Bar, knows_all: bool) -> v1::Outcome {
+    let detail = if knows_all { bar.named() } else { bar.detail() };
     let limit = v1::Limit {
         name: bar.kind.label().to_owned(),
         whose: bar.whose.clone(),
@@ -47,7 +48,7 @@ pub(crate) fn barred(bar: &Bar) -> v1::Outcome {
         found: bar.found,
         retry_after: bar.retry_after.map(duration),
     };
-    v1::Outcome { limit: Some(limit), ..outcome(&Outcome::Blocked(bar.reason()), bar.detail()) }
+    v1::Outcome { limit: Some(limit), ..outcome(&Outcome::Blocked(bar.reason()), detail) }
 }
 
 /// A dry run: it would begin.

@@ -21,7 +21,7 @@ pub(crate) fn plan(node: &NodeId, plan: &Plan, outcome: v1::Outcome) -> v1::Plan
 }
 
 /// How the request would be taken.
-pub(crate) fn outcome_of(plan: &Plan) -> v1::Outcome {
+pub(crate) fn outcome_of(plan: &Plan, knows_all: bool) -> v1::Outcome {
     match &plan.planned {
         Planned::Opens(words) => outcome::dry_run(words.clone()),
         Planned::Joins(fence) => outcome::dry_run(format!("it would join fence {fence}, which is under way")),
@@ -33,7 +33,7 @@ pub(crate) fn outcome_of(plan: &Plan) -> v1::Outcome {
             "proven off, and read Off just now: nothing would be sent",
         ),
         Planned::Aborts(why) => outcome::outcome(&Outcome::AbortedRecovered, why.clone()),
-        Planned::Barred(bar) => outcome::barred(bar),
+        Planned::Barred(bar) => outcome::barred(bar, knows_all),
         Planned::Blocked(reason, detail) => outcome::outcome(&Outcome::Blocked(*reason), detail.clone()),
     }
 }

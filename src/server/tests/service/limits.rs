@@ -10,8 +10,8 @@ use crate::lab::{
     Lab, NODES, fence_request, kind, lab, lab_of, named, reason, unfence_request, wrong_fields,
 };
 
-async fn one_at_once() -> Lab {
-    let fleet = Numbers { at_once: Some(1), ..Numbers::default() };
+pub async fn one_at_once() -> Lab {
+    let fleet = Numbers { at_once: Some(1), min_not_fenced: Some(0), ..Numbers::default() };
     lab_of(&NODES, Limits::default(), Audit::none(), Budget { fleet, ..Budget::unlimited() }).await
 }
 

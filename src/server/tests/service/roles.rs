@@ -8,9 +8,9 @@ use picket_core::record::Fence;
 use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
 use picket_proto::v1::watch_nodes_response::Event;
 use picket_proto::v1::{
-    AttestRequest, FenceRequest, GetFenceRequest, GetNodeRequest, LimitOverride, ListFencesRequest,
-    ListNodesRequest, NodeSelector, NodeSet, PauseRequest, PauseScope, RetryRequest, WatchNodesRequest,
-    node_selector, node_set, pause_scope,
+    AttestRequest, FenceRequest, FenceResponse, FenceUpdate, GetFenceRequest, GetNodeRequest, LimitOverride,
+    ListFencesRequest, ListNodesRequest, NodeSelector, NodeSet, PauseRequest, PauseScope, PlanFenceRequest,
+    QueueWish, RetryRequest, WatchNodesRequest, node_selector, node_set, pause_scope,
 };
 use picket_server::{Addresses, Denial, Denials, HouseRules, Limits, SocketFile, serve_by};
 use tempfile::TempDir;
@@ -126,6 +126,38 @@ async fn whose_fence_it_is_is_told_by_the_roles_for_that_node() {
     let lab = lab().await;
     let _stream = lab.open(own_fence("n1")).await.expect("let in");
     assert!(stored(&lab).by_person, "without roles everybody here is one");
+}
+
+/// What bars a node may count others: who has no role for all of them hears how many, and not which, also in the queue and in a plan.
+#[tokio::test(start_paused = true)]
+async fn what_bars_names_other_nodes_to_those_alone_who_may_know_of_them() {
+    let lab = crate::limits::one_at_once().await;
+    let _stream =
+        lab.open(FenceRequest { node: named("n2"), ..fence_request("other") }).await.expect("let in");
+    let for_one = Grant { nodes: only("n1"), ..mine(Role::Controller) };
+    for (grants, knows) in [(vec![for_one.clone()], false), (vec![for_one, mine(Role::Viewer)], true)] {
+        let side = side(&lab, grants, Limits::default()).await;
+        let mut client = side.client.clone();
+        let at_once = client.fence(own_fence("n1")).await.expect("an answer");
+        let planned =
+            client.plan_fence(PlanFenceRequest { fence: Some(own_fence("n1")) }).await.expect("planned");
+        let waits = FenceRequest { queue: Some(QueueWish::default()), ..own_fence("n1") };
+        let waits = client.fence(waits).await.expect("let in");
+        let texts = [
+            first(at_once).await.outcome.expect("barred").detail,
+            planned.into_inner().outcome.expect("barred").detail,
+            first(waits).await.text,
+        ];
+        for text in texts {
+            assert!(text.contains("may have 1 of its") && text.contains("has 1"), "{text}");
+            assert_eq!(text.contains("n2"), knows, "{text}");
+        }
+    }
+}
+
+async fn first(answer: tonic::Response<tonic::Streaming<FenceResponse>>) -> FenceUpdate {
+    let told = answer.into_inner().message().await.expect("told").expect("one");
+    told.update.expect("an update")
 }
 
 fn stored(lab: &Lab) -> Fence {

@@ -72,6 +72,7 @@ impl Line {
             metrics: Default::default(),
             rules: rules.clone(),
             budget: picket_core::budget::Budget::unlimited(),
+            roles: picket_core::roles::Roles::of_this_machine(),
             nodes: plans,
             own: Arc::default(),
             twins: Arc::default(),
@@ -121,6 +122,7 @@ impl Line {
             expected_generation: None,
             set_aside: None,
             turn: None,
+            asker: None,
         };
         let start = Instant::now();
         let id = self.engine.fence(node, call).await?.fence();

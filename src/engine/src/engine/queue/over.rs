@@ -1,4 +1,5 @@
-//! Requests whose turn never comes: they waited for too long, or their node has another machine, or none, by now.
+//! Requests whose turn never comes: they waited for too long, their node has another machine, or none, by now, or their caller lost the
+//! right to ask.
 
 use picket_core::budget::Ticket;
 use picket_core::outcome::Reason;
@@ -15,20 +16,21 @@ impl Runner<'_> {
         let now = self.engine.shared.parts.clock.boot();
         let over = |(ticket, entry): (&Ticket, &Entry)| Some((*ticket, self.why_over(entry, now)?));
         let over: Vec<_> = self.entries.iter().filter_map(over).collect();
-        for (ticket, (outcome, detail)) in over {
+        for (ticket, (outcome, error)) in over {
             if let Err(error) = take_out(self.engine, self.leadership, ticket).await {
                 tracing::warn!(ticket, %error, "a request that is over was not taken out of the store; again later");
                 return;
             }
             if let Some(entry) = self.entries.get(&ticket) {
-                self.told(entry, ticket, outcome, &detail);
+                self.told(entry, ticket, outcome, &error.to_string());
             }
-            self.end(ticket, Err(EngineError::Blocked { reason: Reason::Expired, detail }));
+            self.end(ticket, Err(error));
         }
     }
 
     /// In one word for the audit, and as its caller is told. What its node's task decides just now is not over.
-    fn why_over(&self, entry: &Entry, now: BootTime) -> Option<(&'static str, String)> {
+    fn why_over(&self, entry: &Entry, now: BootTime) -> Option<(&'static str, EngineError)> {
+        let expired = |detail| EngineError::Blocked { reason: Reason::Expired, detail };
         if entry.goes {
             return None;
         }
@@ -38,14 +40,17 @@ impl Runner<'_> {
                 WaitState::Over(_) => String::new(),
             };
             let detail = format!("it waited until {}, and was not begun: {barred}", entry.expires_at);
-            return Some(("expired", detail));
+            return Some(("expired", expired(detail)));
         }
         let Ok(slot) = self.engine.slot(&entry.node) else {
             let detail = "its node is not in the settings any more, and it was not begun".to_owned();
-            return Some(("void", detail));
+            return Some(("void", expired(detail)));
         };
+        if let Err(why) = self.engine.shared.office.may_still(&entry.call, &slot.plan) {
+            return Some(("refused", EngineError::RoleLost(why)));
+        }
         let record = &slot.view.borrow().stored.record;
         let how = entry.target.is_another(record, &slot.plan.topology)?;
-        Some(("void", another_machine(&how)))
+        Some(("void", expired(another_machine(&how))))
     }
 }

@@ -152,6 +152,7 @@ impl NodeTask {
             expected_generation: None,
             set_aside: budget.map(|budget| Asides { budget: Some(budget), quorum: None }),
             turn: None,
+            asker: None,
         };
         self.of_child = standing;
         let admitted = self.admit(call).await;

@@ -67,6 +67,7 @@ pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsk
             expected_generation: None,
             set_aside: None,
             turn: None,
+            asker: None,
         },
         dry_run: request.dry_run,
     })

@@ -69,6 +69,7 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
             expected_generation: request.expected_generation.map(Generation),
             set_aside,
             turn: None,
+            asker: None,
         },
         dry_run: request.dry_run,
         queue,

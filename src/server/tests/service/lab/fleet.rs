@@ -7,6 +7,7 @@ use picket_audit::Audit;
 use picket_core::budget::Budget;
 use picket_core::device::{DeviceSpec, Identity};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::roles::Roles;
 use picket_core::rules::Rules;
 use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
@@ -44,6 +45,7 @@ pub fn engine(
         metrics: Default::default(),
         rules,
         budget,
+        roles: Roles::of_this_machine(),
         nodes,
         own: Arc::default(),
         twins: Arc::default(),
