@@ -5,6 +5,8 @@ pub mod remediation;
 
 use serde_json::{Value, json};
 
+use crate::mind::{FALSE_IS_HEALTHY, TRUE_IS_HEALTHY};
+
 /// Its API group.
 pub const GROUP: &str = "picket.dev";
 /// Its only version.
@@ -158,11 +160,20 @@ fn unhealthy() -> Value {
                 "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
                 "forSeconds": seconds("How long. Time in which the controller did not look does not count.", 5, Some(20)),
             },
-            "x-kubernetes-validations": [{
-                "rule": "!(self.type == 'Ready' && self.status == 'True')",
-                "message": "a Node that is Ready is healthy",
-            }],
+            "x-kubernetes-validations": [
+                healthy(&TRUE_IS_HEALTHY, "True", "a Node that is Ready is healthy, and so is one of which this type says True"),
+                healthy(&FALSE_IS_HEALTHY, "False", "of this type False is what a healthy Node says"),
+            ],
         },
+    })
+}
+
+/// A condition of these types and this status, which every healthy Node has, is refused.
+fn healthy(types: &[&str], status: &str, message: &str) -> Value {
+    let types: Vec<String> = types.iter().map(|kind| format!("'{kind}'")).collect();
+    json!({
+        "rule": format!("!(self.type in [{}] && self.status == '{status}')", types.join(", ")),
+        "message": message,
     })
 }
 

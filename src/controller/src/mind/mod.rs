@@ -7,6 +7,7 @@
 mod brake;
 mod episode;
 mod exclusion;
+mod meaning;
 mod node;
 mod note;
 mod policy;
@@ -21,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use brake::{Braked, STALE};
 pub use episode::{BACK_WITHIN, End, Order, Stage};
 pub use exclusion::Exclusion;
+pub(crate) use meaning::{FALSE_IS_HEALTHY, TRUE_IS_HEALTHY};
 pub use node::{Condition, Moment, Node};
 pub use note::{Note, Phase, STATUS};
 pub use policy::{Fault, Grade, Nobody, Policy, Then, Unhealthy, spoken_for};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::meaning;
 use super::node::Node;
 use super::selector::Selector;
 
@@ -109,6 +110,8 @@ pub enum Nobody {
     ControlPlane(String),
     /// The one that selects it selects every Node, and does not say that this is meant.
     Everything(String),
+    /// To the one that selects it a healthy Node is unhealthy.
+    HealthyCondition(String),
 }
 
 impl Nobody {
@@ -117,7 +120,9 @@ impl Nobody {
         match self {
             Self::Unselected | Self::Excluded(_) => &[],
             Self::Several(policies) => policies,
-            Self::ControlPlane(policy) | Self::Everything(policy) => std::slice::from_ref(policy),
+            Self::ControlPlane(policy) | Self::Everything(policy) | Self::HealthyCondition(policy) => {
+                std::slice::from_ref(policy)
+            }
         }
     }
 
@@ -137,6 +142,11 @@ impl Policy {
     /// Whether such a condition is unhealthy.
     pub(super) fn is_unhealthy(&self, kind: &str, status: &str) -> bool {
         self.unhealthy.iter().any(|one| one.kind == kind && one.status == status)
+    }
+
+    /// What it takes for unhealthy, and every healthy Node says. The definition refuses it, and may have been another when it was stored.
+    fn healthy(&self) -> impl Iterator<Item = &Unhealthy> {
+        self.unhealthy.iter().filter(|one| meaning::is_healthy(&one.kind, &one.status))
     }
 }
 
@@ -182,6 +192,9 @@ pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
                 unnamed[place].push(&node.name);
                 Err(Nobody::ControlPlane(policies[place].name.clone()))
             }
+            [place] if policies[place].healthy().next().is_some() => {
+                Err(Nobody::HealthyCondition(policies[place].name.clone()))
+            }
             [place] if everything[place] => Err(Nobody::Everything(policies[place].name.clone())),
             [place] => {
                 spoken.selected[place] += 1;
@@ -201,7 +214,15 @@ pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
     for (place, policy) in policies.iter().enumerate() {
         let faults = &mut spoken.faults[place];
         let mut tell = |reason, message| faults.push(Fault { reason, message });
-        if everything[place] {
+        let healthy: Vec<String> =
+            policy.healthy().map(|one| format!("{}={}", one.kind, one.status)).collect();
+        if !healthy.is_empty() {
+            let message = format!(
+                "unhealthyConditions has what every healthy Node says: {}. Nobody is fenced by it: take that out",
+                healthy.join(", ")
+            );
+            tell("HealthyCondition", message);
+        } else if everything[place] {
             let message = "it selects every Node of the cluster: nobody is fenced by it. Select fewer, or say everyNode: true";
             tell("SelectsEverything", message.to_owned());
         } else if spoken.selected[place] == 0 && shared[place].is_empty() && unnamed[place].is_empty() {

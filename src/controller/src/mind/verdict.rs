@@ -99,6 +99,9 @@ impl fmt::Display for Nobody {
                 write!(f, "it is of the control plane, and {policy} does not name it in controlPlaneNodes")
             }
             Self::Everything(policy) => write!(f, "{policy} selects every Node, without everyNode: true"),
+            Self::HealthyCondition(policy) => {
+                write!(f, "the unhealthyConditions of {policy} are those of a healthy Node")
+            }
         }
     }
 }

@@ -104,6 +104,10 @@ async fn what_the_schema_can_say_is_refused_by_the_api_server() -> Result<()> {
             "a Node that is Ready is healthy",
         ),
         (
+            json!({ "nodeSelector": selector, "unhealthyConditions": [{ "type": "MemoryPressure", "status": "False" }] }),
+            "False is what a healthy Node says",
+        ),
+        (
             json!({ "nodeSelector": selector, "unhealthyConditions": [{ "type": "Ready", "status": "False", "forSeconds": 1 }] }),
             "greater than or equal to 5",
         ),

@@ -88,3 +88,54 @@ fn every_reason_to_leave_a_node_alone_is_told_in_words() {
         assert!(why.to_string().len() > 10, "{why:?}");
     }
 }
+
+/// Such a one selects every Node that is well.
+#[test]
+fn one_to_which_a_healthy_node_is_unhealthy_fences_nobody_and_says_so() {
+    for (kind, status) in [
+        ("MemoryPressure", "False"),
+        ("NetworkUnavailable", "False"),
+        ("KernelDeadlock", "False"),
+        ("Ready", "True"),
+        ("StorageReady", "True"),
+    ] {
+        let mut scene = Scene::new();
+        let of = |status: &str| Condition { status: status.to_owned(), turned: "turn-0".to_owned() };
+        for name in ["n1", "n2", "n3", "n4", "n5", "m1"] {
+            scene.node(name).conditions.insert(kind.to_owned(), of(status));
+        }
+        let mut unhealthy = policy("workers").unhealthy;
+        unhealthy.push(Unhealthy {
+            kind: kind.to_owned(),
+            status: status.to_owned(),
+            ..unhealthy[0].clone()
+        });
+        scene.policies(vec![Policy { unhealthy, ..policy("workers") }]);
+        assert_eq!(scene.run(120), [], "{kind}={status}");
+        let said = format!("{kind}={status}");
+        let told = faults(&mut scene, "workers");
+        assert!(told[0].0 == "HealthyCondition" && told[0].1.contains(&said), "{told:?}");
+        // Nor a Node that is dead: what else it takes for unhealthy is read by whoever corrects it.
+        scene.turn("n1", "Unknown");
+        assert_eq!(scene.run(60), []);
+    }
+}
+
+#[test]
+fn a_condition_that_says_that_a_node_is_ill_is_none_of_these() {
+    for (kind, status) in
+        [("MemoryPressure", "True"), ("StorageReady", "False"), ("Own", "True"), ("Own", "False")]
+    {
+        let mut scene = Scene::new();
+        let condition = Condition { status: status.to_owned(), turned: "turn-0".to_owned() };
+        scene.node("n1").conditions.insert(kind.to_owned(), condition);
+        let own = Unhealthy {
+            kind: kind.to_owned(),
+            status: status.to_owned(),
+            least: policy("workers").unhealthy[0].least,
+        };
+        scene.policies(vec![Policy { unhealthy: vec![own], ..policy("workers") }]);
+        assert_eq!(scene.run(30).len(), 1, "{kind}={status}");
+        assert_eq!(faults(&mut scene, "workers"), []);
+    }
+}
