@@ -20,7 +20,7 @@ metrics! {
     POLICIES = "picket_controller_policies", Kind::Gauge, ["accepted"], "FencingPolicies that are right, and that are not";
     WISHES = "picket_controller_remediations", Kind::Gauge, ["phase"], "PicketRemediations by how far they are";
     STUCK = "picket_controller_remediations_stuck", Kind::Gauge, [], "PicketRemediations that are deleted and stand for their hold: their Node is not Ready, or the hold cannot be dropped";
-    BRAKED = "picket_controller_braked", Kind::Gauge, [], "Zones, and the cluster as a whole, in which nothing is fenced because too many leases stand still";
+    BRAKED = "picket_controller_braked", Kind::Gauge, ["by"], "Zones, policies, and the cluster as a whole, of which nothing is fenced because too many leases stand still, or too many Nodes are unhealthy";
     ASKED = "picket_controller_fences_asked_total", Kind::Counter, [], "Requests for a fence, each time one is decided";
     ENDED = "picket_controller_fences_ended_total", Kind::Counter, ["reason"], "Ends of such requests, by the reason of their Event";
     SEEN = "picket_controller_watch_events_total", Kind::Counter, ["what"], "What watches told: nodes, leases, fencingpolicies, picketremediations";

@@ -52,7 +52,8 @@ const WELL: &[(&str, &str)] = &[
     (r#"picket_reloads_total{job="picket",instance="a",result="taken"}"#, "0+1"),
     (r#"picket_reloads_total{job="picket",instance="a",result="refused"}"#, "1"),
     (r#"picket_controller_leading{job="controller",instance="c"}"#, "1"),
-    (r#"picket_controller_braked{job="controller",instance="c"}"#, "0"),
+    (r#"picket_controller_braked{job="controller",instance="c",by="leases"}"#, "0"),
+    (r#"picket_controller_braked{job="controller",instance="c",by="conditions"}"#, "0"),
     (r#"picket_controller_policies{job="controller",instance="c",accepted="true"}"#, "4"),
     (r#"picket_controller_policies{job="controller",instance="c",accepted="false"}"#, "0"),
     (r#"picket_controller_watch_breaks_total{job="controller",instance="c",what="nodes"}"#, "0+2"),
@@ -111,7 +112,10 @@ const TROUBLE: &[(&str, &[(&str, &str)])] = &[
     ),
     ("PicketControllerGone", &[(r#"up{job="controller",instance="c"}"#, "0")]),
     ("PicketControllerLeaderless", &[(r#"picket_controller_leading{job="controller",instance="c"}"#, "0")]),
-    ("PicketControllerBraked", &[(r#"picket_controller_braked{job="controller",instance="c"}"#, "1")]),
+    (
+        "PicketControllerBraked",
+        &[(r#"picket_controller_braked{job="controller",instance="c",by="conditions"}"#, "1")],
+    ),
     (
         "PicketControllerPolicyRefused",
         &[(r#"picket_controller_policies{job="controller",instance="c",accepted="false"}"#, "1")],

@@ -19,7 +19,7 @@ use crate::health::Told;
 use crate::kured;
 use crate::lead::Leading;
 use crate::measured::{ASKED, BRAKED, BROKEN, ENDED, LOOKS, NODES, POLICIES, SEEN};
-use crate::mind::{End, Judgement, Mind, Moment, Order, Phase, Report, STATUS, Stage, Verdict, Why};
+use crate::mind::{End, Judgement, Mind, Moment, Order, Phase, Report, STATUS, Sign, Stage, Verdict, Why};
 use crate::object::SeenPolicy;
 use crate::outcome::Ended;
 use crate::teller::{Tell, Teller};
@@ -374,7 +374,10 @@ impl Control {
         let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         self.metrics.set(&POLICIES, &["true"], count(right));
         self.metrics.set(&POLICIES, &["false"], count(self.policies.len().saturating_sub(right)));
-        self.metrics.set(&BRAKED, &[], count(judgement.braked.len()));
+        for sign in Sign::ALL {
+            let braked = judgement.braked.iter().filter(|braked| braked.sign == sign).count();
+            self.metrics.set(&BRAKED, &[sign.word()], count(braked));
+        }
     }
 }
 

@@ -1,18 +1,23 @@
-//! Leases, and the brake: where too many Nodes are silent at once, the observer is suspect (K9).
+//! Leases, and the brakes: where too many Nodes are silent, or unhealthy, at once, the observer is suspect (K9, S14).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::Mind;
+use super::episode::Episode;
 use super::node::{Moment, Node};
+use super::policy::Spoken;
 
 /// A lease that was not seen to advance for so long is stale: a kubelet renews it every ten seconds.
 pub const STALE: Duration = Duration::from_secs(20);
-/// So many stale leases of a zone hold the brake, in percent of its Nodes...
+/// So many stale leases, or unhealthy Nodes, of a zone hold the brake, in percent of its Nodes...
 const SHARE: usize = 55;
-/// ... and there must be so many.
+/// ... and there must be so many: of a zone of three Nodes one that is dead, or two, are fenced.
 const LEAST: usize = 3;
 /// A zone heals Node by Node: who is not heard again yet is given two renewals more.
 const HEALS: Duration = Duration::from_secs(20);
+/// What made Nodes unhealthy is mended Node by Node, too, by whoever rolls it out: so long after the last one that became healthy.
+const MENDS: Duration = Duration::from_secs(60);
 
 /// A lease that was seen to advance so short a while ago is that of a kubelet that lives now.
 const LIVES: Duration = Duration::from_secs(12);
@@ -63,63 +68,186 @@ impl Leases {
     }
 }
 
-/// A zone in which nothing is fenced.
+/// Where so much looks dead at once that nothing is fenced.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The whole cluster.
+    Cluster,
+    /// A zone; empty: the Nodes without one.
+    Zone(String),
+    /// The Nodes for which the FencingPolicy of that name speaks.
+    Policy(String),
+}
+
+/// By what it looks so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sign {
+    /// Leases of kubelets do not advance.
+    Leases,
+    /// Nodes are unhealthy by their conditions, or are being fenced, kept off or brought back.
+    Conditions,
+}
+
+impl Sign {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Leases, Self::Conditions];
+
+    /// In a word, for machines.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Leases => "leases",
+            Self::Conditions => "conditions",
+        }
+    }
+}
+
+/// A brake that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Braked {
-    /// The zone; `None`: the whole cluster.
-    pub zone: Option<String>,
-    /// So many leases of it are stale.
-    pub stale: usize,
-    /// So many Nodes it has.
+    /// Where.
+    pub place: Place,
+    /// By what.
+    pub sign: Sign,
+    /// So many Nodes there are stale, or unhealthy.
+    pub found: usize,
+    /// So many Nodes there are.
     pub of: usize,
 }
 
-/// The zones in which the brake holds, and whether it does for the whole cluster.
-pub(super) fn brake(nodes: &[&Node], leases: &Leases, now: Moment) -> BTreeMap<Option<String>, Braked> {
-    let mut counts: BTreeMap<Option<String>, (usize, usize)> = BTreeMap::new();
-    for node in nodes {
-        for zone in [None, Some(node.zone().to_owned())] {
-            let (stale, of) = counts.entry(zone).or_default();
-            *of += 1;
-            *stale += usize::from(!leases.is_fresh(&node.name, now));
+/// The brakes that hold.
+pub(super) type Holding = BTreeMap<(Sign, Place), Braked>;
+
+/// A Node, as brakes count it.
+#[derive(Debug)]
+pub(super) struct Counted<'a> {
+    pub(super) node: &'a Node,
+    /// The policy that speaks for it.
+    pub(super) policy: Option<&'a str>,
+    /// It is unhealthy, or is being fenced, kept off or brought back.
+    pub(super) ill: bool,
+    /// Its policy takes it for unhealthy by a condition of which nobody else knows what is healthy.
+    pub(super) ill_by_word: bool,
+}
+
+/// The places of a Node.
+fn places(node: &Node, policy: Option<&str>) -> impl Iterator<Item = Place> {
+    let of_policy = policy.map(|name| Place::Policy(name.to_owned()));
+    [Place::Cluster, Place::Zone(node.zone().to_owned())].into_iter().chain(of_policy)
+}
+
+/// The brake that holds for a Node.
+pub(super) fn over<'b>(holding: &'b Holding, node: &Node, policy: Option<&str>) -> Option<&'b Braked> {
+    let both = |sign| places(node, policy).map(move |place| (sign, place));
+    Sign::ALL.into_iter().flat_map(both).find_map(|one| holding.get(&one))
+}
+
+/// How many Nodes of each place are stale, and how many are ill, of how many.
+fn count(nodes: &[Counted<'_>], leases: &Leases, now: Moment) -> BTreeMap<(Sign, Place), (usize, usize)> {
+    let mut counts: BTreeMap<(Sign, Place), (usize, usize)> = BTreeMap::new();
+    let mut add = |sign, place, so| {
+        let (found, of) = counts.entry((sign, place)).or_default();
+        *found += usize::from(so);
+        *of += 1;
+    };
+    for one in nodes {
+        let is_stale = !leases.is_fresh(&one.node.name, now);
+        for place in places(one.node, None) {
+            add(Sign::Leases, place, is_stale);
+        }
+        for place in places(one.node, one.policy) {
+            let is_own = matches!(place, Place::Policy(_));
+            add(Sign::Conditions, place, if is_own { one.ill_by_word } else { one.ill });
         }
     }
-    let held = |(stale, of): (usize, usize)| stale >= LEAST && stale * 100 >= of * SHARE;
-    let braked = counts.into_iter().filter(|(_, count)| held(*count));
-    braked.map(|(zone, (stale, of))| (zone.clone(), Braked { zone, stale, of })).collect()
+    counts
+}
+
+/// Whether that is too much at once. Of a policy's own Nodes it is more than half: what it alone takes for unhealthy may be what a healthy Node
+/// says.
+fn is_suspect(place: &Place, found: usize, of: usize) -> bool {
+    let is_most = match place {
+        Place::Policy(_) => found * 2 > of,
+        Place::Cluster | Place::Zone(_) => found * 100 >= of * SHARE,
+    };
+    found >= LEAST && is_most
 }
 
 /// The brakes, and those that were released just now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Brakes {
-    /// Zones that were seen without a brake: at the beginning no lease was seen to advance, and nothing has failed yet.
-    free: BTreeSet<Option<String>>,
-    held: BTreeMap<Option<String>, (Braked, Moment)>,
+    /// Places that were seen without a brake: at the beginning no lease was seen to advance, and nothing has failed yet.
+    free: BTreeSet<(Sign, Place)>,
+    held: BTreeMap<(Sign, Place), Held>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    braked: Braked,
+    /// When it was too much, or became less, last.
+    at: Moment,
+    /// The least that was found since it was too much.
+    least: usize,
 }
 
 impl Brakes {
     /// Those that hold now.
-    pub(super) fn hold(
-        &mut self,
-        nodes: &[&Node],
-        leases: &Leases,
-        now: Moment,
-    ) -> BTreeMap<Option<String>, Braked> {
-        let mut holding = brake(nodes, leases, now);
-        let zones = nodes.iter().map(|node| Some(node.zone().to_owned())).chain([None]);
-        self.free.extend(zones.filter(|zone| !holding.contains_key(zone)));
-        let known = holding.iter().filter(|(zone, _)| self.free.contains(*zone));
-        self.held.extend(known.map(|(zone, braked)| (zone.clone(), (braked.clone(), now))));
-        self.held.retain(|_, (_, at)| now.saturating_sub(*at) <= HEALS);
-        for (zone, (braked, _)) in &self.held {
-            holding.entry(zone.clone()).or_insert_with(|| braked.clone());
+    pub(super) fn hold(&mut self, nodes: &[Counted<'_>], leases: &Leases, now: Moment) -> Holding {
+        let mut holding = Holding::new();
+        for (over, (found, of)) in count(nodes, leases, now) {
+            let (sign, place) = over.clone();
+            if !is_suspect(&place, found, of) {
+                if let Some(held) = self.held.get_mut(&over)
+                    && sign == Sign::Conditions
+                    && found < held.least
+                {
+                    (held.at, held.least) = (now, found);
+                }
+                self.free.insert(over);
+                continue;
+            }
+            let braked = Braked { place, sign, found, of };
+            // Conditions are facts from the beginning on.
+            if sign == Sign::Conditions || self.free.contains(&over) {
+                let held = Held { braked: braked.clone(), at: now, least: found };
+                self.held.insert(over.clone(), held);
+            }
+            holding.insert(over, braked);
+        }
+        let heals = |sign| if sign == Sign::Leases { HEALS } else { MENDS };
+        self.held.retain(|(sign, _), held| now.saturating_sub(held.at) <= heals(*sign));
+        for (over, held) in &self.held {
+            holding.entry(over.clone()).or_insert_with(|| held.braked.clone());
         }
         holding
     }
 
-    /// Whether one held when they were looked at last: that zone's, or that of the whole cluster.
-    pub(super) fn held_in(&self, zone: &str) -> bool {
-        self.held.contains_key(&None) || self.held.contains_key(&Some(zone.to_owned()))
+    /// Whether one held for a Node when they were looked at last.
+    pub(super) fn held_over(&self, node: &Node, policy: Option<&str>) -> bool {
+        let both = |sign| places(node, policy).map(move |place| (sign, place));
+        Sign::ALL.into_iter().flat_map(both).any(|over| self.held.contains_key(&over))
+    }
+}
+
+impl Mind {
+    /// The policy that speaks for a Node, also where a remediation speaks before it.
+    pub(super) fn policy_of(&self, name: &str, spoken: &Spoken) -> Option<&str> {
+        let place = spoken.of.get(name)?.as_ref().ok()?;
+        Some(self.policies[*place].name.as_str())
+    }
+
+    /// All Nodes, and whether each is unhealthy: by whoever speaks for it, by not being Ready, or since its machine is switched off for it.
+    pub(super) fn counted(&self, speaking: &BTreeMap<String, usize>, spoken: &Spoken) -> Vec<Counted<'_>> {
+        let mut all = Vec::with_capacity(self.nodes.len());
+        for (name, sight) in &self.nodes {
+            let speaker = self.speaker(name, speaking, spoken).and_then(Result::ok);
+            let is_spoken_ill = speaker.is_some_and(|speaker| self.voice(speaker).turn(sight).is_some());
+            let is_worked_on = self.episodes.get(name).is_some_and(Episode::is_fencing);
+            let ill = is_spoken_ill || is_worked_on || !sight.node.is_ready();
+            let place = spoken.of.get(name).and_then(|of| of.as_ref().ok());
+            let ill_by_word = place.is_some_and(|place| self.policies[*place].takes_at_its_word(&sight.node));
+            all.push(Counted { node: &sight.node, policy: self.policy_of(name, spoken), ill, ill_by_word });
+        }
+        all
     }
 }
 
@@ -129,7 +257,11 @@ mod tests {
 
     const S: Duration = Duration::from_secs(1);
 
-    fn braked(zones: &[(&str, usize, usize)]) -> Vec<Option<String>> {
+    fn counted<'a>(nodes: &[&'a Node]) -> Vec<Counted<'a>> {
+        nodes.iter().map(|node| Counted { node, policy: None, ill: false, ill_by_word: false }).collect()
+    }
+
+    fn braked(zones: &[(&str, usize, usize)]) -> Vec<Place> {
         let (mut nodes, mut leases) = (Vec::new(), Leases::default());
         for (zone, count, stale) in zones {
             for n in 0..*count {
@@ -142,18 +274,23 @@ mod tests {
                 nodes.push(node);
             }
         }
-        brake(&nodes.iter().collect::<Vec<_>>(), &leases, S * 100).into_keys().collect()
+        let nodes = nodes.iter().collect::<Vec<_>>();
+        let holding = Brakes::default().hold(&counted(&nodes), &leases, S * 100);
+        holding
+            .into_keys()
+            .map(|(sign, place)| (sign == Sign::Leases).then_some(place).expect("leases"))
+            .collect()
     }
 
     #[test]
     fn a_share_of_a_zone_holds_it_and_at_least_three() {
-        let a = || Some("a".to_owned());
+        let a = || Place::Zone("a".to_owned());
         assert_eq!(braked(&[("a", 20, 10), ("b", 20, 0)]), []);
         assert_eq!(braked(&[("a", 20, 11), ("b", 20, 0)]), [a()]);
         assert_eq!(braked(&[("a", 2, 2), ("b", 20, 0)]), []);
         assert_eq!(braked(&[("a", 3, 3), ("b", 20, 0)]), [a()]);
         // Zones too small for a brake of their own are one cluster.
-        assert_eq!(braked(&[("a", 2, 2), ("b", 2, 2)]), [None]);
+        assert_eq!(braked(&[("a", 2, 2), ("b", 2, 2)]), [Place::Cluster]);
     }
 
     /// The first two that are heard again do not cost the third its life.
@@ -161,7 +298,7 @@ mod tests {
     fn a_zone_that_heals_is_held_for_two_renewals_more_and_one_that_is_new_is_not() {
         let nodes: Vec<Node> =
             ["n1", "n2", "n3"].map(|name| Node { name: name.to_owned(), ..Node::default() }).into();
-        let nodes: Vec<&Node> = nodes.iter().collect();
+        let nodes = counted(&nodes.iter().collect::<Vec<_>>());
         let (mut leases, mut brakes) = (Leases::default(), Brakes::default());
         let heard = |leases: &mut Leases, names: &[&str], at: u32| {
             names.iter().for_each(|name| leases.see(name, &at.to_string(), S * at));
@@ -177,6 +314,16 @@ mod tests {
         heard(&mut leases, &["n1"], 60);
         assert!(!brakes.hold(&nodes, &leases, S * 60).is_empty());
         assert!(brakes.hold(&nodes, &leases, S * 61).is_empty(), "who is silent still is dead");
+    }
+
+    #[test]
+    fn of_a_policy_s_own_nodes_more_than_half_are_too_many_and_at_least_three() {
+        let own = Place::Policy("p".to_owned());
+        for (found, of, is) in
+            [(2, 2, false), (3, 3, true), (3, 5, true), (3, 6, false), (50, 100, false), (51, 100, true)]
+        {
+            assert_eq!(is_suspect(&own, found, of), is, "{found} of {of}");
+        }
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub(crate) const FALSE_IS_HEALTHY: [&str; 13] = [
     "ContainerRuntimeUnhealthy",
 ];
 
+/// Whether people know which status of that type is the healthy one.
+pub(super) fn is_known(kind: &str) -> bool {
+    TRUE_IS_HEALTHY.contains(&kind) || FALSE_IS_HEALTHY.contains(&kind)
+}
+
 /// Whether a condition of that type and status is what a healthy Node says. Of a type that is not known nobody can tell.
 pub(super) fn is_healthy(kind: &str, status: &str) -> bool {
     match status {

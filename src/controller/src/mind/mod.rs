@@ -2,7 +2,7 @@
 //!
 //! **Invariants.** No Node is asked for that was not seen to be unhealthy for as long as its policy says, by looks that follow each other: what
 //! passed while nobody looked does not count. Of a Node at most one request is under way. The key of a failure is the same for
-//! whoever sees it. Where too many leases stand still, where two policies speak for a Node, where one selects everything: nothing.
+//! whoever sees it. Where too many leases stand still or too many Nodes are unhealthy, where two policies speak for a Node, where one selects everything: nothing.
 
 mod brake;
 mod episode;
@@ -19,7 +19,7 @@ mod wish;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use brake::{Braked, STALE};
+pub use brake::{Braked, Place, STALE, Sign};
 pub use episode::{BACK_WITHIN, End, Order, Stage};
 pub use exclusion::Exclusion;
 pub(crate) use meaning::{FALSE_IS_HEALTHY, TRUE_IS_HEALTHY};
@@ -32,7 +32,7 @@ pub use verdict::{Judgement, Report, Verdict, Why};
 pub(crate) use wish::MALFORMED;
 pub use wish::{Deed, Progress, Said, Standing, Tiding, Wish, WishId};
 
-use brake::{Brakes, Leases};
+use brake::{Brakes, Holding, Leases};
 use episode::Episode;
 use policy::Spoken;
 use sight::Sight;
@@ -144,7 +144,8 @@ impl Mind {
             let is_spared = self.spared(sight, speaker, &spoken).is_some();
             // Who does not lead leaves what the leader works on to it.
             let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());
-            let waits = matches!(stage, Some(Stage::Waiting(_))) || self.brakes.held_in(sight.node.zone());
+            let is_held = self.brakes.held_over(&sight.node, self.policy_of(name, &spoken));
+            let waits = matches!(stage, Some(Stage::Waiting(_))) || is_held;
             (!is_settled && !is_spared && !is_others).then_some((waits, std::cmp::Reverse(lasted)))
         };
         let mut found: Vec<_> =
@@ -194,8 +195,9 @@ impl Mind {
         }
         let spoken = self.spoken();
         let speaking = self.speaking();
-        let nodes: Vec<&Node> = self.nodes.values().map(|sight| &sight.node).collect();
-        let braked = self.brakes.hold(&nodes, &self.leases, now);
+        let mut brakes = std::mem::take(&mut self.brakes);
+        let braked = brakes.hold(&self.counted(&speaking, &spoken), &self.leases, now);
+        self.brakes = brakes;
         let mut verdicts = BTreeMap::new();
         let names: Vec<String> = self.nodes.keys().cloned().collect();
         for name in names {
@@ -225,7 +227,7 @@ impl Mind {
         name: &str,
         speaker: Speaker,
         spoken: &Spoken,
-        braked: &BTreeMap<Option<String>, Braked>,
+        braked: &Holding,
         now: Moment,
     ) -> Verdict {
         let Some(sight) = self.nodes.get(name) else { return Verdict::Leave(Why::Unseen) };
@@ -270,7 +272,7 @@ impl Mind {
         if let Some(why) = self.spared(sight, speaker, spoken) {
             return Verdict::Leave(why);
         }
-        if let Some(why) = self.hindrance(sight, voice, braked, now) {
+        if let Some(why) = self.hindrance(sight, voice, (braked, self.policy_of(name, spoken)), now) {
             return Verdict::Leave(why);
         }
         let noted = (!self.episodes.contains_key(name)).then(|| voice.known(&sight.node)).flatten();
@@ -314,7 +316,7 @@ impl Mind {
         &self,
         sight: &Sight,
         voice: Voice<'_>,
-        braked: &BTreeMap<Option<String>, Braked>,
+        (braked, policy): (&Holding, Option<&str>),
         now: Moment,
     ) -> Option<Why> {
         if !sight.is_fresh(now) {
@@ -330,8 +332,7 @@ impl Mind {
         {
             return Some(Why::Heard(until));
         }
-        let zone = Some(sight.node.zone().to_owned());
-        if let Some(braked) = braked.get(&zone).or_else(|| braked.get(&None)) {
+        if let Some(braked) = brake::over(braked, &sight.node, policy) {
             return Some(Why::Braked(braked.clone()));
         }
         if let Some(other) = self.other_of_the_control_plane(&sight.node) {

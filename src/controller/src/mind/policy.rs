@@ -144,6 +144,12 @@ impl Policy {
         self.unhealthy.iter().any(|one| one.kind == kind && one.status == status)
     }
 
+    /// Whether that Node is unhealthy to it by a condition of a type that is not known.
+    pub(super) fn takes_at_its_word(&self, node: &Node) -> bool {
+        let mut unknown = self.unhealthy.iter().filter(|one| !meaning::is_known(&one.kind));
+        unknown.any(|one| node.conditions.get(&one.kind).is_some_and(|now| now.status == one.status))
+    }
+
     /// What it takes for unhealthy, and every healthy Node says. The definition refuses it, and may have been another when it was stored.
     fn healthy(&self) -> impl Iterator<Item = &Unhealthy> {
         self.unhealthy.iter().filter(|one| meaning::is_healthy(&one.kind, &one.status))

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::brake::Braked;
+use super::brake::{Braked, Place, Sign};
 use super::episode::{Order, Stage};
 use super::exclusion::Exclusion;
 use super::node::Moment;
@@ -45,7 +45,7 @@ pub enum Why {
     Heard(Moment),
     /// It turned healthy a short while ago: left alone until then.
     Quiet(Moment),
-    /// Too much is silent at once.
+    /// Too much is silent, or unhealthy, at once.
     Braked(Braked),
     /// It is of the control plane, and no policy acts for it: a remediation reaches such a Node by its name alone (K11, K12).
     Unnamed,
@@ -64,7 +64,7 @@ pub struct Judgement {
     pub reports: Vec<Report>,
     /// By remediation.
     pub tidings: Vec<Tiding>,
-    /// Where nothing is fenced for want of leases.
+    /// Where nothing is fenced, since too much is silent or unhealthy at once.
     pub braked: Vec<Braked>,
 }
 
@@ -138,12 +138,17 @@ impl fmt::Display for Why {
 
 impl fmt::Display for Braked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { zone, stale, of } = self;
-        let place = match zone.as_deref() {
-            None => "the cluster".to_owned(),
-            Some("") => "the Nodes without a zone".to_owned(),
-            Some(zone) => format!("zone {zone}"),
+        let Self { place, sign, found, of } = self;
+        let place = match place {
+            Place::Cluster => "the cluster".to_owned(),
+            Place::Zone(zone) if zone.is_empty() => "the Nodes without a zone".to_owned(),
+            Place::Zone(zone) => format!("zone {zone}"),
+            Place::Policy(policy) => format!("the FencingPolicy {policy}"),
         };
-        write!(f, "the leases of {stale} of {of} Nodes do not advance ({place}): the observer is suspect")
+        match sign {
+            Sign::Leases => write!(f, "the leases of {found} of {of} Nodes do not advance")?,
+            Sign::Conditions => write!(f, "{found} of {of} Nodes are unhealthy or being fenced")?,
+        }
+        write!(f, " ({place}): the observer is suspect")
     }
 }

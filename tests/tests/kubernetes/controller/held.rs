@@ -18,6 +18,41 @@ pub async fn lasts(seconds: u64) -> Result<()> {
     .await
 }
 
+/// So many Nodes more that are well: else those that are not would be too many at once.
+async fn joined(scene: &Scene, zone: &str, count: u32) -> Result<()> {
+    let labels = json!({ "role": "worker", "topology.kubernetes.io/zone": zone });
+    for number in 1..=count {
+        scene.kubelets.joins(&format!("x{number}"), &labels).await?;
+    }
+    Ok(())
+}
+
+/// A network plugin that does not work is rolled out: each kubelet lives, and says that its Node is not Ready.
+#[tokio::test]
+async fn where_most_nodes_say_at_once_that_they_are_not_ready_none_is_fenced() -> Result<()> {
+    let scene = Scene::open().await?;
+    scene.policy(&quick()).await?;
+    let controller = scene.controller("one")?;
+    scene.told("workers", "Acting", "Acting").await?;
+    for node in ["n1", "n2", "n3", "n4", "n5"] {
+        scene.kubelets.says(node, false).await?;
+    }
+    let words = scene.told("workers", "Acting", "Braked").await?;
+    assert!(words.contains("unhealthy") && words.contains("the observer is suspect"), "{words}");
+    lasts(20).await?;
+    assert_eq!((scene.fences().await?, controller.asked()), (Vec::new(), 0), "{}", controller.log());
+    let said = scene.http("/metrics").await?;
+    assert!(said.contains("picket_controller_braked{by=\"leases\"} 0"), "{said}");
+    assert!(!said.contains("picket_controller_braked{by=\"conditions\"} 0"), "{said}");
+    // It is mended, but for one.
+    for node in ["n1", "n2", "n3", "n4"] {
+        scene.kubelets.says(node, true).await?;
+    }
+    scene.event("n5", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n5"]);
+    Ok(())
+}
+
 fn quick() -> serde_json::Value {
     json!({ "unhealthyConditions": [{ "type": "Ready", "status": "False", "forSeconds": 8 }], "quietSeconds": 30 })
 }
@@ -26,6 +61,7 @@ fn quick() -> serde_json::Value {
 async fn what_is_cordoned_excluded_paused_or_flaps_is_left_alone_and_what_is_dead_beside_it_is_not()
 -> Result<()> {
     let scene = Scene::open().await?;
+    joined(&scene, "a", 5).await?;
     scene.policy(&quick()).await?;
     let controller = scene.controller("one")?;
     scene.told("workers", "Acting", "Acting").await?;
@@ -178,6 +214,8 @@ async fn a_zone_whose_leases_all_stand_still_is_not_fenced_and_what_is_dead_else
             { "type": "Ready", "status": "Unknown", "forSeconds": 15 },
         ],
     });
+    // Of the cluster too few are unhealthy, once those of the zone are.
+    joined(&scene, "c", 3).await?;
     scene.policy(&either).await?;
     let controller = scene.controller("one")?;
     scene.told("workers", "Acting", "Acting").await?;

@@ -61,8 +61,8 @@ impl Scene {
         scene
             .until("no brake holds", async || {
                 let said = scene.controller.http("/metrics").await?;
-                let braked = cost::sum(&said, "picket_controller_braked ", &[]);
-                Ok(said.contains("picket_controller_braked ") && braked == 0)
+                let braked = cost::sum(&said, "picket_controller_braked{", &[]);
+                Ok(said.contains("picket_controller_braked{") && braked == 0)
             })
             .await?;
         Ok(scene)

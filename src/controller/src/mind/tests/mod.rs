@@ -1,6 +1,7 @@
 //! Scenarios: a cluster of five Nodes in two zones, looked at every two seconds.
 
 mod crowd;
+mod ill;
 mod planned;
 mod properties;
 mod scene;

@@ -166,6 +166,14 @@ impl Run {
                 !braked || (!zone.is_empty() && order.node.zone() != zone),
                 "{stale} are silent in {zone:?}"
             );
+            let is_ill =
+                |node: &&&Node| self.looks.0[&node.name].last().is_some_and(|seen| !seen.1.is_ready());
+            let ill = all.iter().filter(is_ill).count();
+            let suspect = ill >= 3 && ill * 100 >= all.len() * 55;
+            prop_assert!(
+                !suspect || (!zone.is_empty() && order.node.zone() != zone),
+                "{ill} are unhealthy in {zone:?}"
+            );
         }
         Ok(())
     }

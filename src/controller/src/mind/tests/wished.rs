@@ -145,6 +145,7 @@ fn what_excludes_or_brakes_holds_for_it_too_and_is_told() {
     let (control_plane, none) = (["m1".to_owned()].into(), selector("role", "none"));
     scene.policies(vec![Policy { control_plane, selector: none, ..policy("control-plane") }]);
     scene.nodes.insert("m2".to_owned(), super::scene::member("m2"));
+    scene.turn("n1", "True");
     scene.turn("m2", "False");
     scene.turn("m1", "Unknown");
     assert_eq!(scene.run(60), [], "of the control plane one at a time");
