@@ -211,7 +211,8 @@ impl Asker {
         to: &mpsc::Sender<Said>,
         open: &mut Option<String>,
     ) -> Result<Ended, Status> {
-        let request = self.request(order).map_err(Status::invalid_argument)?;
+        let request = request(order, self.settings.select, &self.settings.holder);
+        let request = request.map_err(Status::invalid_argument)?;
         let mut client = FencingServiceClient::new(self.gateways.clone());
         let asking = tokio::time::timeout(ANSWERS, client.fence(request)).await;
         let late = |_| Status::unavailable("it did not answer in time");
@@ -232,33 +233,39 @@ impl Asker {
         }
         Err(Status::unavailable("the stream ended without an outcome"))
     }
+}
 
-    fn request(&self, order: &Order) -> Result<FenceRequest, String> {
-        let late = SystemTime::now() + LATEST;
-        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
-        let grade = match order.grade {
-            Grade::Claimed => v1::Grade::Claimed,
-            Grade::Learned => v1::Grade::Learned,
-            Grade::Hypervisor => v1::Grade::Hypervisor,
-            Grade::Observed => v1::Grade::Observed,
-        };
-        let then = match order.then {
-            Then::StayOff => v1::FenceThen::StayOff,
-            Then::PowerOn => v1::FenceThen::PowerOn,
-        };
-        Ok(FenceRequest {
-            node: Some(v1::NodeSelector { by: Some(selected(&order.node, self.settings.select)?) }),
-            reason: order.reason.clone(),
-            idempotency_key: order.key.clone(),
-            holder: self.settings.holder.clone(),
-            until: v1::FenceUntil::Released as i32,
-            then: then as i32,
-            minimum_grade: grade as i32,
-            deadline: order.deadline.map(|span| prost_types::Duration { seconds: seconds(span), nanos: 0 }),
-            not_after: Some(late.into()),
-            ..FenceRequest::default()
-        })
-    }
+/// What the gateway is asked.
+fn request(order: &Order, select: Select, holder: &str) -> Result<FenceRequest, String> {
+    let late = SystemTime::now() + LATEST;
+    let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+    let grade = match order.grade {
+        Grade::Claimed => v1::Grade::Claimed,
+        Grade::Learned => v1::Grade::Learned,
+        Grade::Hypervisor => v1::Grade::Hypervisor,
+        Grade::Observed => v1::Grade::Observed,
+    };
+    let then = match order.then {
+        Then::StayOff => v1::FenceThen::StayOff,
+        Then::PowerOn => v1::FenceThen::PowerOn,
+    };
+    // What a kubelet may write of its Node never chooses another machine: the gateway compares that Node with the one that it finds.
+    Ok(FenceRequest {
+        node: Some(v1::NodeSelector { by: Some(selected(&order.node, select)?) }),
+        reason: order.reason.clone(),
+        idempotency_key: order.key.clone(),
+        holder: holder.to_owned(),
+        until: v1::FenceUntil::Released as i32,
+        then: then as i32,
+        minimum_grade: grade as i32,
+        deadline: order.deadline.map(|span| prost_types::Duration { seconds: seconds(span), nanos: 0 }),
+        not_after: Some(late.into()),
+        kubernetes_node: Some(v1::KubernetesNode {
+            name: order.node.name.clone(),
+            uid: order.node.uid.clone(),
+        }),
+        ..FenceRequest::default()
+    })
 }
 
 /// How the gateway knows the Node.
@@ -299,5 +306,33 @@ mod tests {
             Ok(node_selector::By::ProviderId("p://1".to_owned()))
         );
         assert!(selected(&node, Select::SystemUuid).expect_err("none is known").contains("system UUID"));
+    }
+
+    /// By whatever it is selected: what a kubelet says of its machine is compared with whose it is.
+    #[test]
+    fn a_request_names_the_node_and_its_uid() {
+        let node = Node {
+            name: "n1".to_owned(),
+            uid: "u-1".to_owned(),
+            provider_id: "p://1".to_owned(),
+            system_uuid: "4b554245-2d4e-4f44-452d-303030303031".to_owned(),
+            ..Node::default()
+        };
+        let order = Order {
+            node,
+            key: "k".to_owned(),
+            reason: "why".to_owned(),
+            policy: "p".to_owned(),
+            wish: None,
+            then: Then::StayOff,
+            grade: Grade::Claimed,
+            deadline: None,
+            unhealthy: Vec::new(),
+        };
+        for select in [Select::Name, Select::ProviderId, Select::SystemUuid] {
+            let named = request(&order, select, "me").expect("it has all of them").kubernetes_node;
+            let named = named.map(|node| (node.name, node.uid));
+            assert_eq!(named, Some(("n1".to_owned(), "u-1".to_owned())), "{select:?}");
+        }
     }
 }

@@ -131,6 +131,7 @@ pub fn is_passing(status: &Status) -> bool {
         ErrorReason::NotLeader
             | ErrorReason::NoLeader
             | ErrorReason::StoreUnavailable
+            | ErrorReason::KubernetesAway
             | ErrorReason::ShuttingDown
             | ErrorReason::Limit
             | ErrorReason::TooSlow
@@ -215,6 +216,8 @@ mod tests {
         for (reason, passing) in [
             ("NO_LEADER", true),
             ("SHUTTING_DOWN", true),
+            ("KUBERNETES_AWAY", true),
+            ("KUBERNETES_NODE_MISMATCH", false),
             ("KEY_REUSED", false),
             ("NODE_NOT_FOUND", false),
             ("NEW", false),

@@ -92,9 +92,10 @@ impl DaemonSet {
 }
 
 /// How a Node is named to the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Select {
     /// The gateway's node has the Node's name.
+    #[default]
     Name,
     /// It has the Node's `spec.providerID`.
     ProviderId,

@@ -8,6 +8,7 @@
 //! They are not `Clone` and cannot be deserialized, so that they die with the process.
 
 pub mod budget;
+pub mod cluster_node;
 pub mod confirm;
 pub mod device;
 pub mod election;

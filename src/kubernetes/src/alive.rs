@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use picket_core::cluster_node::{Belongs, ClusterNode};
+use picket_core::device::Identity;
 use picket_core::ids::NodeId;
 use picket_liveness::{Ask, Asking, Look, SettingFault, Source};
 use picket_reach::Settings;
@@ -12,10 +14,10 @@ use tokio::time::Instant;
 use crate::cluster::Cluster;
 use crate::fault::{Fault, Kind};
 use crate::finding::{FindBy, Sought};
-use crate::node;
 use crate::note::Ours;
 use crate::object::{Condition, Node};
 use crate::settings::Login;
+use crate::{belonging, node};
 
 /// A cluster that is asked whether its Nodes recovered.
 #[derive(Debug)]
@@ -106,6 +108,10 @@ impl Ask for OfNode {
             Err(fault) if fault.is(Kind::Away) => Look::Away(fault.to_string()),
             Err(fault) => Look::Unanswered(fault.to_string()),
         }
+    }
+
+    async fn has(&self, node: &ClusterNode, identities: &[Identity], end: Instant) -> Option<Belongs> {
+        Some(belonging::belongs(&self.sought, &self.cluster, node, identities, end).await)
     }
 
     fn late(&self, words: String) -> Look {

@@ -2,7 +2,7 @@
 //!
 //! **Purpose.** The kind of release `kubernetes` ([`OutOfService`]): which Node it is, its pods, the taint, its VolumeAttachments, and
 //! what is put back once it runs again.
-//! Whether a Node recovered, asked before anything is done to it ([`Alive`]).
+//! Whether the Node that a caller means is the one of a node. Whether a Node recovered, asked before anything is done to it ([`Alive`]).
 //! **Non-goals.** No decision whether a node failed, nor whether a release is due. No cloud's volumes: the CSI driver detaches.
 //! **Invariants.** A change names the UID of what it changes, and of a Node the version that was read, so that a late one is refused;
 //! nothing is replaced whole, and what others set stays as it is. The permit is asked for its word before each request that
@@ -15,6 +15,7 @@ mod announcing;
 mod attachments;
 mod attempt;
 mod back;
+mod belonging;
 mod client;
 mod clock;
 mod cluster;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
@@ -27,7 +28,7 @@ use crate::object::{Node, Pod};
 use crate::pods::Fate;
 use crate::settings::Asked;
 use crate::taints::OUT_OF_SERVICE;
-use crate::{finding, identity, node, pods, taints};
+use crate::{belonging, finding, identity, node, pods, taints};
 
 /// For so long after the taint is gone the attach-detach controller, pod GC and taint eviction may act on what they have read (K3).
 pub(crate) const LINGERS: Duration = Duration::from_secs(30);
@@ -290,6 +291,11 @@ impl Releaser for OutOfService {
 
     async fn machine(&self, until: Instant) -> Option<(Identity, String)> {
         self.machine_of_its_node(until).await
+    }
+
+    async fn has(&self, node: &ClusterNode, identities: &[Identity], until: Instant) -> Option<Belongs> {
+        let of = self.of.as_ref()?;
+        Some(belonging::belongs(&of.sought, &self.cluster, node, identities, until).await)
     }
 
     async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {

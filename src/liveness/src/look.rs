@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_core::cluster_node::{Belongs, ClusterNode};
+use picket_core::device::Identity;
 
 /// What a look came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,4 +33,11 @@ pub trait Liveness: Send + Sync + std::fmt::Debug {
 
     /// Asks now. May be dropped at any moment; nothing of it is left behind then.
     async fn look(&self) -> Look;
+
+    /// Whether that Node of Kubernetes is the one of which it would ask (K1). `None`: it knows no such Nodes. Changes nothing. Ends within
+    /// its [`Liveness::patience`].
+    async fn has(&self, node: &ClusterNode, identities: &[Identity]) -> Option<Belongs> {
+        let _ = (node, identities);
+        None
+    }
 }

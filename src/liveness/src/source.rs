@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_core::cluster_node::{Belongs, ClusterNode};
+use picket_core::device::Identity;
 use picket_core::ids::NodeId;
 use picket_reach::program::Program;
 use picket_reach::{SettingFault, Settings};
@@ -33,6 +35,12 @@ pub trait Asking: Send + Sync + std::fmt::Debug {
 pub trait Ask: Send + Sync + std::fmt::Debug {
     /// One question. May be dropped at any moment; ends before `end`.
     async fn ask(&self, end: Instant) -> Look;
+
+    /// Whether that Node of Kubernetes is the one of which it asks. `None`: it knows no such Nodes. Ends before `end`.
+    async fn has(&self, node: &ClusterNode, identities: &[Identity], end: Instant) -> Option<Belongs> {
+        let _ = (node, identities, end);
+        None
+    }
 
     /// What it is taken for that nothing was answered in time.
     fn late(&self, words: String) -> Look {
@@ -166,6 +174,13 @@ impl Liveness for OfNode {
             Look::Away(why) => Look::Away(before(why)),
             look => look,
         }
+    }
+
+    async fn has(&self, node: &ClusterNode, identities: &[Identity]) -> Option<Belongs> {
+        let One::Other(other) = &self.one else { return None };
+        let end = Instant::now() + self.pace.timeout;
+        let late = |_| Some(Belongs::Untold(format!("no answer within {:?}", self.pace.timeout)));
+        timeout_at(end, other.has(node, identities, end)).await.unwrap_or_else(late)
     }
 }
 

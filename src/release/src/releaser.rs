@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
@@ -261,6 +262,13 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     /// what lingers. Changes nothing. Returns before `until`.
     async fn machine(&self, until: Instant) -> Option<(Identity, String)> {
         let _ = until;
+        None
+    }
+
+    /// Whether that Node of Kubernetes is the one that it has for the node, by whatever it finds it (K1). `None`: it knows no such Nodes. Asked
+    /// before anything is begun for a caller who names one. Changes nothing. Returns before `until`.
+    async fn has(&self, node: &ClusterNode, identities: &[Identity], until: Instant) -> Option<Belongs> {
+        let _ = (node, identities, until);
         None
     }
 

@@ -18,6 +18,8 @@ use crate::fault::{Fault, Fields};
 const LEADER: Duration = Duration::from_secs(1);
 /// A store that is away may be back after this time.
 const STORE: Duration = Duration::from_secs(2);
+/// An API server of Kubernetes that is away may be back after this time.
+pub(crate) const KUBERNETES: Duration = Duration::from_secs(5);
 /// Where the engine does not say when there is room for another receipt, it is asked again after this time.
 const RECEIPT: Duration = Duration::from_secs(10);
 

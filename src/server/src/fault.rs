@@ -133,12 +133,14 @@ fn code(reason: ErrorReason) -> Code {
         | ErrorReason::NotProven
         | ErrorReason::NotReleased
         | ErrorReason::OpenEffects
-        | ErrorReason::DeviceFailed => Code::FailedPrecondition,
+        | ErrorReason::DeviceFailed
+        | ErrorReason::KubernetesNodeMismatch => Code::FailedPrecondition,
         ErrorReason::Unauthenticated => Code::Unauthenticated,
         ErrorReason::RoleMissing | ErrorReason::HolderNotAllowed => Code::PermissionDenied,
         ErrorReason::NotLeader
         | ErrorReason::NoLeader
         | ErrorReason::StoreUnavailable
+        | ErrorReason::KubernetesAway
         | ErrorReason::ShuttingDown => Code::Unavailable,
         ErrorReason::Limit => Code::ResourceExhausted,
         ErrorReason::RevisionGone => Code::OutOfRange,

@@ -71,6 +71,7 @@ pub struct Control {
 impl Control {
     /// One that has seen nothing yet.
     pub fn new(asker: Asker, teller: Teller, metrics: Metrics, told: Arc<Told>) -> Self {
+        let mind = Mind::selecting(asker.settings.select);
         Self {
             api: asker.api.clone(),
             leading: asker.leading.clone(),
@@ -78,7 +79,7 @@ impl Control {
             teller,
             metrics,
             told,
-            mind: Mind::default(),
+            mind,
             start: Instant::now(),
             leads: false,
             policies: BTreeMap::new(),
@@ -339,6 +340,7 @@ impl Control {
             Why::Paused(_) => "paused",
             Why::Excluded(_) => "excluded",
             Why::Braked(_) => "braked",
+            Why::Claimed { .. } => "claimed identity",
             Why::Quiet(_) => "quiet",
             Why::ControlPlane(_) | Why::Unnamed => "control plane",
             Why::Unseen | Why::Watching { .. } | Why::Heard(_) | Why::NotLeading => return,

@@ -2,9 +2,11 @@
 //!
 //! **Invariants.** No Node is asked for that was not seen to be unhealthy for as long as its policy says, by looks that follow each other: what
 //! passed while nobody looked does not count. Of a Node at most one request is under way. The key of a failure is the same for
-//! whoever sees it. Where too many leases stand still or too many Nodes are unhealthy, where two policies speak for a Node, where one selects everything: nothing.
+//! whoever sees it. Where too many leases stand still or too many Nodes are unhealthy, where two
+//! policies speak for a Node, where one selects everything, where two Nodes claim one identity: nothing.
 
 mod brake;
+mod claims;
 mod episode;
 mod exclusion;
 mod meaning;
@@ -38,6 +40,8 @@ use policy::Spoken;
 use sight::Sight;
 use voice::{Speaker, Voice, unhealthy};
 
+use crate::settings::Select;
+
 /// So long a Node is given to say how it is, whose kubelet is heard again: it posts its status within some ten seconds.
 const BETTER_WORD: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -45,6 +49,7 @@ const BETTER_WORD: std::time::Duration = std::time::Duration::from_secs(60);
 #[derive(Clone, Debug, Default)]
 pub struct Mind {
     leading: bool,
+    select: Select,
     policies: Vec<Policy>,
     nodes: BTreeMap<String, Sight>,
     leases: Leases,
@@ -335,6 +340,9 @@ impl Mind {
         if let Some(braked) = brake::over(braked, &sight.node, policy) {
             return Some(Why::Braked(braked.clone()));
         }
+        if let Some(claimed) = self.claimed(&sight.node) {
+            return Some(claimed);
+        }
         if let Some(other) = self.other_of_the_control_plane(&sight.node) {
             return Some(Why::ControlPlane(other));
         }
@@ -359,10 +367,8 @@ impl Mind {
         };
         let report = |(place, (policy, faults)): (usize, (&Policy, Vec<Fault>))| {
             let is_fencing = |name: &&String| self.episodes.get(*name).is_some_and(Episode::is_fencing);
-            let braked = of(place).find_map(|(name, _)| match verdicts.get(name) {
-                Some(Verdict::Leave(Why::Braked(braked))) => {
-                    Some(Fault { reason: "Braked", message: Why::Braked(braked.clone()).to_string() })
-                }
+            let held = of(place).find_map(|(name, _)| match verdicts.get(name) {
+                Some(Verdict::Leave(why)) => why.holds(name),
                 _ => None,
             });
             let paused =
@@ -374,7 +380,7 @@ impl Mind {
                 unhealthy: of(place).filter(|(_, sight)| unhealthy(sight, policy).is_some()).count(),
                 fencing: of(place).map(|(name, _)| name).filter(is_fencing).count(),
                 faults,
-                holding: paused.or(braked),
+                holding: paused.or(held),
             }
         };
         self.policies.iter().zip(spoken.faults.clone()).enumerate().map(report).collect()

@@ -47,6 +47,13 @@ pub enum Why {
     Quiet(Moment),
     /// Too much is silent, or unhealthy, at once.
     Braked(Braked),
+    /// Another Node claims the same identity, by which the gateway would be told which machine is meant (K1).
+    Claimed {
+        /// Which identity.
+        what: &'static str,
+        /// The other Node.
+        other: String,
+    },
     /// It is of the control plane, and no policy acts for it: a remediation reaches such a Node by its name alone (K11, K12).
     Unnamed,
     /// Another Node of the control plane is not Ready, or is being fenced (K11).
@@ -87,6 +94,19 @@ pub struct Report {
     pub holding: Option<Fault>,
 }
 
+impl Why {
+    /// What its policy's status says of it, where it is so of more than one Node, or of whoever looks.
+    pub(super) fn holds(&self, node: &str) -> Option<Fault> {
+        match self {
+            Self::Braked(_) => Some(Fault { reason: "Braked", message: self.to_string() }),
+            Self::Claimed { .. } => {
+                Some(Fault { reason: "ClaimedIdentity", message: format!("{node}: {self}") })
+            }
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Nobody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -122,6 +142,11 @@ impl fmt::Display for Why {
             }
             Self::Quiet(_) => f.write_str("it was healthy a short while ago: its quiet time is not over"),
             Self::Braked(braked) => braked.fmt(f),
+            Self::Claimed { what, other } => write!(
+                f,
+                "the Node {other} claims the same {what}, by which the settings name Nodes to the gateway (gateway.select): which of them is the \
+                 machine nobody knows"
+            ),
             Self::Unnamed => f.write_str(
                 "it is of the control plane, and no FencingPolicy acts for it: name it in the controlPlaneNodes of one",
             ),

@@ -1,12 +1,16 @@
 //! What callers ask of a node: each request goes to the node's own task, and is answered by it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::join_all;
 use picket_audit::Told;
+use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::record::NodeRecord;
 use picket_core::target::Target;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::Engine;
 use super::fleet::Slot;
@@ -15,6 +19,9 @@ use crate::node::Command;
 use crate::plan::Plan;
 use crate::request::{Admission, Ask, FenceCall, Taken};
 use crate::view::NodeView;
+
+/// How long a release may take to say whose Node a node is.
+const WHOSE: Duration = Duration::from_secs(5);
 
 impl Engine {
     pub(super) async fn ask<T>(
@@ -65,6 +72,31 @@ impl Engine {
     pub(super) fn target(&self, node: &NodeId) -> Target {
         let target = |slot: Arc<Slot>| Target::of(&slot.view.borrow().stored.record, &slot.plan.topology);
         self.slot(node).map(target).unwrap_or_default()
+    }
+
+    /// What the node's releases and its liveness source say of whether that Node of Kubernetes is its (K1), each with who says it. Empty: none of
+    /// them knows such Nodes. Stores nothing.
+    pub async fn has(
+        &self,
+        node: &NodeId,
+        wanted: &ClusterNode,
+    ) -> Result<Vec<(String, Belongs)>, EngineError> {
+        let slot = self.slot(node)?;
+        let identities = slot.view.borrow().stored.record.identities(&slot.plan.topology);
+        let releases = slot.plan.releases.iter().map(async |plan| {
+            let until = Instant::now() + WHOSE;
+            let said = tokio::time::timeout_at(until, plan.releaser.has(wanted, &identities, until)).await;
+            let late = |_| Some(Belongs::Untold(format!("no answer within {WHOSE:?}")));
+            Some((format!("release {}", plan.id), said.unwrap_or_else(late)?))
+        });
+        let source = async {
+            let source = slot.plan.liveness.as_ref()?;
+            let said = tokio::time::timeout(source.patience(), source.has(wanted, &identities)).await;
+            let late = |_| Some(Belongs::Untold(format!("no answer within {:?}", source.patience())));
+            Some(("liveness source".to_owned(), said.unwrap_or_else(late)?))
+        };
+        let (releases, source) = tokio::join!(join_all(releases), source);
+        Ok(releases.into_iter().flatten().chain(source).collect())
     }
 
     /// What a fence would do, by the same code. Stores and sends nothing that changes anything.

@@ -2,6 +2,7 @@
 
 mod api;
 mod attachments;
+mod belonging;
 mod clocks;
 mod machines;
 mod permit;

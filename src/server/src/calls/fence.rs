@@ -26,6 +26,7 @@ impl Desk {
         request: v1::FenceRequest,
     ) -> Result<Updates, tonic::Status> {
         let (node, asked) = self.fence_asked(&guest, &request)?;
+        self.is_meant(&guest, &node, &asked).await?;
         if asked.dry_run {
             return self.dry_run(&node, asked).await;
         }

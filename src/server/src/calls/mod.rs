@@ -6,6 +6,7 @@ pub(crate) mod drill;
 pub(crate) mod fence;
 pub(crate) mod gateways;
 mod history;
+mod meant;
 pub(crate) mod motion;
 pub(crate) mod nodes;
 pub(crate) mod pause;

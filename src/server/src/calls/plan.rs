@@ -23,6 +23,7 @@ impl Desk {
     ) -> Result<v1::PlanFenceResponse, Status> {
         let request = request.fence.unwrap_or_default();
         let (node, asked) = self.fence_asked(&guest, &request)?;
+        self.is_meant(&guest, &node, &asked).await?;
         let (found, outcome) = self.planned(&node, asked).await?;
         Ok(plan::plan(&node, &found, outcome))
     }

@@ -6,6 +6,7 @@ mod half;
 mod history;
 mod lab;
 mod limits;
+mod meant;
 mod nodes;
 mod people;
 mod places;

@@ -19,6 +19,8 @@ struct Kubelet {
     ready: bool,
     turned: String,
     boot: String,
+    /// What it says of its machine.
+    uuid: String,
     silent: bool,
 }
 
@@ -44,7 +46,8 @@ fn time() -> String {
 }
 
 fn new(ready: bool) -> Kubelet {
-    Kubelet { ready, turned: time(), boot: Uuid::now_v7().to_string(), silent: false }
+    let (boot, uuid) = (Uuid::now_v7().to_string(), "test".to_owned());
+    Kubelet { ready, turned: time(), boot, uuid, silent: false }
 }
 
 fn node(name: &str, labels: &Value) -> Value {
@@ -83,6 +86,7 @@ fn status(name: &str, kubelet: &Kubelet) -> Value {
     ];
     let mut info: BTreeMap<&str, &str> = info.into_iter().map(|key| (key, "test")).collect();
     info.insert("bootID", &kubelet.boot);
+    info.insert("systemUUID", &kubelet.uuid);
     json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -131,6 +135,12 @@ impl Kubelets {
         self.change(node, |kubelet| {
             (kubelet.ready, kubelet.turned, kubelet.silent) = (ready, time(), false);
         });
+        self.now().await
+    }
+
+    /// It says that this is its machine's UUID.
+    pub async fn claims(&self, node: &str, uuid: &str) -> Result<()> {
+        self.change(node, |kubelet| uuid.clone_into(&mut kubelet.uuid));
         self.now().await
     }
 

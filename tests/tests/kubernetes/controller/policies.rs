@@ -87,6 +87,29 @@ async fn of_the_control_plane_none_is_fenced_while_another_one_is_not_back() -> 
     Ok(())
 }
 
+/// K1: a kubelet takes the system UUID of the control plane's machine for its own, and says that it is not Ready.
+#[tokio::test]
+async fn a_node_that_claims_the_identity_of_another_one_has_nobody_fenced() -> Result<()> {
+    let scene = Scene::open().await?;
+    let uuid = "4b554245-2d4e-4f44-452d-303030303031";
+    scene.kubelets.claims("m1", uuid).await?;
+    scene
+        .policy(&json!({ "unhealthyConditions": [{ "type": "Ready", "status": "False", "forSeconds": 5 }] }))
+        .await?;
+    let controller = scene.begin("one", &scene.by_uuid("one")?)?;
+    scene.told("workers", "Acting", "Acting").await?;
+    // In the other byte order.
+    scene.kubelets.claims("n1", "4542554b-4e2d-444f-452d-303030303031").await?;
+    scene.kubelets.says("n1", false).await?;
+    let words = scene.told("workers", "Acting", "ClaimedIdentity").await?;
+    assert!(words.contains("n1") && words.contains("m1") && words.contains("system UUID"), "{words}");
+    let words = scene.event("n1", "FenceWithheld", &controller).await?;
+    assert!(words.contains("m1"), "{words}");
+    lasts(20).await?;
+    assert_eq!((scene.fences().await?, controller.asked()), (Vec::new(), 0), "{}", controller.log());
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_the_schema_can_say_is_refused_by_the_api_server() -> Result<()> {
     let scene = Scene::open().await?;

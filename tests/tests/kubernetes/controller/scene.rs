@@ -214,6 +214,15 @@ impl Scene {
         Ok(settings)
     }
 
+    /// Those by which a controller names Nodes to the gateway by their system UUIDs.
+    pub fn by_uuid(&self, identity: &str) -> Result<PathBuf> {
+        let [nobody, gateway] = self.endpoints();
+        let settings = self.settings(identity, &[&nobody, &gateway], &self.login)?;
+        let text = std::fs::read_to_string(&settings).unwrap_or_default();
+        write(&settings, &text.replace("[kubernetes]", "select = \"system-uuid\"\n[kubernetes]"))?;
+        Ok(settings)
+    }
+
     /// A file of that name.
     pub fn file(&self, name: &str, text: &str) -> Result<String> {
         let path = self.dir.path().join(name);

@@ -82,6 +82,7 @@ fn every_reason_to_leave_a_node_alone_is_told_in_words() {
         Why::Heard(Moment::ZERO),
         Why::Braked(Braked { place: Place::Zone(String::new()), sign: Sign::Leases, found: 3, of: 5 }),
         Why::Braked(Braked { place: Place::Policy("p".to_owned()), sign: Sign::Conditions, found: 3, of: 5 }),
+        Why::Claimed { what: "providerID", other: "m1".to_owned() },
         Why::ControlPlane("m1".to_owned()),
         Why::Unnamed,
         Why::NotLeading,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use picket_core::cluster_node::ClusterNode;
 use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder};
 use picket_core::ids::Generation;
@@ -9,13 +10,17 @@ use picket_core::record::{SetAside, Then};
 use picket_engine::{Asides, FenceCall, Until};
 use picket_proto::v1;
 
-use super::fields::{REASON, choice, deadline, holder, key, lost, not_after, reason, with_deadline};
+use super::fields::{
+    REASON, choice, deadline, holder, key, lost, not_after, printable, reason, with_deadline,
+};
 use crate::convert::time::span;
 use crate::convert::words;
 use crate::digest::Digest;
 use crate::fault::{Fault, Fields};
 use crate::select::Wanted;
 
+/// The longest name, or UID, of a Node, in bytes.
+const NAME: usize = 253;
 /// How long a request may want to wait.
 const QUEUE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(86_400));
 
@@ -32,6 +37,8 @@ pub(crate) struct FenceAsked {
     pub(crate) dry_run: bool,
     /// It may wait in the queue; within, at most how long.
     pub(crate) queue: Option<Option<Duration>>,
+    /// The Node of Kubernetes that is meant, where the caller names one.
+    pub(crate) kubernetes_node: Option<ClusterNode>,
 }
 
 /// Checks a fence request of `caller`.
@@ -50,6 +57,7 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
     let quorum = aside("override_quorum", request.override_quorum.as_ref(), caller, &mut fields);
     let set_aside = (budget.is_some() || quorum.is_some()).then_some(Asides { budget, quorum });
     let queue = queue(request.queue.as_ref(), &mut fields);
+    let kubernetes_node = kubernetes_node(request.kubernetes_node.as_ref(), &mut fields);
     fields.done()?;
     let then = match then {
         v1::FenceThen::Unspecified | v1::FenceThen::StayOff => Then::StayOff,
@@ -73,6 +81,7 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
         },
         dry_run: request.dry_run,
         queue,
+        kubernetes_node,
         until: match until {
             v1::FenceUntil::Confirmed => Until::Confirmed,
             v1::FenceUntil::Unspecified | v1::FenceUntil::Released => Until::Released,
@@ -94,6 +103,20 @@ fn aside(
         fields.wrong(&format!("{field}.reason"), format!("has {} bytes: at most {REASON}", reason.len()));
     }
     Some(SetAside { by: caller.to_owned(), reason: reason.to_owned() })
+}
+
+/// A Node without a UID may be any that has that name.
+fn kubernetes_node(given: Option<&v1::KubernetesNode>, fields: &mut Fields) -> Option<ClusterNode> {
+    let given = given?;
+    for (field, text) in [("name", &given.name), ("uid", &given.uid)] {
+        let field = format!("kubernetes_node.{field}");
+        if text.is_empty() {
+            fields.wrong(&field, "is empty: a Node is named by its name and its UID");
+        } else {
+            printable(&field, text, NAME, fields);
+        }
+    }
+    Some(ClusterNode { name: given.name.clone(), uid: given.uid.clone() })
 }
 
 fn queue(given: Option<&v1::QueueWish>, fields: &mut Fields) -> Option<Option<Duration>> {

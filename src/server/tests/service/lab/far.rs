@@ -1,10 +1,12 @@
 //! What the lab's gateway reaches beside devices: who leads, whether a node lives, its volumes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_core::cluster_node::{Belongs, ClusterNode};
+use picket_core::device::Identity;
 use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
@@ -48,6 +50,8 @@ impl picket_liveness::Liveness for Alive {
 #[derive(Debug, Default)]
 pub struct Volumes {
     pub accepts_only: AtomicBool,
+    /// What it says of every Node of Kubernetes; `None`: it knows no such Nodes.
+    pub belongs: Mutex<Option<Belongs>>,
 }
 
 impl Volumes {
@@ -67,6 +71,10 @@ impl Releaser for Volumes {
 
     fn pace(&self) -> Pace {
         Pace::default()
+    }
+
+    async fn has(&self, _: &ClusterNode, _: &[Identity], _: Instant) -> Option<Belongs> {
+        self.belongs.lock().expect("whole").clone()
     }
 
     async fn attempt(
