@@ -265,6 +265,14 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         Err(DriverError::unsupported("it does not know on which machine the node runs"))
     }
 
+    /// The machines on which another copy of the node may run, as their owner names them, where an Off of this device says nothing of that
+    /// copy: an evacuation left it. Asked after an Off was read, and tells at least of what began before that Off was asked for. An error
+    /// means that it is not known, and that the Off does not count.
+    async fn copies(&self, call: &Call) -> Result<Vec<String>, DriverError> {
+        let _ = call;
+        Ok(Vec::new())
+    }
+
     /// The only node on which its node may run, where the settings name one.
     fn only_parent(&self) -> Option<&NodeId> {
         None

@@ -58,6 +58,8 @@ pub(crate) struct Page {
     pub(crate) actions: Vec<Action>,
     /// That there are older ones.
     pub(crate) goes_on: bool,
+    /// The move that was known to have ended well before these were asked for.
+    pub(crate) landed: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -181,7 +183,7 @@ pub(crate) async fn page(
     match cloud.get::<List>(Service::Compute, &path, call).await? {
         Found::It(List { actions, links }) => {
             let goes_on = !links.is_empty() || actions.len() >= limit;
-            Ok(Page { actions, goes_on })
+            Ok(Page { actions, goes_on, landed: None })
         }
         Found::NotThere(_) => Ok(Page::default()),
     }

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::actions::Ours;
 use crate::cloud::{Cloud, Found, USUAL_LIFE};
+use crate::copies::Evacuated;
 use crate::hold::{self, SERVICE, UP};
 use crate::power::EPOCH;
 use crate::remarks::Remarks;
@@ -38,6 +39,7 @@ pub(crate) struct OpenstackDriver {
     traits: Traits,
     /// Which stops are this generation's.
     pub(crate) ours: Mutex<Ours>,
+    pub(crate) evacuated: Mutex<Evacuated>,
     services: Mutex<Services>,
     pub(crate) unclear: Unclear,
     pub(crate) remarks: Remarks,
@@ -65,6 +67,7 @@ impl OpenstackDriver {
             cloud,
             traits,
             ours: Mutex::default(),
+            evacuated: Mutex::default(),
             services: Mutex::default(),
             unclear: Unclear::default(),
             remarks: Remarks::default(),
@@ -170,6 +173,10 @@ impl PowerDriver for OpenstackDriver {
 
     fn tells_placement(&self) -> bool {
         true
+    }
+
+    async fn copies(&self, call: &Call) -> Result<Vec<String>, DriverError> {
+        self.copies_left(call).await
     }
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {

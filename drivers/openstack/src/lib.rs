@@ -9,6 +9,7 @@
 
 mod actions;
 mod cloud;
+mod copies;
 mod driver;
 #[cfg(test)]
 mod fake_nova;

@@ -20,6 +20,10 @@ const MOVES: [(&str, &str); 2] = [
     ("live-migration", "compute_post_live_migration_at_destination"),
 ];
 
+/// A cold migration, and the step of it that Nova has the host do from which the server goes: it was there.
+const COLD: [&str; 2] = ["migrate", "resize"];
+const LEAVES: &str = "compute_resize_instance";
+
 /// Where the server runs, as far as one move tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
@@ -36,6 +40,9 @@ enum Says {
 pub(crate) struct Moves {
     /// The newest that ended well: what came before it says nothing.
     arrived: Option<String>,
+    /// One whose steps say that it ended well. A delete that interrupts an evacuation makes them say so, too: only a list of actions that
+    /// is asked for after that shows it.
+    pub(crate) landed: Option<String>,
     /// Those that ended, and moved nothing.
     idle: BTreeSet<String>,
     /// Neither this action nor an older one is an evacuation.
@@ -46,13 +53,15 @@ fn arrival(action: &Action) -> Option<&'static str> {
     MOVES.iter().find(|(name, _)| *name == action.action).map(|(_, step)| *step)
 }
 
-/// Reads one move. `delete`: the first delete of the server after it.
-fn says(action: &Action, delete: Option<&Action>) -> Says {
+/// Reads one move. `delete`: the first delete of the server after it. `cold`: the cold migrations between the two.
+fn says(action: &Action, delete: Option<&Action>, cold: &[Action]) -> Says {
     let Some(arrival) = arrival(action) else { return Says::Nothing };
     let is_evacuate = action.action == EVACUATE;
+    let left = |cold: &[Action]| cold.iter().any(|cold| cold.is_of(action, arrival, LEAVES));
     if action.succeeded()
         && action.did(arrival)
-        && (!is_evacuate || delete.is_none_or(|delete| delete.is_of(action, arrival)))
+        && (!is_evacuate
+            || delete.is_none_or(|delete| delete.is_of(action, arrival, "compute_") || left(cold)))
     {
         return Says::Here;
     }
@@ -67,14 +76,14 @@ fn says(action: &Action, delete: Option<&Action>) -> Says {
 impl Action {
     /// Whether a host that did a step of this is the one on which a move arrived. The evacuation that a delete interrupts ends with
     /// Success, too (`rebuild_instance` drops what it is told then), and starts its guest at the destination, while the delete is done
-    /// by the source.
-    fn is_of(&self, moved: &Action, arrival: &str) -> bool {
+    /// by the source. `steps`: how the names of those steps begin.
+    fn is_of(&self, moved: &Action, arrival: &str, steps: &str) -> bool {
         let hosts = |action: &Action, is_meant: &dyn Fn(&Step) -> bool| -> Vec<String> {
             let steps = action.events.iter().flatten().filter(|step| is_meant(step));
             steps.filter_map(|step| step.host.clone()).filter(|host| !host.is_empty()).collect()
         };
         let at = hosts(moved, &|step| step.event == arrival);
-        hosts(self, &|step| step.event.starts_with("compute_")).iter().any(|host| at.contains(host))
+        hosts(self, &|step| step.event.starts_with(steps)).iter().any(|host| at.contains(host))
     }
 }
 
@@ -82,20 +91,24 @@ impl OpenstackDriver {
     /// Why the server may run on another host than Nova says, by its newest actions, in words; `None`: no evacuation speaks for that.
     pub(crate) async fn may_run_elsewhere(
         &self,
-        newest: &Page,
+        actions: &Page,
         call: &Call,
     ) -> Result<Option<String>, DriverError> {
         let known = self.ours().moves.clone();
-        let since = self.since(newest, &known, call).await?;
+        let since = self.since(actions, &known, call).await?;
         // Most servers were never evacuated: no steps need be asked for.
-        if !since.iter().any(|action| action.action == EVACUATE) {
-            return Ok(None);
-        }
-        let mut delete = None;
+        let Some(newest) = since.iter().find(|action| action.action == EVACUATE) else { return Ok(None) };
+        self.evacuated().newest(&newest.request_id);
+        // What came between the evacuation and the first delete after it.
+        let (mut delete, mut between) = (None, Vec::new());
         for action in &since {
             let request = &action.request_id;
             if action.deletes() {
                 delete = Some(action);
+                between.clear();
+            }
+            if COLD.contains(&action.action.as_str()) {
+                between.push(action);
             }
             if arrival(action).is_none() || known.idle.contains(request) {
                 continue;
@@ -105,9 +118,17 @@ impl OpenstackDriver {
                 Some(delete) if action.action == EVACUATE => Some(self.with_steps(delete, call).await?),
                 _ => None,
             };
-            match says(&whole, delete.as_ref()) {
+            let mut left = Vec::new();
+            for cold in between.iter().filter(|_| delete.is_some()) {
+                left.push(self.with_steps(cold, call).await?);
+            }
+            match says(&whole, delete.as_ref(), &left) {
                 Says::Here => {
-                    self.ours().moves.arrived = Some(request.clone());
+                    let moves = &mut self.ours().moves;
+                    moves.landed = Some(request.clone());
+                    if actions.landed.as_ref() == Some(request) {
+                        moves.arrived = Some(request.clone());
+                    }
                     return Ok(None);
                 }
                 // A failed evacuation stays one; a live migration may arrive yet, which ends doubts and makes none.
@@ -299,6 +320,30 @@ mod tests {
             (BY_DESTINATION, BAD, Power::Unknown),
         ] {
             let (is, said) = read("admin", None, vec![delete, evacuate]).await;
+            assert_eq!(is, power, "{said}");
+        }
+        // Nova had the server at the destination, from where it went on and was deleted elsewhere.
+        const GONE_ON: Done = (
+            "migrate",
+            "req-7",
+            &[
+                ("compute_prep_resize", Some("Success"), "hv1"),
+                ("compute_resize_instance", Some("Success"), "hv2"),
+            ],
+        );
+        // It never left the source, and came to the destination without the guest that runs there.
+        const COME: Done = (
+            "resize",
+            "req-7",
+            &[
+                ("compute_prep_resize", Some("Success"), "hv2"),
+                ("compute_resize_instance", Some("Success"), "hv1"),
+            ],
+        );
+        for (moved, evacuate, power) in
+            [(GONE_ON, GOOD, Power::Off), (COME, GOOD, Power::Unknown), (GONE_ON, BAD, Power::Unknown)]
+        {
+            let (is, said) = read("admin", None, vec![BY_SOURCE, moved, evacuate]).await;
             assert_eq!(is, power, "{said}");
         }
         // One that was restored after that.

@@ -5,6 +5,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
 
 use crate::cloud::{Found, Service};
+use crate::copies::NOT_TOLD;
 use crate::driver::OpenstackDriver;
 use crate::server::{Field, Server};
 
@@ -20,7 +21,7 @@ struct Migrations {
 }
 
 #[derive(Deserialize)]
-struct Migration {
+pub(crate) struct Migration {
     /// They only grow. Without it no migration is known to be the later one.
     id: u64,
     #[serde(default)]
@@ -82,7 +83,7 @@ impl OpenstackDriver {
         Ok(Placement { host: Some(host), moving, copies, asked_at, answered_at: call.now() })
     }
 
-    async fn migrations(&self, call: &Call) -> Result<Vec<Migration>, DriverError> {
+    pub(crate) async fn migrations(&self, call: &Call) -> Result<Vec<Migration>, DriverError> {
         let path = format!("/os-migrations?instance_uuid={}", self.settings.server);
         match self.cloud.get::<Migrations>(Service::Compute, &path, call).await? {
             Found::It(list) => Ok(list.migrations),
@@ -128,21 +129,29 @@ fn done(migrations: &[Migration]) -> impl Iterator<Item = &Migration> {
     migrations.iter().filter(|migration| migration.is_a("evacuation") && migration.status == "done")
 }
 
+/// Whether no evacuation among them has left, or may yet leave, a copy.
+pub(crate) fn have_cleared(migrations: &[Migration]) -> bool {
+    let over = ["completed", "failed", "error", "cancelled"];
+    migrations
+        .iter()
+        .all(|migration| !migration.is_a("evacuation") || over.contains(&migration.status.as_str()))
+}
+
 fn each_once<'a>(hosts: impl Iterator<Item = Option<&'a str>>) -> Vec<&'a str> {
-    let mut hosts: Vec<&str> = hosts.map(|host| host.unwrap_or("a host that is not told")).collect();
+    let mut hosts: Vec<&str> = hosts.map(|host| host.unwrap_or(NOT_TOLD)).collect();
     hosts.sort_unstable();
     hosts.dedup();
     hosts
 }
 
 /// The hypervisors on which a copy of the server may be.
-fn copies(migrations: &[Migration]) -> Vec<String> {
+pub(crate) fn copies(migrations: &[Migration]) -> Vec<String> {
     let hosts = done(migrations).map(|one| one.source_node.as_deref().or(one.source_compute.as_deref()));
     each_once(hosts).into_iter().map(str::to_owned).collect()
 }
 
 /// The same in words, by the hosts of their compute services.
-fn left_behind(migrations: &[Migration]) -> Option<String> {
+pub(crate) fn left_behind(migrations: &[Migration]) -> Option<String> {
     let hosts = each_once(done(migrations).map(|migration| migration.source_compute.as_deref()));
     if hosts.is_empty() {
         return None;

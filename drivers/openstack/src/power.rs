@@ -22,6 +22,9 @@ pub(crate) const EPOCH: Epoch = Epoch::FIRST;
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// The newest move whose steps say that it ended well, and the hypervisor on which Nova showed the server last.
+type Place = (Option<String>, Option<String>);
+
 #[derive(Deserialize)]
 struct Shown {
     server: Server,
@@ -69,7 +72,9 @@ impl OpenstackDriver {
         let path = format!("/servers/{}", self.settings.server);
         match self.cloud.get::<Shown>(Service::Compute, &path, call).await? {
             Found::It(Shown { server }) if server.id.eq_ignore_ascii_case(&self.settings.server) => {
-                Ok(Found::It(self.with_host(server, call).await?))
+                let server = self.with_host(server, call).await?;
+                self.evacuated().shown(&server);
+                Ok(Found::It(server))
             }
             Found::It(Shown { server }) => {
                 let detail = format!("asked for {}, Nova shows {:?}", self.settings.server, server.id);
@@ -84,7 +89,7 @@ impl OpenstackDriver {
         match self.server(call).await? {
             Found::It(server) => Ok(Some(server)),
             Found::NotThere(why) => {
-                let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
+                let newest = self.newest_actions(call).await?;
                 if self.was_ended(&newest, call).await? {
                     return Ok(None);
                 }
@@ -103,14 +108,41 @@ impl OpenstackDriver {
         }
     }
 
+    /// An Off is as old as its oldest answer: where a move ended between the first of them and the last, it is asked for once more.
     pub(crate) async fn reading(&self, call: &Call) -> Result<Reading, DriverError> {
+        let before = self.place();
+        let reading = self.read_once(call).await?;
+        let is_settled =
+            |before: &Place, now: &Place| before.0 == now.0 && (before.1.is_none() || before.1 == now.1);
+        let now = self.place();
+        if reading.power != Power::Off || is_settled(&before, &now) {
+            return Ok(reading);
+        }
+        let again = self.read_once(call).await?;
+        if again.power != Power::Off || is_settled(&now, &self.place()) {
+            return Ok(again);
+        }
+        let said = format!("{}; it moved while that was asked", again.said);
+        Ok(Reading { power: Power::Unknown, said, ..again })
+    }
+
+    fn place(&self) -> Place {
+        (self.ours().moves.landed.clone(), self.evacuated().at().cloned())
+    }
+
+    async fn newest_actions(&self, call: &Call) -> Result<actions::Page, DriverError> {
+        let landed = self.ours().moves.landed.clone();
+        Ok(actions::Page { landed, ..actions::newest(&self.cloud, &self.settings.server, call).await? })
+    }
+
+    async fn read_once(&self, call: &Call) -> Result<Reading, DriverError> {
         let asked_at = call.now();
         // An Off needs the actions, too: whichever of the two is answered later shows what came between. Where no stop of ours was taken
         // the server is on as a rule, and they would tell nothing.
         let decides = self.ours().last.is_some();
         let (server, actions) = match decides {
             true => {
-                let newest = actions::newest(&self.cloud, &self.settings.server, call);
+                let newest = self.newest_actions(call);
                 // What the server says of On counts also where Nova tells no actions.
                 let (server, newest) = tokio::join!(self.server(call), newest);
                 (server?, Some(newest))
@@ -141,7 +173,7 @@ impl OpenstackDriver {
         let id = &self.settings.server;
         let actions = match actions {
             Some(actions) => actions?,
-            None => actions::newest(&self.cloud, id, call).await?,
+            None => self.newest_actions(call).await?,
         };
         if let Some(why) = self.may_run_elsewhere(&actions, call).await? {
             return Ok((Power::Unknown, format!("{words}; {why}")));
@@ -193,10 +225,11 @@ impl OpenstackDriver {
 
     /// A server that is not there.
     async fn of_the_gone(&self, why: &str, call: &Call) -> Result<(Power, String), DriverError> {
-        let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
+        let newest = self.newest_actions(call).await?;
         if !self.was_ended(&newest, call).await? {
             return Ok((Power::Unknown, not_told(why)));
         }
+        self.evacuated().gone();
         Ok(match self.may_run_elsewhere(&newest, call).await? {
             Some(why) => (Power::Unknown, format!("deleted: its host ended it with Success; {why}")),
             None => (Power::Off, "deleted: its host ended it with Success".to_owned()),

@@ -54,6 +54,10 @@ impl PowerDriver for Places {
         Ok(placement)
     }
 
+    async fn copies(&self, _call: &Call) -> Result<Vec<String>, DriverError> {
+        Ok(self.copies.lock().expect("whole").clone())
+    }
+
     fn tells_placement(&self) -> bool {
         self.inner.tells_placement()
     }

@@ -5,6 +5,7 @@ mod away;
 mod budget;
 mod checks;
 mod clouds;
+mod copies;
 mod crash;
 mod devices;
 mod distribution;

@@ -79,6 +79,8 @@ pub struct Setup {
     pub unplaced: Arc<AtomicBool>,
     /// The machines on which whoever tells says that copies of the children may be.
     pub copies: Arc<Mutex<Vec<String>>>,
+    /// The child's own device tells of them, too.
+    pub tells_copies: bool,
     /// The way to parents, of the engine that was made last.
     pub parents: Arc<Mutex<Arc<Parents>>>,
     /// A PDU on which all outlets are, what they share of it, and how long its answers take.
@@ -117,6 +119,7 @@ impl Setup {
             placing: Duration::ZERO,
             unplaced: Arc::default(),
             copies: Arc::default(),
+            tells_copies: false,
             parents: Arc::default(),
             pdu: None,
             clouds: false,
@@ -238,6 +241,9 @@ impl Setup {
                 let (names_sessions, volumes) = (self.names_sessions, self.volumes);
                 let options = SimOptions { names_sessions, volumes, ..SimOptions::default() };
                 let plain = Arc::new(SimDriver::new(world, name, &options));
+                if self.tells_copies && name == "server" {
+                    return self.places(plain);
+                }
                 if self.clouds {
                     Arc::new(Cloud { of: plain, is_final: self.finals, far: self.far.clone() })
                 } else {
@@ -254,13 +260,13 @@ impl Setup {
     fn parent(&self, node: &NodeSetup, places: &Arc<dyn PowerDriver>) -> Arc<dyn PowerDriver> {
         let child = NodeId::new(&node.name).expect("a good name");
         let settings = ParentSettings { child, node: self.only_parent.clone(), grade: Grade::Hypervisor };
-        let places: Arc<dyn PowerDriver> = Arc::new(Places {
-            inner: places.clone(),
-            takes: self.placing,
-            away: self.unplaced.clone(),
-            copies: self.copies.clone(),
-        });
+        let places = self.places(places.clone());
         Arc::new(ParentDriver::new(&self.parents.lock().expect("whole"), settings, places))
+    }
+
+    fn places(&self, inner: Arc<dyn PowerDriver>) -> Arc<dyn PowerDriver> {
+        let (takes, away, copies) = (self.placing, self.unplaced.clone(), self.copies.clone());
+        Arc::new(Places { inner, takes, away, copies })
     }
 
     fn spec(

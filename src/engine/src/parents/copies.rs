@@ -1,16 +1,26 @@
-//! Other copies of a child, which an evacuation left: no proof of the machine on which it runs speaks for them.
+//! Other copies of a node, which an evacuation left: no proof of the machine on which it runs speaks for them.
+//!
+//! **Invariant.** What is told of a copy's machine is read from its devices, and a reading that stands on it is no younger than that answer.
 
-use picket_core::parent::Placement;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use futures::future::join_all;
+use picket_core::device::Grade;
+use picket_core::ids::NodeId;
+use picket_core::parent::{NotThere, ParentOff, Placement};
+use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError};
 
 use super::driver::ParentDriver;
 use super::{ParentAnswer, ParentAsk, ParentSeen};
+use crate::Engine;
 use crate::engine::parents::CopyHost;
 
-/// What is known of all copies of a child.
+/// What is known of all copies of a node.
 #[derive(Debug)]
-pub(super) enum Copies {
+pub(crate) enum Copies {
     /// Each is off, or there is none. The machines were read at this moment or later; `None`: none had to be.
     Off(Option<BootTime>),
     /// One may run: in words, where, and what to do.
@@ -18,6 +28,7 @@ pub(super) enum Copies {
 }
 
 /// What a look at one of the machines came to.
+#[derive(Clone, Copy, Debug)]
 enum Host {
     Gone,
     /// Proven off, and read Off by questions that were asked at this moment or later.
@@ -25,40 +36,142 @@ enum Host {
     MayRun,
 }
 
-impl ParentDriver {
-    /// Whether a copy of the child may run on a machine that is not proven off.
-    pub(super) async fn copies(&self, placement: &Placement, call: &Call) -> Result<Copies, DriverError> {
-        let mut read_at = None;
-        // Of a server that is back where it came from, the machine's own proof is what is asked for anyway.
-        for host in placement.copies.iter().filter(|host| placement.host.as_ref() != Some(host)) {
-            match self.read_for_its_copy(host, call).await? {
-                Host::Gone => {}
-                Host::Off(at) => read_at = Some(read_at.map_or(at, |before: BootTime| before.min(at))),
-                Host::MayRun => {
-                    return Ok(Copies::MayRun(format!(
-                        "a copy of it may run on {host}, from where it was evacuated, and no node of that name is proven off: fence that \
-                         node, or let its owner's service start there, which removes the copy; where it is gone for good retire its node, \
-                         and keep that in the settings; else look there, and vouch for this node"
-                    )));
-                }
-            }
-        }
-        Ok(Copies::Off(read_at))
+/// What looks at the machines of a node's copies came to, by the names that their owner has for them.
+#[derive(Debug, Default)]
+pub(crate) struct Looks(BTreeMap<String, Host>);
+
+/// Who looks at the machines of a node's copies.
+#[derive(Debug)]
+pub(crate) struct Looker<'l> {
+    /// `None`: no engine runs, and no machine is known to be off.
+    pub(crate) engine: Option<Engine>,
+    /// Whose copies they are.
+    pub(crate) child: &'l NodeId,
+    /// The least grade of a machine's own evidence.
+    pub(crate) least: Grade,
+    pub(crate) call: &'l Call,
+}
+
+impl Looker<'_> {
+    /// All of them beside each other: looks one after the other would be too old for a permit where BMCs are slow (S4).
+    async fn look(&self, hosts: impl IntoIterator<Item = String>) -> Looks {
+        let looks = hosts.into_iter().map(async |host| {
+            let found = self.look_at(&host).await;
+            (host, found)
+        });
+        Looks(join_all(looks).await.into_iter().collect())
     }
 
     /// Its record alone proves nothing: it may have been switched on since, and its devices be silent. They are read now.
-    async fn read_for_its_copy(&self, host: &str, call: &Call) -> Result<Host, DriverError> {
-        let node = match self.engine()?.host_of_a_copy(host, self.settings.grade) {
-            CopyHost::Gone => return Ok(Host::Gone),
-            CopyHost::MayRun => return Ok(Host::MayRun),
+    async fn look_at(&self, host: &str) -> Host {
+        let Some(engine) = &self.engine else { return Host::MayRun };
+        let node = match engine.host_of_a_copy(host, self.least) {
+            CopyHost::Gone => return Host::Gone,
+            CopyHost::MayRun => return Host::MayRun,
             CopyHost::Off(node) => node,
         };
-        let look = ParentAsk::Look { child: self.child(), is_held: false };
-        match self.ask(call, &node, look, false).await? {
-            ParentAnswer::Seen(ParentSeen::Off(off)) if off.grade() >= self.settings.grade => {
-                Ok(Host::Off(off.asked_at()))
-            }
-            _ => Ok(Host::MayRun),
+        // The child's own task waits for this answer, and would give none.
+        if node == *self.child {
+            return Host::MayRun;
         }
+        let ask = ParentAsk::Look { child: self.child.clone(), is_held: false };
+        match tokio::time::timeout_at(self.call.deadline(), engine.of_parent(&node, ask)).await {
+            Ok(Ok(ParentAnswer::Seen(ParentSeen::Off(off)))) if off.grade() >= self.least => {
+                Host::Off(off.asked_at())
+            }
+            _ => Host::MayRun,
+        }
+    }
+}
+
+/// The machines on which copies of a node were when their owner told that last.
+#[derive(Debug, Default)]
+pub(crate) struct CopyHosts(Mutex<BTreeSet<String>>);
+
+impl CopyHosts {
+    /// Looks at those that are known, beside what is asked of the node itself.
+    pub(crate) async fn look_at_known(&self, looker: &Looker<'_>) -> Looks {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        looker.look(known).await
+    }
+
+    /// Nobody asks for copies of a node that is not off.
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Whether a copy may run on one of `hosts`, as their owner tells now. `seen`: those that were looked at beside that question.
+    pub(crate) async fn judge(&self, hosts: BTreeSet<String>, seen: Looks, looker: &Looker<'_>) -> Copies {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&hosts);
+        let new = hosts.iter().filter(|host| !seen.0.contains_key(*host)).cloned();
+        let Looks(mut all) = looker.look(new).await;
+        all.extend(seen.0.into_iter().filter(|(host, _)| hosts.contains(host)));
+        let may_run: Vec<&str> = all
+            .iter()
+            .filter(|(_, found)| matches!(found, Host::MayRun))
+            .map(|(host, _)| host.as_str())
+            .collect();
+        if !may_run.is_empty() {
+            return Copies::MayRun(in_words(&may_run, looker.least));
+        }
+        let read = all.values().filter_map(|found| match found {
+            Host::Off(at) => Some(*at),
+            Host::Gone | Host::MayRun => None,
+        });
+        Copies::Off(read.min())
+    }
+}
+
+fn in_words(hosts: &[&str], least: Grade) -> String {
+    format!(
+        "a copy of it may run on {}, from where it was evacuated, and no node of that name is proven off with the grade {least:?} and reads \
+         off now: fence that node, or let its owner's service start there, which removes the copy; where it is gone for good retire its \
+         node, and keep that in the settings; else look there, and vouch for this node",
+        hosts.join(", ")
+    )
+}
+
+impl ParentDriver {
+    pub(super) fn looker<'l>(&'l self, call: &'l Call) -> Result<Looker<'l>, DriverError> {
+        let settings = &self.settings;
+        Ok(Looker { engine: Some(self.engine()?), child: &settings.child, least: settings.grade, call })
+    }
+
+    /// Whether a copy of the child may run on a machine that is not proven off.
+    pub(super) async fn copies(
+        &self,
+        placement: &Placement,
+        seen: Looks,
+        call: &Call,
+    ) -> Result<Copies, DriverError> {
+        // Of a server that is back where it came from, the machine's own proof is what is asked for anyway.
+        let hosts = placement.copies.iter().filter(|host| placement.host.as_ref() != Some(host));
+        Ok(self.copy_hosts.judge(hosts.cloned().collect(), seen, &self.looker(call)?).await)
+    }
+
+    /// `seen`: the machines of known copies, which were looked at beside the parent.
+    pub(super) async fn by_proof(
+        &self,
+        call: &Call,
+        off: &ParentOff,
+        seen: Looks,
+    ) -> Result<Reading, DriverError> {
+        let epoch = self.seen().proof(off.proof());
+        let (placement, meant) = self.whereabouts(call).await?;
+        let parent = off.node();
+        let mut asked_at = off.asked_at();
+        let (power, said) = match off.speaks_for(&placement, meant.as_ref().ok()) {
+            Ok(()) => match self.copies(&placement, seen, call).await? {
+                Copies::Off(read_at) => {
+                    // The reading is as old as the oldest answer that it stands on.
+                    asked_at = read_at.map_or(asked_at, |at| asked_at.min(at));
+                    (Power::Off, format!("runs on {parent}, which is proven off ({:?})", off.grade()))
+                }
+                Copies::MayRun(why) => (Power::Unknown, why),
+            },
+            Err(why @ NotThere::Elsewhere(_)) => (Power::On, why.to_string()),
+            Err(why) => (Power::Unknown, why.to_string()),
+        };
+        Ok(self.reading(power, asked_at, call, epoch, said))
     }
 }

@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use picket_core::device::{DeviceClass, Grade, MaxInFlight};
 use picket_core::ids::{FenceId, NodeId, Term};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
-use picket_core::parent::{NotThere, ParentOff, Placement};
+use picket_core::parent::Placement;
 use picket_core::power::{Epoch, Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
 };
 
-use super::copies::Copies;
+use super::copies::{Copies, CopyHosts, Looks};
 use super::{ParentAnswer, ParentAsk, ParentSeen, Parents};
 use crate::Engine;
 use crate::engine::NOT_SEEN;
@@ -47,11 +47,12 @@ pub struct ParentDriver {
     seen: Mutex<Seen>,
     /// Nodes that were asked to change something and have not answered: it may be done yet.
     unsettled: Mutex<BTreeSet<NodeId>>,
+    pub(super) copy_hosts: CopyHosts,
 }
 
 /// The proof that was seen last: where it is void, or another one was made, another life of this device begins.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     proof: Option<(FenceId, u32, Term)>,
     epoch: u64,
 }
@@ -61,7 +62,7 @@ impl Seen {
         Epoch { id: self.epoch, loss: None }
     }
 
-    fn proof(&mut self, proof: (FenceId, u32, Term)) -> Epoch {
+    pub(super) fn proof(&mut self, proof: (FenceId, u32, Term)) -> Epoch {
         if self.proof.replace(proof).is_some_and(|before| before != proof) {
             self.epoch += 1;
         }
@@ -105,15 +106,15 @@ impl ParentDriver {
             call: places.traits().call * 2,
             endpoint: format!("parent of {}", settings.child),
         };
-        let (seen, unsettled) = Default::default();
-        Self { parents: parents.clone(), settings, places, traits, seen, unsettled }
+        let (seen, unsettled, copy_hosts) = Default::default();
+        Self { parents: parents.clone(), settings, places, traits, seen, unsettled, copy_hosts }
     }
 
     fn unsettled(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
         self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -149,7 +150,10 @@ impl ParentDriver {
     }
 
     /// Where the child runs now, whatever is known of that machine.
-    async fn whereabouts(&self, call: &Call) -> Result<(Placement, Result<NodeId, String>), DriverError> {
+    pub(super) async fn whereabouts(
+        &self,
+        call: &Call,
+    ) -> Result<(Placement, Result<NodeId, String>), DriverError> {
         let placement = self.places.placement(call).await?;
         let engine = self.engine()?;
         let meant = self.meant(&engine, &placement);
@@ -159,7 +163,7 @@ impl ParentDriver {
         Ok((placement, meant))
     }
 
-    pub(super) async fn ask(
+    async fn ask(
         &self,
         call: &Call,
         parent: &NodeId,
@@ -205,7 +209,14 @@ impl ParentDriver {
         standing.is_some_and(|standing| standing.is_unfencing)
     }
 
-    fn reading(&self, power: Power, asked_at: BootTime, call: &Call, epoch: Epoch, said: String) -> Reading {
+    pub(super) fn reading(
+        &self,
+        power: Power,
+        asked_at: BootTime,
+        call: &Call,
+        epoch: Epoch,
+        said: String,
+    ) -> Reading {
         Reading { power, asked_at, answered_at: call.now(), epoch: Some(epoch), said }
     }
 
@@ -254,26 +265,6 @@ impl ParentDriver {
             _ => (Power::Unknown, format!("{parent} is not proven off: {why}")),
         }
     }
-
-    async fn by_proof(&self, call: &Call, off: &ParentOff) -> Result<Reading, DriverError> {
-        let epoch = self.seen().proof(off.proof());
-        let (placement, meant) = self.whereabouts(call).await?;
-        let parent = off.node();
-        let mut asked_at = off.asked_at();
-        let (power, said) = match off.speaks_for(&placement, meant.as_ref().ok()) {
-            Ok(()) => match self.copies(&placement, call).await? {
-                Copies::Off(read_at) => {
-                    // The reading is as old as the oldest answer that it stands on.
-                    asked_at = read_at.map_or(asked_at, |at| asked_at.min(at));
-                    (Power::Off, format!("runs on {parent}, which is proven off ({:?})", off.grade()))
-                }
-                Copies::MayRun(why) => (Power::Unknown, why),
-            },
-            Err(why @ NotThere::Elsewhere(_)) => (Power::On, why.to_string()),
-            Err(why) => (Power::Unknown, why.to_string()),
-        };
-        Ok(self.reading(power, asked_at, call, epoch, said))
-    }
 }
 
 /// What a person can do about a parent's grade, where it is the identity of its devices that lowers it.
@@ -296,12 +287,16 @@ impl PowerDriver for ParentDriver {
         let asked_at = call.now();
         let Some(parent) = self.held(call).await? else { return self.free(call, asked_at).await };
         let look = ParentAsk::Look { child: self.child(), is_held: true };
-        let ParentAnswer::Seen(seen) = self.ask(call, &parent, look, false).await? else {
+        // Beside each other: their parent's Off is to be young yet once those of the copies' machines are told, too.
+        let looker = self.looker(call)?;
+        let known = self.copy_hosts.look_at_known(&looker);
+        let (seen, copies) = tokio::join!(self.ask(call, &parent, look, false), known);
+        let ParentAnswer::Seen(seen) = seen? else {
             return Err(DriverError::unsupported("its parent answered something else"));
         };
         let (power, said) = match seen {
             ParentSeen::Off(off) if off.grade() >= self.settings.grade => {
-                return self.by_proof(call, &off).await;
+                return self.by_proof(call, &off, copies).await;
             }
             ParentSeen::Off(off) => {
                 let (is, least) = (off.grade(), self.settings.grade);
@@ -329,7 +324,7 @@ impl PowerDriver for ParentDriver {
             return Err(refused(ErrorKind::Refused, detail));
         }
         // That parent's Off would prove nothing, and all else that runs there would go for it.
-        if let Copies::MayRun(why) = self.copies(&placement, call).await? {
+        if let Copies::MayRun(why) = self.copies(&placement, Looks::default(), call).await? {
             return Err(refused(ErrorKind::Refused, why));
         }
         let parent = meant.map_err(|why| refused(ErrorKind::Settings, why))?;

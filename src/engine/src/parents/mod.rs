@@ -10,6 +10,7 @@ mod driver;
 
 use std::sync::{Arc, OnceLock, Weak};
 
+pub(crate) use copies::{Copies, CopyHosts, Looker};
 pub use driver::{ParentDriver, ParentSettings};
 use picket_core::device::Grade;
 use picket_core::ids::NodeId;

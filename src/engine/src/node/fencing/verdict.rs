@@ -187,7 +187,10 @@ impl NodeTask {
                     "{id} {said} (it does not say any more whose machine it controls: its address may lead to another one's)"
                 );
             }
-            match (refused, fault) {
+            // An answer that is neither on nor off says in its own words why, and what a person can do.
+            let unclear =
+                live.filter(|live| !live.said.is_empty() && said == "unknown").map(|live| &live.said);
+            match (refused, fault.or(unclear)) {
                 (Some(refused), _) => format!("{id} {said} (the off: {refused})"),
                 (None, Some(fault)) => format!("{id} {said} ({fault})"),
                 (None, None) => format!("{id} {said}"),

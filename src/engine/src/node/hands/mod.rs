@@ -6,6 +6,7 @@ mod sessions;
 mod turns;
 mod volumes;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use super::idling::Spoken;
 use super::telling::{Asking, POWER, Teller};
 use super::words;
 use crate::hooks::Permits;
+use crate::parents::CopyHosts;
 use crate::parts::{NodePlan, Parts};
 use crate::units::Rank;
 use crate::work::Work;
@@ -79,6 +81,8 @@ pub(crate) struct Hands {
     rank: Arc<Mutex<Rank>>,
     /// Its calls have their turn already.
     in_turn: bool,
+    /// By the device that tells of copies.
+    copy_hosts: Arc<BTreeMap<DeviceId, CopyHosts>>,
 }
 
 impl Hands {
@@ -90,7 +94,8 @@ impl Hands {
         work: Work,
         spoken: Spoken,
     ) -> Self {
-        let (parts, plan, rank) = (parts.clone(), plan.clone(), Arc::default());
+        let (parts, plan) = (parts.clone(), plan.clone());
+        let copy_hosts = plan.drivers.keys().map(|id| (id.clone(), CopyHosts::default())).collect();
         Self {
             parts,
             plan,
@@ -100,8 +105,9 @@ impl Hands {
             spoken,
             unheard: false,
             asked_for: false,
-            rank,
+            rank: Arc::default(),
             in_turn: false,
+            copy_hosts: Arc::new(copy_hosts),
         }
     }
 

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
+use picket_core::device::Grade;
 use picket_core::ids::DeviceId;
-use picket_driver::DriverError;
+use picket_core::power::{Power, Reading};
+use picket_driver::{Call, DriverError, PowerDriver};
 use tokio::time::Instant;
 
 use super::turns::{Ready, Turns};
 use super::{Did, Doing, Hands, POWER, words};
+use crate::parents::{Copies, CopyHosts, Looker};
 use crate::units::Together;
 
 impl Hands {
@@ -69,17 +72,62 @@ impl Hands {
         let result = match ready {
             Ok((driver, call, turns)) => {
                 let began = Instant::now();
-                let result = turns.bounded(time, driver.read_power(&call)).await;
+                let result = turns.bounded(time, self.read_with_copies(&device, &*driver, &call)).await;
+                // What others' machines take says nothing of how fast this device is.
+                let took = result.as_ref().map_or_else(|_| began.elapsed(), |(_, took)| *took);
+                let result = result.map(|(reading, _)| reading);
                 // A dead device says nothing of how fast the others' programs are.
                 let is_program = result.is_ok() && self.plan.runs_programs(&device);
                 let units = self.plan.units.get(&device).into_iter();
                 let units = units.chain(is_program.then_some(&self.parts.programs));
-                units.for_each(|unit| unit.took(began.elapsed(), result.is_ok()));
+                units.for_each(|unit| unit.took(took, result.is_ok()));
                 result
             }
             Err(error) => Err(error),
         };
         asking.answered(&result, words::reading);
         (device, Did::Read { asked_at, result })
+    }
+
+    /// What a device says, and how long it took to say that. Off of the node is none while a copy of it may run on another machine (S1).
+    async fn read_with_copies(
+        &self,
+        device: &DeviceId,
+        driver: &dyn PowerDriver,
+        call: &Call,
+    ) -> Result<(Reading, Duration), DriverError> {
+        let (began, least) = (Instant::now(), driver.traits().grade.min(Grade::Hypervisor));
+        let engine = self.parts.parents.engine();
+        let looker = Looker { engine, child: &self.plan.id, least, call };
+        let (of_none, of_device) = (CopyHosts::default(), self.copy_hosts.get(device));
+        let copy_hosts = of_device.unwrap_or(&of_none);
+        let own = async {
+            let reading = driver.read_power(call).await?;
+            // After that answer: an evacuation that it may follow is told by then.
+            let hosts = match reading.power {
+                Power::Off => driver.copies(call).await?,
+                Power::On | Power::Unknown => Vec::new(),
+            };
+            Ok((reading, hosts, began.elapsed()))
+        };
+        let (own, seen) = tokio::join!(own, copy_hosts.look_at_known(&looker));
+        let (mut reading, hosts, took) = own?;
+        if reading.power != Power::Off {
+            copy_hosts.forget();
+            return Ok((reading, took));
+        }
+        match copy_hosts.judge(hosts.into_iter().collect(), seen, &looker).await {
+            Copies::Off(None) => {}
+            Copies::Off(Some(read_at)) => {
+                // It is as old as the oldest answer that it stands on.
+                reading.asked_at = reading.asked_at.min(read_at);
+                reading.answered_at = call.now();
+            }
+            Copies::MayRun(why) => {
+                reading.power = Power::Unknown;
+                reading.said = format!("{}; {why}", reading.said);
+            }
+        }
+        Ok((reading, took))
     }
 }
