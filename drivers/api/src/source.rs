@@ -1,6 +1,5 @@
 //! Where a secret comes from: a file, a variable of the environment, a credential of systemd. Never the settings.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::secret::Secret;
@@ -63,33 +62,31 @@ pub fn read_key(source: &Source) -> Result<Secret, String> {
     }
 }
 
-/// A file that not everybody may read, or change.
+/// A file that nobody else may read, or change.
 fn file(path: PathBuf) -> Result<Vec<u8>, String> {
-    private(&path)?;
-    std::fs::read(&path).map_err(|error| unread(&path, &error))
+    picket_permissions::read_secret(&path).map_err(|fault| fault.to_string())
 }
 
-/// Whether a file with secrets in it is one that not everybody may read, or change.
+/// Whether a file with secrets in it is one that nobody else may read, or change.
 ///
 /// # Errors
-/// It is not there, or everybody may; with what would be right.
+/// It is not there, or somebody else may; with what would be right.
 pub fn private(path: &Path) -> Result<(), String> {
-    let mode = std::fs::metadata(path).map_err(|error| unread(path, &error))?.permissions().mode() & 0o777;
-    match [(0o004, "read"), (0o002, "change")].iter().find(|(bit, _)| mode & bit != 0) {
-        Some((_, may)) => {
-            let place = path.display();
-            Err(format!("everybody may {may} it (mode {mode:03o}): run chmod 600 {place}"))
-        }
-        None => Ok(()),
-    }
+    picket_permissions::check_secret(path).map_err(|fault| fault.to_string())
 }
 
-fn unread(path: &Path, error: &std::io::Error) -> String {
-    format!("{} cannot be read: {error}", path.display())
+/// Whether a file without secrets in it is one that nobody else may change. What is not there is told by whoever reads it.
+///
+/// # Errors
+/// Somebody else may; with what would be right.
+pub fn unchanged(path: &Path) -> Result<(), String> {
+    picket_permissions::check_if_there(path).map_err(|fault| fault.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

@@ -15,6 +15,8 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 
+use picket_driver::source;
+
 use crate::settings::Believed;
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rustls::version::TLS12];
@@ -56,6 +58,8 @@ pub fn authorities(path: &Path) -> Result<RootCertStore, String> {
     let shown = path.display();
     let wrong =
         |error: &dyn std::fmt::Display| format!("{shown} cannot be read as PEM certificates: {error}");
+    // Who may change whom we believe may answer Off in the place of the service.
+    source::unchanged(path).map_err(|why| format!("{shown}: {why}"))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
         let certificate = certificate.map_err(|error| wrong(&error))?;

@@ -22,6 +22,14 @@ pub enum OpenError {
         /// What would be right.
         right: &'static str,
     },
+    /// It is another user's.
+    #[error("the audit's directory {directory}: {fault}")]
+    Foreign {
+        /// The directory.
+        directory: PathBuf,
+        /// What is wrong with it.
+        fault: picket_permissions::Fault,
+    },
     /// The operating system said no.
     #[error("cannot {doing} {path}: {source}")]
     Io {

@@ -37,6 +37,7 @@ pub(crate) fn lock(directory: &Path) -> Result<File, OpenError> {
             .map_err(OpenError::io("make the audit's directory", directory))?;
     }
     closed(directory, 0o022, "700")?;
+    ours(directory)?;
     let path = directory.join(".lock");
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -63,6 +64,7 @@ pub(crate) fn check(directory: &Path) -> Result<(), OpenError> {
         return Err(OpenError::io("use as the audit's directory", directory)(Errno::NOTDIR.into()));
     }
     closed(directory, 0o022, "700")?;
+    ours(directory)?;
     may(directory, inside | Access::READ_OK, "write to the audit's directory")?;
     let path = directory.join(".lock");
     if path.exists() {
@@ -82,6 +84,12 @@ fn closed(path: &Path, others: u32, right: &'static str) -> Result<(), OpenError
         return Ok(());
     }
     Err(OpenError::Exposed { path: path.to_owned(), mode, right })
+}
+
+/// Refuses a directory of another user's, who could put another chain into it.
+fn ours(directory: &Path) -> Result<(), OpenError> {
+    picket_permissions::check_state_directory(directory)
+        .map_err(|fault| OpenError::Foreign { directory: directory.to_owned(), fault })
 }
 
 /// Where the chain in this directory ended.

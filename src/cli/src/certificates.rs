@@ -1,6 +1,5 @@
 //! What https wants: the CA of the gateway's certificate, and a certificate of one's own with its key.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
@@ -34,27 +33,22 @@ impl Files {
 
     /// Reads them.
     pub fn read(&self) -> Result<ClientTlsConfig, String> {
-        let mode =
-            std::fs::metadata(&self.key).map_err(|error| unread(&self.key, &error))?.permissions().mode();
-        if mode & 0o006 != 0 {
-            let shown = self.key.display();
-            return Err(format!(
-                "everybody may read or change {shown} (mode {:03o}): run chmod 600 on it",
-                mode & 0o777
-            ));
-        }
+        let key = picket_permissions::read_secret(&self.key).map_err(|fault| unread(&self.key, &fault))?;
         let ca = Certificate::from_pem(read(&self.ca)?);
-        let identity = Identity::from_pem(read(&self.certificate)?, read(&self.key)?);
+        let identity = Identity::from_pem(read(&self.certificate)?, key);
         Ok(ClientTlsConfig::new().ca_certificate(ca).identity(identity))
     }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| unread(path, &error))
+    picket_permissions::read(path).map_err(|fault| unread(path, &fault))
 }
 
-fn unread(path: &Path, error: &std::io::Error) -> String {
-    format!("cannot read {}: {error}", path.display())
+fn unread(path: &Path, fault: &picket_permissions::Fault) -> String {
+    match &fault.what {
+        picket_permissions::What::Unread(error) => format!("cannot read {}: {error}", path.display()),
+        _ => format!("{}: {fault}", path.display()),
+    }
 }
 
 /// What to look at where TLS came to nothing, by rustls's words; `None` where it was something else.
@@ -94,6 +88,8 @@ pub fn hint(why: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -110,6 +106,9 @@ mod tests {
         assert!(why.contains("mode 644") && why.contains("chmod 600"), "{why}");
         mode(0o600).expect("it is ours");
         assert!(files.read().is_ok());
+        std::fs::set_permissions(&files.ca, std::fs::Permissions::from_mode(0o666)).expect("it is ours");
+        let why = files.read().expect_err("everybody may say who is believed");
+        assert!(why.ends_with(&format!("chmod o-w {}", files.ca.display())), "{why}");
     }
 
     #[test]

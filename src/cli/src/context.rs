@@ -113,7 +113,10 @@ fn default_path(env: &impl Fn(&'static str) -> Option<String>) -> Option<PathBuf
 
 fn read(path: &Path, asked_for: bool) -> Result<File, Fault> {
     match std::fs::read_to_string(path) {
+        // Who writes it says which gateway answers that a node is off.
         Ok(text) => {
+            picket_permissions::check(path)
+                .map_err(|fault| Fault::Usage(format!("{}: {fault}", path.display())))?;
             toml::from_str(&text).map_err(|error| Fault::Usage(format!("{}: {error}", path.display())))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !asked_for => Ok(File::default()),
@@ -196,6 +199,22 @@ mod tests {
             let fault = told(wrong).expect_err(wrong);
             assert!(fault.contains("contexts.a: give endpoint"), "{fault}");
         }
+    }
+
+    #[test]
+    fn contexts_that_somebody_else_may_write_are_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("config.toml");
+        std::fs::write(&path, FILE).expect("written");
+        for (at, open, closed) in [(&*path, 0o666, 0o644), (dir.path(), 0o777, 0o700)] {
+            let mode = |mode| std::fs::set_permissions(at, std::fs::Permissions::from_mode(mode));
+            mode(open).expect("it is ours");
+            let told = read(&path, true).expect_err("everybody may change it").to_string();
+            assert!(told.ends_with(&format!("run chmod o-w {}", at.display())), "{told}");
+            mode(closed).expect("it is ours");
+        }
+        assert!(read(&path, true).is_ok());
     }
 
     #[test]

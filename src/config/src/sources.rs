@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::entry::Entry;
@@ -57,7 +56,14 @@ impl Sources {
         let listed =
             fs::read_dir(&self.directory).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
         let mut files: Vec<PathBuf> = match listed {
-            Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
+            // Also an empty directory that others may write to: a file that they put there counts at the next reload.
+            Ok(entries) => match picket_permissions::check(&self.directory) {
+                Ok(()) => entries.into_iter().map(|entry| entry.path()).collect(),
+                Err(fault) => {
+                    faults.push(Place::file(self.directory.display().to_string()).fault(fault.to_string()));
+                    Vec::new()
+                }
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 let place = Place::file(self.directory.display().to_string());
@@ -73,24 +79,18 @@ impl Sources {
     }
 }
 
-/// The text of a file that not everybody may change: who writes the settings says who is switched off.
+/// The text of a file that nobody else may change: who writes the settings says who is switched off.
 fn read(file: &Path, faults: &mut Vec<Fault>) -> Option<String> {
     let place = Place::file(file.display().to_string());
-    match fs::metadata(file).and_then(|about| Ok((about, fs::read(file)?))) {
-        Ok((about, _)) if about.mode() & 0o002 != 0 => {
-            let mode = about.mode() & 0o777;
-            faults
-                .push(place.fault(format!("everybody may change it (mode {mode:03o}): run chmod o-w on it")));
-            None
-        }
-        Ok((_, bytes)) => {
-            let text = String::from_utf8(bytes);
-            text.map_err(|error| faults.push(place.fault(format!("is not UTF-8: {}", error.utf8_error()))))
-                .ok()
-        }
-        Err(error) => {
-            faults.push(place.fault(format!("cannot be read: {error}")));
-            None
-        }
+    if let Err(fault) = picket_permissions::check_if_there(file) {
+        faults.push(place.fault(fault.to_string()));
+        return None;
     }
+    let text = match fs::read(file) {
+        Ok(bytes) => {
+            String::from_utf8(bytes).map_err(|error| format!("is not UTF-8: {}", error.utf8_error()))
+        }
+        Err(error) => Err(format!("cannot be read: {error}")),
+    };
+    text.map_err(|why| faults.push(place.fault(why))).ok()
 }

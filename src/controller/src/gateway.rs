@@ -1,6 +1,5 @@
 //! The way to the gateways.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,22 +66,22 @@ fn way(name: &str, certificates: Option<&Certificates>) -> Result<Endpoint, BoxE
 /// Reads the files.
 ///
 /// # Errors
-/// One cannot be read, or everybody may read the key.
+/// One cannot be read, or somebody else may change it; or somebody else may read the key.
 pub fn tls(files: &Certificates) -> Result<ClientTlsConfig, String> {
-    let unread = |path: &Path, error: &std::io::Error| format!("cannot read {}: {error}", path.display());
-    let read = |path: &Path| std::fs::read(path).map_err(|error| unread(path, &error));
-    let mode =
-        std::fs::metadata(&files.key).map_err(|error| unread(&files.key, &error))?.permissions().mode();
-    if mode & 0o006 != 0 {
-        let (shown, mode) = (files.key.display(), mode & 0o777);
-        return Err(format!("everybody may read or change {shown} (mode {mode:03o}): run chmod 600 on it"));
-    }
-    let identity = Identity::from_pem(read(&files.certificate)?, read(&files.key)?);
+    let read = |path: &Path| named(path, picket_permissions::read(path));
+    let key = named(&files.key, picket_permissions::read_secret(&files.key))?;
+    let identity = Identity::from_pem(read(&files.certificate)?, key);
     Ok(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(&files.ca)?)).identity(identity))
+}
+
+fn named<T>(path: &Path, read: Result<T, picket_permissions::Fault>) -> Result<T, String> {
+    read.map_err(|fault| format!("{}: {fault}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -112,5 +111,8 @@ mod tests {
         assert!(tls(&files).expect_err("refused").contains("chmod 600"));
         mode(0o600).expect("it is ours");
         assert!(tls(&files).is_ok());
+        std::fs::set_permissions(&files.ca, std::fs::Permissions::from_mode(0o666)).expect("it is ours");
+        let told = tls(&files).expect_err("everybody may say who is believed");
+        assert!(told.ends_with(&format!("chmod o-w {}", files.ca.display())), "{told}");
     }
 }

@@ -115,6 +115,9 @@ impl Settings {
     /// Everything that is wrong with it, at once.
     pub fn read(path: &Path, env: impl Fn(&str) -> Option<String>) -> Result<Self, Faults> {
         let shown = path.display();
+        // Who writes the settings says which gateway is believed, and which nodes it is asked to switch off.
+        picket_permissions::check_if_there(path)
+            .map_err(|fault| Faults(vec![format!("{shown}: {fault}")]))?;
         let text =
             std::fs::read_to_string(path).map_err(|error| Faults(vec![format!("{shown}: {error}")]))?;
         Self::parse(&text, env).map_err(|Faults(faults)| {
@@ -262,6 +265,23 @@ mod tests {
 
     fn parse(text: &str) -> Result<Settings, Faults> {
         Settings::parse(text, |_| None)
+    }
+
+    #[test]
+    fn settings_that_somebody_else_may_write_are_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("controller.toml");
+        std::fs::write(&path, "[gateway]\nendpoints = [\"http://127.0.0.1:1\"]\n").expect("written");
+        for (at, open, closed) in [(&*path, 0o666, 0o644), (home.path(), 0o777, 0o700)] {
+            let mode = |mode| std::fs::set_permissions(at, std::fs::Permissions::from_mode(mode));
+            mode(open).expect("it is ours");
+            let Faults(told) = Settings::read(&path, |_| None).expect_err("everybody may change it");
+            let right = format!("run chmod o-w {}", at.display());
+            assert!(told.len() == 1 && told[0].ends_with(&right), "{told:?}");
+            mode(closed).expect("it is ours");
+        }
+        assert!(Settings::read(&path, |_| None).is_ok());
     }
 
     #[test]

@@ -2,11 +2,10 @@
 //!
 //! **Purpose.** A kubeconfig, or the service account of the pod in which this runs, as a [`kube::Config`]. An error in words, with its causes.
 //! **Non-goals.** No requests: what is asked, and how often, is its asker's.
-//! **Invariants.** The API server is at https, and its certificate is checked. No program is run for a login. A file that everybody may
-//! read is no login. The client repeats nothing by itself: whoever asks decides whether it is asked again.
+//! **Invariants.** The API server is at https, and its certificate is checked. No program is run for a login. A file that somebody else may
+//! read or change is no login. The client repeats nothing by itself: whoever asks decides whether it is asked again.
 
 use std::error::Error;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -44,7 +43,8 @@ pub async fn config(path: Option<&Path>, context: Option<&str>) -> Result<Config
     Ok(config)
 }
 
-/// Whether that kubeconfig is there, and one that may be used, as far as its file tells. Nothing is sent, and no other file is read.
+/// Whether that kubeconfig is there, and one that may be used, as far as its file tells. Nothing is sent, and of the files that
+/// it names the permissions alone are looked at.
 ///
 /// # Errors
 /// Its name, and what is wrong with it.
@@ -61,12 +61,7 @@ async fn of_file(path: &Path, context: Option<&str>) -> Result<Config, Wrong> {
 
 fn read(path: &Path) -> Result<Kubeconfig, Wrong> {
     let wrong = |why: &dyn std::fmt::Display| Wrong(format!("kubeconfig {}: {why}", path.display()));
-    let mode = std::fs::metadata(path).map_err(|error| wrong(&error))?.permissions().mode() & 0o777;
-    if mode & 0o006 != 0 {
-        return Err(wrong(&format!(
-            "everybody may read or change it (mode {mode:03o}): run chmod 600 on it"
-        )));
-    }
+    picket_permissions::check_secret(path).map_err(|fault| wrong(&fault))?;
     let read = Kubeconfig::read_from(path).map_err(|error| wrong(&chain(&error)))?;
     let runs = |one: &NamedAuthInfo| {
         one.auth_info.as_ref().is_some_and(|info| info.exec.is_some() || info.auth_provider.is_some())
@@ -76,7 +71,20 @@ fn read(path: &Path) -> Result<Kubeconfig, Wrong> {
             &"a user of it has a program for a login (exec or auth-provider): name a token, a token file or a certificate",
         ));
     }
+    for file in files(&read) {
+        picket_permissions::check(file.as_ref()).map_err(|fault| wrong(&format!("{file}: {fault}")))?;
+    }
     Ok(read)
+}
+
+/// The files that it names: whom to believe, and the proofs of who asks.
+fn files(read: &Kubeconfig) -> impl Iterator<Item = &String> {
+    let clusters =
+        read.clusters.iter().filter_map(|one| one.cluster.as_ref()?.certificate_authority.as_ref());
+    let users = read.auth_infos.iter().filter_map(|one| one.auth_info.as_ref());
+    clusters.chain(
+        users.flat_map(|user| [&user.token_file, &user.client_certificate, &user.client_key]).flatten(),
+    )
 }
 
 /// An error with its causes, each said once.
@@ -95,6 +103,8 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     async fn refusal(mode: u32, user: &str, server: &str, more: &str) -> String {
@@ -125,6 +135,28 @@ mod tests {
             assert!(told.contains(why), "{told}");
         }
     }
+
+    #[test]
+    fn the_files_that_it_names_are_changed_by_nobody_else() {
+        let home = tempfile::tempdir().expect("a directory");
+        let [login, token, ca] = ["login", "token", "ca"].map(|name| home.path().join(name));
+        let text = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://127.0.0.1\", certificate-authority: ca}}]\n\
+                    users: [{name: u, user: {tokenFile: token}}]\n";
+        let put = |path: &Path, text: &str, mode| {
+            std::fs::write(path, text).expect("written");
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+        };
+        put(&login, text, 0o600);
+        for (token_mode, ca_mode, at_fault) in [(0o622, 0o644, &token), (0o600, 0o666, &ca)] {
+            put(&token, "t", token_mode);
+            put(&ca, "c", ca_mode);
+            let told = look(&login).expect_err("everybody may change it").to_string();
+            assert!(told.ends_with(&format!("run chmod o-w {}", at_fault.display())), "{told}");
+        }
+        put(&ca, "c", 0o644);
+        look(&login).expect("nobody else may change them");
+    }
+
     #[test]
     fn one_that_is_missing_or_garbled_is_told_by_its_name() {
         let file = tempfile::NamedTempFile::new().expect("a file");

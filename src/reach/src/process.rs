@@ -1,6 +1,7 @@
 //! One run of a program: bounded in time and output, and nothing of it is left behind.
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -89,6 +90,12 @@ pub async fn run(
     let now = keeper::since_boot();
     let left = end.saturating_duration_since(Instant::now());
     let lifeline = keeper::put_under(&mut command, now + left + GRACE).map_err(not_started)?;
+    // Its settings were read long ago: since then its permissions may have changed, or another file may stand there.
+    let program = Path::new(command.as_std().get_program());
+    if program.is_absolute() {
+        picket_permissions::check_if_there(program)
+            .map_err(|fault| RunError::NotStarted(format!("was not started: {fault}")))?;
+    }
     may_begin().map_err(RunError::NotStarted)?;
     let mut child = command.spawn().map_err(|error| match error.kind() {
         ErrorKind::TimedOut => RunError::TooLate,

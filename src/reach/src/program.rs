@@ -100,7 +100,8 @@ fn check(program: &Path) -> Result<(), String> {
     if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
         return Err(format!("{shown} is not a file that may be executed"));
     }
-    Ok(())
+    // It runs as the gateway does, with all that the gateway may do.
+    picket_permissions::check(program).map_err(|fault| format!("{shown}: {fault}"))
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ fn own(path: &Path) -> Result<RootCertStore, String> {
     let shown = path.display();
     let wrong =
         |error: &dyn std::fmt::Display| format!("{shown} cannot be read as PEM certificates: {error}");
+    // Who may change whom we believe may answer in the place of what we ask.
+    picket_permissions::check_if_there(path).map_err(|fault| format!("{shown}: {fault}"))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
         let certificate = certificate.map_err(|error| wrong(&error))?;

@@ -1,7 +1,6 @@
 //! A bearer token. It has no `Display`, and its debug print says nothing (S18).
 
 use std::fmt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use reqwest::header::HeaderValue;
@@ -64,15 +63,9 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A file that not everybody may read, or change.
+/// A file that nobody else may read, or change.
 fn from_file(path: PathBuf) -> Result<Vec<u8>, String> {
-    let place = path.display();
-    let unread = |error| format!("{place} cannot be read: {error}");
-    let mode = std::fs::metadata(&path).map_err(unread)?.permissions().mode() & 0o777;
-    if let Some(may) = [(0o004, "read"), (0o002, "change")].iter().find(|(bit, _)| mode & bit != 0) {
-        return Err(format!("everybody may {} it (mode {mode:03o}): run chmod 600 {place}", may.1));
-    }
-    std::fs::read(&path).map_err(unread)
+    picket_permissions::read_secret(&path).map_err(|fault| fault.to_string())
 }
 
 fn from_variable(name: &str) -> Result<Vec<u8>, String> {

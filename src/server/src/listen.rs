@@ -58,6 +58,12 @@ pub enum ListenError {
     /// Somebody answers at the socket.
     #[error("{} is taken: another gateway answers there; choose another path or stop it", .0.display())]
     SocketTaken(PathBuf),
+    /// Somebody else could put another socket in its place, and answer callers that a node is off.
+    #[error("{} cannot be the socket's directory: {fault}", .fault.file.display())]
+    Exposed {
+        /// What is wrong with the directory, or above it.
+        fault: picket_permissions::Fault,
+    },
     /// Something else stands at the path.
     #[error("{} is there and is no socket: it is left alone; choose another path or remove it", .0.display())]
     NotASocket(PathBuf),
@@ -133,6 +139,7 @@ impl Addresses {
         let Some(SocketFile { path, .. }) = &self.unix else { return Ok(()) };
         let failed = |source| ListenError::Io { place: path.display().to_string(), source };
         let directory = path.parent().unwrap_or(Path::new("/"));
+        closed(path)?;
         accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|error| failed(error.into()))?;
         match std::fs::symlink_metadata(path) {
@@ -191,6 +198,7 @@ async fn tcp(address: SocketAddr, is_guarded: bool) -> Result<TcpListener, Liste
 async fn unix(file: &SocketFile) -> Result<BoundSocket, ListenError> {
     let path = &file.path;
     let failed = |source| ListenError::Io { place: path.display().to_string(), source };
+    closed(path)?;
     clear(path).await?;
     let socket = UnixSocket::new_stream().map_err(failed)?;
     socket.bind(path).map_err(|source| match source.kind() {
@@ -203,6 +211,12 @@ async fn unix(file: &SocketFile) -> Result<BoundSocket, ListenError> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(file.mode)).map_err(failed)?;
     let listener = socket.listen(BACKLOG).map_err(failed)?;
     Ok(BoundSocket { listener, file: own })
+}
+
+/// Refuses a directory in which somebody else could put another socket in this one's place.
+fn closed(path: &Path) -> Result<(), ListenError> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    picket_permissions::check_if_there(directory).map_err(|fault| ListenError::Exposed { fault })
 }
 
 /// Makes room at the path, if what stands there is a socket that nobody listens at.
@@ -263,6 +277,20 @@ mod tests {
         std::fs::write(&path, "precious").expect("written");
         assert!(matches!(at(path.clone()).bind().await, Err(ListenError::NotASocket(_))));
         assert_eq!(std::fs::read(&path).expect("there"), b"precious");
+    }
+
+    #[tokio::test]
+    async fn a_directory_in_which_others_may_put_a_socket_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mode = |mode| std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode));
+        mode(0o777).expect("it is ours");
+        let path = dir.path().join("s");
+        let right = format!("(mode 777): run chmod o-w {}", dir.path().display());
+        let bound = at(path.clone()).bind().await.expect_err("everybody may write").to_string();
+        let checked = at(path.clone()).check().expect_err("everybody may write").to_string();
+        assert!(bound.ends_with(&right) && checked == bound && !path.exists(), "{bound}");
+        mode(0o750).expect("it is ours");
+        at(path).bind().await.expect("nobody else may write");
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ mod alone;
 mod batch;
 mod bucket;
 mod credentials;
+mod places;
 mod queue;
 mod wire;
 mod words;
@@ -191,6 +192,7 @@ impl Cloud {
             source::private(file)
                 .map_err(|why| wrong(ErrorKind::Settings, format!("credentials_file: {why}")))?;
         }
+        places::check(config_file.as_deref())?;
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
             .http_client(Asking(self.questions.clone()))
             .retry_config(RetryConfig::disabled())

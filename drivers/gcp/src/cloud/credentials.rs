@@ -130,6 +130,7 @@ impl Credentials {
 
     fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
+        source::unchanged(path)?;
         let wrong = |error: serde_json::Error| format!("it is no file of credentials: {}", place_of(&error));
         let kind: Kind = serde_json::from_slice(&text).map_err(wrong)?;
         if kind.kind == "external_account" {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use picket_core::time::BootTime;
-use picket_driver::{Call, DriverError, Effect, ErrorKind, Secret};
+use picket_driver::{Call, DriverError, Effect, ErrorKind, Secret, source};
 use picket_reach::excerpt;
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
@@ -168,11 +168,13 @@ impl Login<'_> {
     /// What the other provider vouches with.
     async fn subject(&self, subject: &Subject) -> Result<Secret, DriverError> {
         let text = match &subject.place {
-            Place::File(path) => std::fs::read(path).map_err(|error| {
-                let detail =
-                    format!("the external account's token, {}, cannot be read: {error}", path.display());
-                wrong(ErrorKind::Settings, detail)
-            })?,
+            Place::File(path) => {
+                let read = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"));
+                read.and_then(|text| source::unchanged(path).map(|()| text)).map_err(|why| {
+                    let detail = format!("the external account's token, {}, {why}", path.display());
+                    wrong(ErrorKind::Settings, detail)
+                })?
+            }
             Place::Web { url, headers } => {
                 let request = headers.iter().try_fold(self.web.get(url.clone()), |request, (name, value)| {
                     let mut value = HeaderValue::from_bytes(value.expose()).ok()?;

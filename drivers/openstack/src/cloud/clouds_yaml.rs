@@ -3,10 +3,9 @@
 //! **Invariant.** Whom to believe is never switched off, and a file with a secret in it is nobody else's to read.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use picket_driver::Secret;
+use picket_driver::{Secret, source};
 use picket_reach::address;
 use reqwest::Url;
 use serde::Deserialize;
@@ -156,6 +155,7 @@ pub(crate) fn read(file: &Path, name: &str) -> Result<CloudSettings, Vec<String>
 fn parse(file: &Path) -> Result<BTreeMap<String, Cloud>, String> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    source::unchanged(file).map_err(|why| format!("{}: {why}", file.display()))?;
     // What a parser says of a place may repeat the text that stands there, which may be a secret: the line alone is told.
     let parsed: Result<File, serde_saphyr::Error> = serde_saphyr::from_str(&text);
     let parsed = parsed.map_err(|error| {
@@ -166,9 +166,8 @@ fn parse(file: &Path) -> Result<BTreeMap<String, Cloud>, String> {
 }
 
 fn open_to_all(file: &Path) -> Option<String> {
-    let mode = std::fs::metadata(file).ok()?.permissions().mode() & 0o777;
     let place = file.display();
-    (mode & 0o006 != 0).then(|| format!("{place} has a secret in it, and everybody may read or change it (mode {mode:03o}): run chmod 600 {place}"))
+    source::private(file).err().map(|why| format!("{place} has a secret in it, and {why}"))
 }
 
 fn checked(cloud: Cloud, wrong: &mut dyn FnMut(String)) -> Option<CloudSettings> {

@@ -106,6 +106,12 @@ fn one_process_at_a_time_and_nobody_else() {
     fs::set_permissions(&home.files()[0], fs::Permissions::from_mode(0o640)).expect("ours");
     let error = Chain::open(&home.path(), BIG, false).expect_err("open to others").to_string();
     assert!(error.contains("chmod 600"), "{error}");
+    // As root the directory is given away: its owner could put another chain into it.
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(home.path(), Some(4_711), None).expect("root may");
+        let error = Chain::open(&home.path(), BIG, false).expect_err("a stranger's").to_string();
+        assert!(error.contains("user 4711 owns it") && error.contains("run chown root"), "{error}");
+    }
 }
 
 #[test]

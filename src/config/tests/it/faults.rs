@@ -252,11 +252,40 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_else_is_said() {
 
     let home = Home::with(GOOD);
     fs::set_permissions(home.0.path().join("picket.toml"), Permissions::from_mode(0o666)).unwrap();
-    says(&home.faults(&[]), &["picket.toml: ~ everybody may change it (mode 666): run chmod o-w on it"]);
+    says(
+        &home.faults(&[]),
+        &["picket.toml: ~ everybody may change it (mode 666): run chmod o-w picket.toml"],
+    );
 
     let home = Home::with("");
     fs::write(home.0.path().join("picket.toml"), b"name = \"\xff\"").unwrap();
     says(&home.faults(&[]), &["picket.toml: ~ is not UTF-8"]);
+}
+
+#[test]
+fn a_directory_that_somebody_else_may_write_gives_no_settings() {
+    let home = Home::with(GOOD);
+    home.file("conf.d/admin.toml", "[roles.mine]\nrole = \"admin\"\nuids = [4711]\n");
+    assert!(home.load().is_ok());
+    let mode = |name: &str, mode| {
+        fs::set_permissions(home.0.path().join(name), Permissions::from_mode(mode)).unwrap();
+    };
+    mode("conf.d", 0o777);
+    let told = "everybody may change it (mode 777): run chmod o-w conf.d";
+    says(&home.faults(&[]), &[&format!("conf.d: ~ {told}")]);
+    // An empty one as well: the next file is read at the next reload.
+    fs::remove_file(home.0.path().join("conf.d/admin.toml")).unwrap();
+    says(&home.faults(&[]), &[&format!("conf.d: ~ {told}")]);
+    mode("conf.d", 0o755);
+    mode("", 0o777);
+    let faults = home.faults(&[]);
+    let found = faults.iter().all(|fault| fault.contains("(mode 777), which leads to it: run chmod o-w "));
+    assert!(
+        found && faults.len() == 2 && faults[1].starts_with("picket.toml: everybody may change "),
+        "{faults:?}"
+    );
+    mode("", 0o700);
+    assert!(home.load().is_ok());
 }
 
 #[test]

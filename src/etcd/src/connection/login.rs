@@ -1,6 +1,5 @@
 //! The secrets and certificates of a connection, read when it is made.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use picket_config::{EtcdSettings, SecretSource};
@@ -21,7 +20,7 @@ pub(super) fn tls(settings: &EtcdSettings) -> Result<ClientTlsConfig, String> {
 }
 
 fn pem(path: &Path) -> Result<Vec<u8>, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let bytes = picket_permissions::read(path).map_err(|fault| format!("{}: {fault}", path.display()))?;
     if bytes.windows(11).any(|part| part == b"-----BEGIN ") {
         Ok(bytes)
     } else {
@@ -59,19 +58,15 @@ pub(super) fn password(source: &SecretSource) -> Result<Zeroizing<String>, Strin
     if text.is_empty() { Err("the password is empty".to_owned()) } else { Ok(text) }
 }
 
-/// A file that not everybody may read, or change.
+/// A file that nobody else may read, or change.
 fn guarded(path: &Path) -> Result<Vec<u8>, String> {
-    let place = path.display();
-    let unread = |error| format!("{place} cannot be read: {error}");
-    let mode = std::fs::metadata(path).map_err(unread)?.permissions().mode() & 0o777;
-    if let Some((_, may)) = [(0o004, "read"), (0o002, "change")].iter().find(|(bit, _)| mode & bit != 0) {
-        return Err(format!("everybody may {may} it (mode {mode:03o}): run chmod 600 {place}"));
-    }
-    std::fs::read(path).map_err(unread)
+    picket_permissions::read_secret(path).map_err(|fault| fault.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

@@ -165,6 +165,9 @@ fn write(to: &Path, lines: Lines) -> Result<(), Failure> {
 fn restore(config: &Path, from: &Path, context: &Context) -> Result<(), Failure> {
     let store = store_of(config)?;
     let refused = |error| Failure::Backup(from.to_owned(), error);
+    // All that it says of fences and holds is believed from here on.
+    picket_permissions::check_if_there(from)
+        .map_err(|fault| refused(BackupError::Open(std::io::Error::other(fault.to_string()))))?;
     let file = File::open(from).map_err(|error| refused(BackupError::Open(error)))?;
     let backup = backup::read(BufReader::new(file)).map_err(refused)?;
     let header = backup.header.clone();

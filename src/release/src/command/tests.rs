@@ -143,6 +143,32 @@ async fn a_program_that_is_gone_did_nothing() {
     assert!(matches!(&told, Err(ReleaseError::DidNotHappen(why)) if why.contains("not started")), "{told:?}");
 }
 
+#[tokio::test]
+async fn a_program_that_somebody_else_may_change_is_not_taken_and_not_started() {
+    let script = Script::new("echo ran >>\"$0.ran\"");
+    let command = script.command(json!({}));
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("may be set");
+    };
+    for (path, open, closed) in [(&*script.path, 0o777, 0o755), (script.folder.path(), 0o777, 0o700)] {
+        mode(path, open);
+        // Since the settings were read: it is looked at again before each run.
+        let told = run(&command, &sample(), soon()).await;
+        let Err(ReleaseError::DidNotHappen(why)) = &told else { panic!("{told:?}") };
+        let right = format!("run chmod o-w {}", path.display());
+        assert!(
+            why.contains("was not started") && why.contains("(mode 777)") && why.ends_with(&right),
+            "{why}"
+        );
+        let faults = self::command(json!({ "program": script.path })).expect_err("refused");
+        assert!(faults[0].key == "program" && faults[0].message.ends_with(&right), "{faults:?}");
+        mode(path, closed);
+    }
+    assert!(!script.file("release.ran").exists());
+    run(&command, &sample(), soon()).await.expect("nobody else may change it now");
+    assert!(script.file("release.ran").exists());
+}
+
 fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.starts_with('Z'));

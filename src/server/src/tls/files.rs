@@ -105,6 +105,8 @@ fn config(
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    // Who may change the callers' CAs may call by any name.
+    picket_permissions::check_if_there(path).map_err(|fault| format!("{}: {fault}", path.display()))?;
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let found = read.map_err(|error| format!("{} cannot be read as PEM: {error}", path.display()))?;
     if found.is_empty() {
@@ -124,14 +126,10 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// A key in a file that not everybody may read, or change. What is in it is never told.
+/// A key in a file that nobody else may read, or change. What is in it is never told.
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let shown = path.display();
-    let unread = |error: std::io::Error| format!("{shown} cannot be read: {error}");
-    let mode = std::fs::metadata(path).map_err(unread)?.mode() & 0o777;
-    if let Some(may) = [(0o004, "read"), (0o002, "change")].iter().find(|(bit, _)| mode & bit != 0) {
-        return Err(format!("everybody may {} it (mode {mode:03o}): run chmod 600 {shown}", may.1));
-    }
+    picket_permissions::check_secret(path).map_err(|fault| fault.to_string())?;
     PrivateKeyDer::from_pem_file(path).map_err(|_| format!("{shown} has no private key in PEM form"))
 }
 

@@ -56,6 +56,17 @@ fn a_key_that_everybody_may_read_or_that_is_another_ones_is_refused() {
         let found = faults(dir.path());
         assert!(found[0].message.contains(word) && found[0].message.contains("chmod 600"), "{found:?}");
     }
+    write(dir.path(), "k", &key, 0o600);
+    // Who writes the callers' CAs may call by any name.
+    for (file, named) in [("c", "cert_file"), ("a", "client_ca_file")] {
+        let mode =
+            |mode| std::fs::set_permissions(dir.path().join(file), std::fs::Permissions::from_mode(mode));
+        mode(0o666).expect("it is ours");
+        let found = faults(dir.path());
+        assert_eq!((found[0].key, found.len()), (named, 1), "{found:?}");
+        assert!(found[0].message.ends_with(&format!("run chmod o-w {}", dir.path().join(file).display())));
+        mode(0o644).expect("it is ours");
+    }
     write(dir.path(), "k", &pair().1, 0o600);
     let found = faults(dir.path());
     assert_eq!((found[0].key, found.len()), ("key_file", 1), "{found:?}");

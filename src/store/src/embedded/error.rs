@@ -107,6 +107,26 @@ pub enum OpenError {
         /// What would be right.
         right: &'static str,
     },
+    /// The directory is another user's, who could put another store into it.
+    #[error("the store's directory {directory}: {fault}")]
+    Foreign {
+        /// The directory.
+        directory: PathBuf,
+        /// What is wrong with it.
+        fault: picket_permissions::Fault,
+    },
+    /// Another machine may have the file as well, and the lock would not keep a second gateway away from it.
+    #[error(
+        "{path} is on {name}, which other machines may have as well: the store's lock would not keep their picketd away, \
+         and two gateways that lead at once fence and power on against each other. Put the store on a local disk; or, for \
+         several gateways, keep it in etcd: [store] kind = \"etcd\""
+    )]
+    Shared {
+        /// The file or directory.
+        path: PathBuf,
+        /// The file system.
+        name: &'static str,
+    },
     /// The operating system said no.
     #[error("cannot {doing} {path}: {source}")]
     Io {
@@ -136,6 +156,8 @@ impl OpenError {
             | OpenError::NotSealed { .. }
             | OpenError::NoDirectory { .. }
             | OpenError::Exposed { .. }
+            | OpenError::Foreign { .. }
+            | OpenError::Shared { .. }
             | OpenError::Io { .. } => StoreError::Unavailable(self.to_string()),
         }
     }

@@ -10,6 +10,7 @@ mod disk;
 mod error;
 #[cfg(test)]
 mod faulty;
+mod filesystem;
 mod lock;
 mod open;
 mod queue;

@@ -15,6 +15,7 @@ use rustix::fs::{Access, Advice, AtFlags, CWD, accessat, fadvise};
 
 use super::disk::Faults;
 use super::error::{Broken, OpenError};
+use super::filesystem;
 use super::lock::{LockFile, Refused, lock_path};
 use super::table::{RedbMap, TABLE};
 use crate::content;
@@ -33,7 +34,7 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Refuses a directory in which everybody could put another file in the store's place.
+/// Refuses a directory in which somebody else could put another file in the store's place, and one that other machines have too.
 pub(super) fn check_directory(path: &Path) -> Result<(), OpenError> {
     let directory = directory(path);
     let found = fs::metadata(directory).map_err(|error| match error.kind() {
@@ -41,10 +42,16 @@ pub(super) fn check_directory(path: &Path) -> Result<(), OpenError> {
         _ => io_error(directory, "find the store's directory")(error),
     })?;
     let mode = found.mode() & 0o7777;
-    if mode & 0o002 == 0 {
-        Ok(())
-    } else {
-        Err(OpenError::Exposed { path: directory.to_owned(), mode, right: "o-w" })
+    if mode & 0o002 != 0 {
+        return Err(OpenError::Exposed { path: directory.to_owned(), mode, right: "o-w" });
+    }
+    picket_permissions::check_state_directory(directory)
+        .map_err(|fault| OpenError::Foreign { directory: directory.to_owned(), fault })?;
+    filesystem::check(directory)?;
+    // A link may lead to another file system than the directory's.
+    match path.try_exists() {
+        Ok(true) => filesystem::check(path),
+        _ => Ok(()),
     }
 }
 

@@ -133,7 +133,7 @@ clouds:
     assert!(read(&place, "prod").is_ok());
     std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o644)).expect("it is ours");
     let open = read(&place, "prod").expect_err("everybody may read it");
-    assert!(open[0].contains("everybody may read or change it (mode 644): run chmod 600"), "{open:?}");
+    assert!(open[0].contains("everybody may read it (mode 644): run chmod 600"), "{open:?}");
     for broken in ["clouds: [hunter2", "clouds: hunter2", "clouds:\n  prod:\n    auth: hunter2\n"] {
         std::fs::write(&place, broken).expect("it can be written");
         let wrong = read(&place, "prod").expect_err(broken);

@@ -72,6 +72,9 @@ pub fn read(path: &Path) -> Result<PublicKeys, Fault> {
             path.display()
         ))
     };
+    // Who writes the keys may sign that a running node is off.
+    picket_permissions::check_if_there(path)
+        .map_err(|fault| Fault::Usage(format!("{}: {fault}", path.display())))?;
     let file: KeysFile =
         serde_json::from_str(&file::text(path)?).map_err(|error| wrong(error.to_string()))?;
     PublicKeys::of(&file.keys).map_err(wrong)
