@@ -317,6 +317,7 @@ pub(crate) fn fence_call(holder: &str) -> FenceCall {
         expected_generation: None,
         set_aside: None,
         turn: None,
+        asker: None,
     }
 }
 

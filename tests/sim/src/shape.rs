@@ -144,7 +144,7 @@ impl Shape {
         let at_once = (count > 1 && random.percent(60)).then_some(1);
         let mut budget = Budget::unlimited();
         if let Some(most) = at_once {
-            budget.fleet = Limits { at_once: Some(most), ..Limits::default() };
+            budget.fleet = Limits { at_once: Some(most), min_not_fenced: Some(0), ..Limits::default() };
             budget.cool_down = s(random.below(60));
         }
         let guest = (weakness == Weakness::NobodyKnowsItsHost || random.percent(25))

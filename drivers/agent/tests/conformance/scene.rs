@@ -48,7 +48,10 @@ impl Agent {
         let permissions: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(agent.file("password"), permissions).expect("it is ours");
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fence_fake.sh");
-        std::os::unix::fs::symlink(program, agent.file("fence_fake")).expect("a link");
+        // Not the checkout's own, whose directories somebody else may write; and by another process, since one that a test beside this one starts
+        // may hold a file open that we write.
+        let copied = std::process::Command::new("cp").arg(program).arg(agent.file("fence_fake")).status();
+        assert!(copied.expect("cp").success());
         agent
     }
 

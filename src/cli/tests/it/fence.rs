@@ -94,6 +94,7 @@ async fn every_argument_reaches_the_gateway() {
             override_budget: aside("storm"),
             override_quorum: aside("known"),
             queue: None,
+            kubernetes_node: None,
         }
     );
 }

@@ -33,11 +33,10 @@ fn few_lines_are_many_nodes() {
 #[test]
 fn the_example_holds_and_names_every_rule() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/picket.example.toml");
-    let sources = Sources { directory: "/nowhere".into(), environment: BTreeMap::new(), file: path.clone() };
-    let settings = Settings::load(&sources).unwrap_or_else(|faults| panic!("{faults}"));
+    let text = fs::read_to_string(path).unwrap();
+    let settings = Home::with(&text).load().unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(settings.nodes.len(), 41);
     assert_eq!(settings.nodes[&node("r1n41")].labels.len(), 2);
-    let text = fs::read_to_string(path).unwrap();
     for key in serde_json::to_value(Rules::default()).unwrap().as_object().unwrap().keys() {
         assert!(
             key == "contradiction" || text.contains(&format!("# {key} = ")),
