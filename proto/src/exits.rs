@@ -34,6 +34,8 @@ pub enum Exit {
     OverrideQuorum,
     /// Drop the hold under which a restore keeps it off.
     DropRestored,
+    /// End the hold of a machine that runs on it, and what it proves of that one.
+    EndChildsHold,
     /// End the pause.
     Resume,
     /// Let the brake go.
@@ -41,8 +43,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The command. In capitals what it is about: `NODE`; `RELEASE` of the node; its `DEVICE`; a `GRADE` of evidence; the `SCOPE` of a
-    /// pause; a `REASON`.
+    /// The command. In capitals what it is about: `NODE`; `RELEASE` of the node; its `DEVICE`; a `CHILD` that runs on it; a `GRADE` of
+    /// evidence; the `SCOPE` of a pause; a `REASON`.
     pub fn command(self) -> &'static str {
         match self {
             Exit::Retry => "picket retry NODE",
@@ -58,6 +60,7 @@ impl Exit {
             Exit::OverrideBudget => "picket fence NODE --override-budget REASON",
             Exit::OverrideQuorum => "picket fence NODE --override-quorum REASON",
             Exit::DropRestored => "picket unhold NODE --holder restored",
+            Exit::EndChildsHold => "picket unhold NODE --holder child:CHILD",
             Exit::Resume => "picket resume SCOPE",
             Exit::ResumeEverything => "picket resume --everything",
         }
@@ -79,7 +82,8 @@ impl Exit {
             | Exit::AcceptIdentity
             | Exit::OverrideBudget
             | Exit::OverrideQuorum
-            | Exit::DropRestored => "admin",
+            | Exit::DropRestored
+            | Exit::EndChildsHold => "admin",
         }
     }
 }
@@ -322,6 +326,14 @@ static NOT_SEEN_ON: &[Way] = &[
     way("it is to be off", &[Exit::Fence], Phase::Released),
     GONE,
 ];
+
+/// The step before a stand-down, or a retirement, of a node on which others run, whatever it waits for: both are refused while one of them is
+/// kept off by it.
+pub const KEPT_FOR: Way = way(
+    "a machine that runs on it is kept off by it, which bars that it is stood down or retired: end its hold first",
+    &[Exit::EndChildsHold],
+    Phase::NeedsOperator,
+);
 
 /// The ways out, the best one first; none where nobody is needed.
 pub fn ways(kind: OutcomeKind, reason: Reason) -> &'static [Way] {

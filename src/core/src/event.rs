@@ -276,6 +276,22 @@ pub enum Event<'a> {
     },
     /// An admin drops the hold under which a restore keeps the node off (S21).
     DropRestored(Person),
+    /// An admin ends the hold of a child: it proves nothing of its child any more, and is let go once nothing relies on it (S22).
+    EndChildsHold {
+        /// Under which name the child holds the node.
+        holder: String,
+        /// The child's fence.
+        fence: Option<FenceId>,
+        /// Who.
+        person: Person,
+    },
+    /// The hold of a child goes: nothing of the child relies on it any more (S22).
+    LetGo {
+        /// Under which name the child held the node.
+        holder: String,
+        /// Why, in words.
+        person: Person,
+    },
     /// A person wants it tried again.
     Retry(Person),
     /// The gateway tries it again by itself.

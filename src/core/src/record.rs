@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::device::{DeviceSpec, Expected, Identity};
-use crate::ids::{DeviceId, Generation, NodeId, ReleaseId};
+use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use crate::ledger::Ledger;
 use crate::outcome::Reason;
 use crate::receipt::Issued;
@@ -75,6 +75,10 @@ pub struct Hold {
     /// The node was found on since: where the hold is a child's, what its parent proved of it is void (S22).
     #[serde(default, skip_serializing_if = "is_unset")]
     pub breached: bool,
+    /// An admin of this node ended it: where the hold is a child's, it proves nothing of its child any more, and goes once nothing of that
+    /// child relies on it (S22).
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub ended: bool,
     /// It was placed by a call of its own, without a fence: it stands until it is dropped by name.
     #[serde(default, skip_serializing_if = "is_unset")]
     pub placed_alone: bool,
@@ -139,6 +143,17 @@ pub enum Bringing {
     StandDown,
 }
 
+/// A child's hold that an admin ended: for that fence of the child this node is not fenced again, nor is what it was off by joined again. A
+/// later fence of this node, which somebody else began, the child may join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedHold {
+    /// The child's fence.
+    pub of: FenceId,
+    /// The fence of this node that was open then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<FenceId>,
+}
+
 /// All that is stored of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
@@ -182,6 +197,9 @@ pub struct NodeRecord {
     /// That the hardware is gone for good; only in phase Retired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retired: Option<Retirement>,
+    /// Holds of children that an admin of this node ended (S22).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, EndedHold>,
     /// The record came out of a backup, and no device has said since whether the node is on (S21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<Restored>,
@@ -207,6 +225,7 @@ impl NodeRecord {
             wired: BTreeMap::new(),
             drilled_at: None,
             retired: None,
+            refused: BTreeMap::new(),
             restored: None,
         }
     }

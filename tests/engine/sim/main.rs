@@ -4,6 +4,7 @@ mod audit;
 mod away;
 mod budget;
 mod checks;
+mod child_holds;
 mod clouds;
 mod copies;
 mod crash;

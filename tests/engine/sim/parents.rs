@@ -147,6 +147,25 @@ async fn a_child_that_moves_away_is_not_off_by_the_parent_that_it_left() {
     }
 }
 
+/// It moved while it was fenced, and holds both: also what it left is its admin's.
+#[tokio::test(start_paused = true)]
+async fn an_admin_has_the_machine_back_that_a_child_has_left() {
+    let mut lab = lab(716).await;
+    deaf(&lab);
+    let fence = lab.open().await;
+    reach(&lab, HV, "fencing").await;
+    lab.happen(Act::Move { machine: NODE.to_owned(), moving: Moving::Arrives("hv2".to_owned()) });
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    assert_eq!(
+        (holds(&lab, HV), holds(&lab, "hv2")),
+        (vec!["child:n1".to_owned()], vec!["child:n1".to_owned()])
+    );
+    lab.engine.end_childs_hold(&id(HV), "child:n1".to_owned(), person()).await.expect("ended");
+    reach(&lab, HV, "normal").await;
+    lab.reach("released", s(900)).await;
+    assert_eq!(holds(&lab, "hv2"), ["child:n1"], "that one proves it still");
+}
+
 /// It was evacuated from `copy` to `hv1`, and nobody has removed the copy there since.
 #[tokio::test(start_paused = true)]
 async fn a_child_of_which_a_copy_may_run_elsewhere_is_off_only_once_that_machine_is_off_too() {

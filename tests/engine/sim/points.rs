@@ -25,6 +25,8 @@ pub struct Points {
     pub stop_at: Mutex<Option<(usize, Duration)>>,
     /// What happens when a point of that name is reached for the first time.
     pub happens_at: Mutex<Option<(&'static str, Happens)>>,
+    /// Whoever reaches a point of that name next waits there so long, alone.
+    pub waits_at: Mutex<Option<(&'static str, Duration)>>,
     dead: tokio::sync::Notify,
 }
 
@@ -54,6 +56,10 @@ impl Hooks for Points {
         let happens = self.happens_at.lock().expect("whole").take_if(|(at, _)| *at == point);
         if let Some((_, Happens(happens))) = happens {
             happens();
+        }
+        let waits = self.waits_at.lock().expect("whole").take_if(|(at, _)| *at == point);
+        if let Some((_, time)) = waits {
+            tokio::time::sleep(time).await;
         }
         if let Some(time) = stops {
             tokio::time::advance(time).await;

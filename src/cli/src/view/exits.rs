@@ -1,12 +1,15 @@
 //! What to do next about what stops a fence, and the commands for it.
 
-use picket_proto::exits::{Exit, Way, ways};
+use picket_proto::exits::{Exit, KEPT_FOR, Way, ways};
 use picket_proto::v1::{
     DeviceProblemKind, EffectKind, Node, OpenEffect, Outcome, OutcomeKind, Phase, Reason, Release,
     ReleaseStage,
 };
 
 use super::restored;
+
+/// How the name begins under which a machine holds the one on which it runs.
+const CHILD: &str = "child:";
 
 /// The ways out for a node as it stands, with the names of what is in the way; each with the word that begins its line. None where
 /// nobody is needed.
@@ -17,8 +20,11 @@ pub fn of_node(node: &Node) -> Vec<(&'static str, String)> {
         Phase::PowerOnFailed => OutcomeKind::PowerOnFailed,
         _ => return Vec::new(),
     };
-    let all = ways(kind, node.reason()).iter();
-    let lines = all.filter_map(|way| Some(line(way, &of_way(way, node)?)));
+    let all = ways(kind, node.reason());
+    let is_barred = node.holds.iter().any(|hold| hold.holder.starts_with(CHILD))
+        && all.iter().flat_map(|way| way.exits).any(|exit| matches!(exit, Exit::StandDown | Exit::Retire));
+    let before = is_barred.then_some(&KEPT_FOR);
+    let lines = all.iter().chain(before).filter_map(|way| Some(line(way, &of_way(way, node)?)));
     labelled(lines)
 }
 
@@ -70,6 +76,10 @@ fn of_way(way: &Way, node: &Node) -> Option<Vec<(Exit, String)>> {
                     device.problems.iter().any(|problem| is_mismatch(problem.kind()))
                 });
                 commands.push((exit, typed.replace("DEVICE", other.map_or("DEVICE", |device| &device.id))));
+            }
+            Exit::EndChildsHold => {
+                let children = node.holds.iter().filter_map(|hold| hold.holder.strip_prefix(CHILD));
+                commands.extend(children.map(|child| (exit, typed.replace("CHILD", child))));
             }
             Exit::DropRestored if node.holds.iter().all(|hold| hold.holder != restored::HOLDER) => {}
             exit => commands.push((exit, typed)),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use picket_cli::args::Cli;
-use picket_proto::exits::{self, Exit, Way};
+use picket_proto::exits::{self, Exit, KEPT_FOR, Way};
 use picket_proto::v1::*;
 
 use crate::common::ask;
@@ -63,6 +63,10 @@ fn commands(line: &str) -> Vec<String> {
         .collect()
 }
 
+fn held(holder: &str) -> Hold {
+    Hold { holder: holder.to_owned(), ..Default::default() }
+}
+
 /// A node that waits for a person, with a release that was begun.
 fn waiting(kind: OutcomeKind, reason: Reason) -> Node {
     let phase = match kind {
@@ -77,7 +81,7 @@ fn waiting(kind: OutcomeKind, reason: Reason) -> Node {
         orphaned: reason == Reason::Orphaned,
         releases: vec![release(ReleaseStage::Requested)],
         open_effects: vec![attempt],
-        holds: vec![Hold { holder: "restored".to_owned(), ..Default::default() }],
+        holds: vec![held("restored")],
         ..troubled("r1n07")
     }
 }
@@ -112,6 +116,29 @@ async fn status_gives_each_way_with_commands_that_can_be_typed() {
             }
         }
         assert_eq!(lines.next(), None, "{}", said.out);
+    }
+}
+
+/// Whatever it waits for: of each machine that runs on it, by its name, where that bars a way.
+#[tokio::test]
+async fn status_of_a_node_that_others_hold_tells_how_an_admin_ends_that() {
+    for (kind, reason, ways) in exits::all().filter(|(kind, ..)| *kind != OutcomeKind::Blocked) {
+        let holds = vec![held("child:vm1"), held("ada"), held("child:vm2")];
+        let node = Node { holds, ..waiting(kind, reason) };
+        let gateway = Gateway::start(Script { nodes: vec![node], ..Default::default() }).await;
+        let said = ask(&gateway, "status r1n07").await;
+        let line = said.out.lines().find(|line| line.contains(KEPT_FOR.when));
+        let bars = |exit: &Exit| matches!(exit, Exit::StandDown | Exit::Retire);
+        assert_eq!(line.is_some(), ways.iter().flat_map(|way| way.exits).any(bars), "{}", said.out);
+        let Some(line) = line else { continue };
+        let typed = commands(line);
+        let wanted = ["vm1", "vm2"].map(|child| format!("picket unhold r1n07 --holder child:{child} "));
+        assert!(
+            typed.len() == 2 && typed.iter().zip(wanted).all(|(typed, wanted)| typed.starts_with(&wanted)),
+            "{line}"
+        );
+        typed.iter().for_each(|command| parses(command));
+        assert!(line.contains("(role admin)"), "{line}");
     }
 }
 

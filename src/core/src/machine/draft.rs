@@ -156,8 +156,16 @@ impl Draft {
         let drop_when_released = holder.then == Then::PowerOn;
         let since = self.at;
         let (reason, by) = (holder.reason.clone(), holder.by.clone());
-        let hold =
-            Hold { reason, by, since, drop_when_released, breached: false, placed_alone: false, kept: false };
+        let hold = Hold {
+            reason,
+            by,
+            since,
+            drop_when_released,
+            breached: false,
+            ended: false,
+            placed_alone: false,
+            kept: false,
+        };
         self.record
             .holds
             .entry(holder.name.clone())

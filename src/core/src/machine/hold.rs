@@ -28,11 +28,12 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
         since: draft.at,
         drop_when_released: false,
         breached: false,
+        ended: false,
         placed_alone: true,
         kept: false,
     };
     let held = draft.record.holds.entry(holder.to_owned()).or_insert_with(|| new.clone());
-    *held = Hold { since: held.since, breached: held.breached, ..new };
+    *held = Hold { since: held.since, breached: held.breached, ended: held.ended, ..new };
     draft.moment(format!("held for {holder} by {}: {}", person.name, person.reason));
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! Pure. What an event wants and the rules do not allow is [`Refused`], with nothing changed.
 //! Every transition that opens an effect enters it into the ledger of the same record (S5).
 
+mod children;
 mod draft;
 mod ending;
 mod fence;
@@ -168,6 +169,8 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::PassedOn { release, to, why } => release::passed_on(draft, &release, &to, &why)?,
         Event::Withdrawn { effects } => release::withdrawn(draft, &effects),
         Event::Hold { holder, person } => hold::hold(draft, &holder, &person)?,
+        Event::EndChildsHold { holder, fence, person } => children::end(draft, &holder, fence, &person)?,
+        Event::LetGo { holder, person } => children::let_go(draft, &holder, &person)?,
         Event::Unfence { holder, person } => unfence::drop_hold(draft, &holder, &person)?,
         Event::UnholdIntent => unfence::unhold_intent(draft)?,
         Event::Unheld { devices, detail } => unfence::unheld(draft, &devices, &detail)?,

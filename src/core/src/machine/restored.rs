@@ -145,6 +145,7 @@ fn place_hold(draft: &mut Draft, reason: String) {
         since,
         drop_when_released: false,
         breached: false,
+        ended: false,
         placed_alone: false,
         kept: false,
     };

@@ -47,6 +47,7 @@ pub(super) fn retire(
     record.bringing = Bringing::PowerOn;
     record.breaches = 0;
     record.holds.clear();
+    record.refused.clear();
     // Another machine under this name has other boards and other wiring.
     record.learned.clear();
     record.identity_proofs.clear();

@@ -29,6 +29,17 @@ impl Engine {
         self.wish(node, Wish::DropRestored, ask).await
     }
 
+    /// An admin ends the hold of a child, by the name under which it holds the node (S22). The child's proof by this node is void from then on;
+    /// the hold goes once nothing of the child relies on it.
+    pub async fn end_childs_hold(
+        &self,
+        node: &NodeId,
+        holder: String,
+        ask: impl Into<Ask>,
+    ) -> Result<Taken, EngineError> {
+        self.wish(node, Wish::EndChildsHold(holder), ask).await
+    }
+
     /// A person vouches that the node is off (S12). Every host device is asked first.
     pub async fn attest(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
         self.wish(node, Wish::Attest, ask).await

@@ -145,7 +145,7 @@ impl Command {
             Command::Wish(wish, ask, _) => {
                 let asked = Asked::new(wish.label(), &ask.person, ask.key.as_ref());
                 match wish {
-                    Wish::Hold(holder) => asked.with("holder", holder),
+                    Wish::Hold(holder) | Wish::EndChildsHold(holder) => asked.with("holder", holder),
                     Wish::Accept { device, .. } => asked.with("device", device),
                     Wish::Attest | Wish::RetrySeenOff | Wish::Retire | Wish::DropRestored => asked,
                 }

@@ -34,6 +34,11 @@ impl NodeTask {
             if self.pause_between_looks(began).await? {
                 return Ok(());
             }
+            if !self.office.held_by(&self.plan.id).is_empty() {
+                // What is open no longer keeps the machine on which it runs off.
+                self.close_expired(|kind| kind.bars_on() && kind.device().is_none()).await?;
+            }
+            self.drop_holds_of_the_gone().await?;
             let here = self.place();
             began = self.now();
             // A device that reads On for good, and is none of these, does not hide what the others say.

@@ -54,6 +54,8 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Adopt { .. } => "adopt",
         Event::Read { .. } => "read_restored",
         Event::DropRestored(_) => "drop_restored",
+        Event::EndChildsHold { .. } => "end_childs_hold",
+        Event::LetGo { .. } => "let_go",
         Event::Resettled { .. } => "resettled",
         Event::Accepted { .. } => "accepted",
         Event::Drilled { .. } => "drilled",

@@ -3,10 +3,12 @@
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use picket_core::event::Event;
 use picket_core::outcome::Reason;
 
 use super::command::{Command, Wish};
 use super::hands::Doing;
+use super::watching::TAKEN_BACK;
 use super::{Fatal, NodeTask};
 use crate::error::EngineError;
 use crate::parents::ParentAsk;
@@ -17,8 +19,21 @@ impl NodeTask {
         self.wait_for(format!("a person: {why}; put its settings back, or retire it"), "an operator", None);
         let here = self.place();
         self.office.is_left_alone(&self.record().node);
-        while self.place() == here && !self.aside.is_asked() {
-            let Some(command) = self.mailbox.recv().await else { return Ok(()) };
+        loop {
+            let version = self.stored.version;
+            self.ends_holds_as_an_orphan().await?;
+            if self.stored.version != version {
+                self.office.is_left_alone(&self.record().node);
+            }
+            if self.place() != here || self.aside.is_asked() {
+                return Ok(());
+            }
+            let command = tokio::select! {
+                biased;
+                command = self.mailbox.recv() => command,
+                () = tokio::time::sleep(self.parts.rules.watch) => continue,
+            };
+            let Some(command) = command else { return Ok(()) };
             if command.serves_orphans() {
                 self.command(command).await?;
                 // What was stored counts it anew.
@@ -37,7 +52,17 @@ impl NodeTask {
             }
             command.refuse(&self.stored.record, &refused);
         }
-        Ok(())
+    }
+
+    /// Nobody watches an orphan: it sees neither that an admin of the machine on which it runs took that back, nor that a child of its own let it
+    /// go. Both keep another node off for as long as nobody says so (S22).
+    async fn ends_holds_as_an_orphan(&mut self) -> Result<(), Fatal> {
+        // What is open no longer keeps the machine on which it runs off.
+        self.close_expired(|kind| kind.bars_on() && kind.device().is_none()).await?;
+        if self.is_taken_back() {
+            self.persist(|| Event::Unproven { why: TAKEN_BACK.to_owned(), seen: true }).await?;
+        }
+        self.drop_holds_of_the_gone().await
     }
 
     /// Whether this task is to end now, so that another one goes on with the node.
@@ -87,7 +112,7 @@ impl Command {
     fn serves_orphans(&self) -> bool {
         match self {
             Command::As(_, command) => command.serves_orphans(),
-            Command::Wish(Wish::Retire, ..) | Command::Abandon(..) => true,
+            Command::Wish(Wish::Retire | Wish::EndChildsHold(_), ..) | Command::Abandon(..) => true,
             Command::ReturnReceipt { .. } | Command::VerifyReceipt { .. } => true,
             // What its releases set up lets volumes go of a machine that nobody watches: it is taken away, wherever its devices are (K3).
             Command::Withdrawn(_) => true,

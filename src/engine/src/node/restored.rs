@@ -49,6 +49,11 @@ impl NodeTask {
     pub(super) async fn restored(&mut self) -> Result<(), Fatal> {
         loop {
             self.close_expired(|_| true).await?;
+            let here = self.place();
+            self.drop_holds_of_the_gone().await?;
+            if self.place() != here {
+                return Ok(());
+            }
             let began = self.now();
             let devices: Vec<DeviceId> = self.stands_by().devices().map(|spec| spec.id.clone()).collect();
             let Some(looks) = self.watch(&devices).await? else { return Ok(()) };

@@ -32,6 +32,10 @@ impl NodeTask {
             Some(head) if Self::place_of(step.record()) != before => step.anchor(&head),
             _ => step,
         };
+        if !self.office.may_store(self.record(), step.record()) {
+            let why = "the machine on which it runs does not hold it any more";
+            return Err(Failure::Refused(Refused::ForeignProof(why)));
+        }
         if Self::place_of(step.record()) != before {
             // What moves the node may take its time to be stored, and nothing more is sent on the old ground meanwhile.
             self.cut_off();

@@ -7,11 +7,14 @@ use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::event::Event;
 use picket_core::ground::{Look, ReleaseGround};
 use picket_core::ids::DeviceId;
-use picket_core::record::{Bringing, Phase};
+use picket_core::record::{Bringing, Fence, Phase};
 use picket_core::time::BootTime;
 
 use super::looking::on;
 use super::{Fatal, NodeTask};
+
+/// Why a child is not proven by its parent any more.
+pub(super) const TAKEN_BACK: &str = "an admin of the machine on which it runs ended its hold";
 
 impl NodeTask {
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
@@ -116,6 +119,7 @@ impl NodeTask {
         };
         let proves = |device: &DeviceId| beside.contains(device);
         let why = match on(looks).find(|device| proves(device)) {
+            _ if self.is_taken_back() => TAKEN_BACK.to_owned(),
             Some(device) => format!("{device} reads On"),
             None => match looks.iter().filter(|look| proves(&look.device)).find(is_anew) {
                 Some(look) => format!("what {} proved is void", look.device),
@@ -126,6 +130,13 @@ impl NodeTask {
         let gone = self.withdraw_now().await;
         self.persist_unproven(gone, || Event::Unproven { why: why.clone(), seen: true }).await?;
         Ok(true)
+    }
+
+    /// Whether an admin of a machine that proves it ended its hold there: also where it is not said on which it runs now (S22).
+    pub(super) fn is_taken_back(&self) -> bool {
+        matches!(self.record().phase, Phase::Fenced | Phase::Released)
+            && self.record().fence.as_ref().is_some_and(Fence::proved_by_its_parent)
+            && self.office.is_taken_back(&self.plan.id)
     }
 
     pub(super) async fn power_on_failed(&mut self) -> Result<(), Fatal> {

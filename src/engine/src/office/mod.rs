@@ -4,6 +4,7 @@
 //! tasks never take the last one. What counts is read from the store when a leadership begins. Nobody waits while the lock is held.
 
 mod callers;
+mod children;
 mod pauses;
 pub(crate) mod queue;
 mod start;
@@ -12,13 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use children::ChildsHold;
+pub(crate) use children::Standing;
 pub use pauses::Resumed;
 use picket_core::budget::pause::{Pause, Pauses};
 use picket_core::budget::{Aside, Bar, Books, Budget, LimitKind, Ticket};
 use picket_core::groups::Groups;
 use picket_core::ids::NodeId;
-use picket_core::parent::child_of;
-use picket_core::record::{Cause, Fence, NodeRecord, Phase, SetAside};
+use picket_core::record::NodeRecord;
 use picket_core::restore::Restored;
 use picket_core::roles::Roles;
 use picket_core::time::{BootTime, Clock};
@@ -50,53 +52,15 @@ struct Papers {
     /// What is told of the requests that wait.
     queued: BTreeMap<Ticket, Seen>,
     /// The nodes that children hold, and which (S22).
-    held: BTreeMap<NodeId, Vec<NodeId>>,
+    held: BTreeMap<NodeId, Vec<ChildsHold>>,
+    /// Nodes of which a record is being stored that relies on its parent's proof.
+    relying: BTreeSet<NodeId>,
     /// The nodes that are not at rest, as the store has them: of whatever settings, and from the first moment of a leadership on.
     standing: BTreeMap<NodeId, Standing>,
     /// Nodes at rest of which a release or a receipt is open, and until when at most on our own clock (S5).
     ending: BTreeMap<NodeId, BootTime>,
     /// What the store came out of, if a backup.
     restored: Option<Restored>,
-}
-
-/// Where a node stands that is not at rest, for those that it holds, or that hold it.
-#[derive(Clone, Debug)]
-pub(crate) struct Standing {
-    /// Its phase, in a word.
-    pub(crate) phase: &'static str,
-    /// It is being fenced.
-    pub(crate) is_fencing: bool,
-    /// It is being brought back.
-    pub(crate) is_unfencing: bool,
-    /// It was found on although nobody unfenced it.
-    pub(crate) is_breach: bool,
-    /// It is being fenced, and the turn of its parent has come.
-    pub(crate) tries_its_parent: bool,
-    /// Whose word set limits aside for its fence.
-    pub(crate) set_aside: Option<SetAside>,
-}
-
-impl Standing {
-    fn of(record: &NodeRecord) -> Option<Self> {
-        let fence = record.fence.as_ref();
-        let is_at_rest = matches!(record.phase, Phase::Normal | Phase::Retired);
-        (!is_at_rest).then(|| Self {
-            phase: record.phase.label(),
-            is_fencing: record.phase == Phase::Fencing,
-            is_unfencing: record.phase == Phase::Unfencing,
-            is_breach: fence.is_some_and(|fence| fence.cause == Cause::Breach),
-            tries_its_parent: record.phase == Phase::Fencing && fence.is_some_and(Fence::tries_its_parent),
-            set_aside: fence.and_then(|fence| fence.budget_override.clone()),
-        })
-    }
-}
-
-/// How long what is open of a node may bar the on of the machine on which it ran: a release or a receipt, wherever that lands. `None`: nothing
-/// of the kind is open.
-fn ends_in(record: &NodeRecord) -> Option<Duration> {
-    let beyond_devices =
-        record.ledger.open().iter().filter(|open| open.kind.bars_on() && open.kind.device().is_none());
-    beyond_devices.map(|open| open.life.unwrap_or(Duration::MAX)).max()
 }
 
 /// How a place was taken: the limits that would have barred it and were set aside.
@@ -205,25 +169,6 @@ impl Office {
         self.changed.notify_one();
     }
 
-    /// The nodes that a child holds, as their records say.
-    pub(crate) fn held_by(&self, child: &NodeId) -> Vec<NodeId> {
-        let papers = self.papers();
-        let held = papers.held.iter().filter(|(_, children)| children.contains(child));
-        held.map(|(parent, _)| parent.clone()).collect()
-    }
-
-    /// Where a node stands that is neither normal nor retired.
-    pub(crate) fn standing(&self, node: &NodeId) -> Option<Standing> {
-        self.papers().standing.get(node).cloned()
-    }
-
-    /// Whether nothing of that node keeps its parent off: it is at rest, and so is what was sent for it (S22).
-    pub(crate) fn is_gone(&self, node: &NodeId) -> bool {
-        let papers = self.papers();
-        let has_ended = papers.ending.get(node).is_none_or(|until| *until <= self.clock.boot());
-        has_ended && !papers.standing.contains_key(node)
-    }
-
     /// What the store came out of, if a backup (S21).
     pub(crate) fn restored(&self) -> Option<Restored> {
         self.papers().restored.clone()
@@ -326,9 +271,9 @@ impl Office {
 impl Papers {
     fn new(budget: Budget, roles: Roles, plans: &Plans) -> Self {
         let (pauses, queued) = Default::default();
-        let (held, standing, ending) = Default::default();
+        let (held, relying, standing, ending) = Default::default();
         let (books, groups) = (books(budget, plans), groups(plans));
-        Self { books, pauses, roles, groups, queued, held, standing, ending, restored: None }
+        Self { books, pauses, roles, groups, queued, held, relying, standing, ending, restored: None }
     }
 
     /// The pause that bars a node of the settings.
@@ -339,21 +284,7 @@ impl Papers {
     /// The record is stored.
     fn stored(&mut self, record: &NodeRecord, now: BootTime) {
         self.books.stored(record, now);
-        match Standing::of(record) {
-            Some(standing) => drop(self.standing.insert(record.node.clone(), standing)),
-            None => drop(self.standing.remove(&record.node)),
-        }
-        match ends_in(record).filter(|_| !self.standing.contains_key(&record.node)) {
-            // What is open of a node at rest grows no more: what was counted first is right.
-            Some(life) => drop(self.ending.entry(record.node.clone()).or_insert(now + life)),
-            None => drop(self.ending.remove(&record.node)),
-        }
-        let children = record.holds.keys().filter_map(|holder| NodeId::new(child_of(holder)?).ok());
-        let children: Vec<NodeId> = children.collect();
-        match children.is_empty() {
-            true => drop(self.held.remove(&record.node)),
-            false => drop(self.held.insert(record.node.clone(), children)),
-        }
+        self.stored_of_a_child(record, now);
     }
 
     fn decide(

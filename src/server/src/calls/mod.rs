@@ -22,6 +22,7 @@ use std::sync::Arc;
 use futures::stream::BoxStream;
 use picket_audit::Told;
 use picket_core::ids::NodeId;
+use picket_core::parent::child_of;
 use picket_core::record::Phase;
 use picket_core::roles::Role;
 use picket_engine::{Ask, Engine, EngineError, NodeView, Taken};
@@ -127,9 +128,10 @@ impl Desk {
         Err(self.denied(fault.with("caller", &caller.name).with("holder", holder)))
     }
 
-    /// Refuses to drop that hold of that node: one of a restore is an admin's, any other its holder's (S21).
+    /// Refuses to drop that hold of that node: one of a restore (S21), or of a machine that runs on it (S22), is an admin's, any other its
+    /// holder's.
     pub(crate) fn may_drop(&self, holder: &str, node: &NodeId) -> Result<(), Fault> {
-        if holder == picket_core::restore::HOLD {
+        if holder == picket_core::restore::HOLD || child_of(holder).is_some() {
             self.may_as(OVERRIDE, node)
         } else {
             self.may_act_for(holder, node)
@@ -145,6 +147,9 @@ impl Desk {
     ) -> Result<Taken, EngineError> {
         if holder == picket_core::restore::HOLD {
             return self.engine.drop_restored(node, ask).await;
+        }
+        if child_of(&holder).is_some() {
+            return self.engine.end_childs_hold(node, holder, ask).await;
         }
         self.engine.unfence(node, holder, ask).await
     }

@@ -172,6 +172,7 @@ fn an_unfence_ends_where_the_node_comes_to_rest() {
         since: WallTime::from_millis(1),
         drop_when_released: false,
         breached: false,
+        ended: false,
         placed_alone: false,
         kept: false,
     };

@@ -35,6 +35,7 @@ fn write(name: &str, expected: u64, size: usize) -> Write {
         since: WallTime::default(),
         drop_when_released: false,
         breached: false,
+        ended: false,
         placed_alone: false,
         kept: false,
     };

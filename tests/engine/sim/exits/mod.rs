@@ -3,6 +3,7 @@
 //! comes to where the way says.
 
 mod nodes;
+mod parents;
 mod requests;
 mod stood_down;
 
@@ -101,6 +102,10 @@ async fn take(lab: &mut Lab, way: &Way, exit: Exit) {
         Exit::StandDown => drop(engine.stand_down(&node(), person()).await.expect("taken")),
         Exit::Retire => drop(engine.retire(&node(), person()).await.expect("taken")),
         Exit::DropRestored => drop(engine.drop_restored(&node(), person()).await.expect("taken")),
+        Exit::EndChildsHold => {
+            let holder = parents::HOLDER.to_owned();
+            drop(engine.end_childs_hold(&node(), holder, person()).await.expect("taken"));
+        }
         Exit::Abandon => {
             for release in in_the_way(lab, way) {
                 engine.abandon(&node(), release, person()).await.expect("taken");

@@ -1,19 +1,18 @@
 //! What a child's device asks of its parent (S22).
 
-use picket_core::device::DeviceClass;
-use picket_core::device::Grade;
-use picket_core::event::{Holder, Person};
+use picket_core::device::{DeviceClass, Grade};
+use picket_core::event::{Event, Holder, Person};
 use picket_core::ids::{NodeId, Term};
 use picket_core::machine::Refused;
 use picket_core::parent::{ParentOff, child_of, hold_of};
-use picket_core::record::{Phase, SetAside, Then};
+use picket_core::record::{EndedHold, Phase, SetAside, Then};
 use picket_core::topology::Level;
 
 use crate::error::EngineError;
 use crate::node::{Fatal, NodeTask};
 use crate::office::Standing;
 use crate::parents::{ParentAnswer, ParentAsk, ParentSeen};
-use crate::request::{Admission, Asides, FenceCall};
+use crate::request::{Admission, Asides, FenceCall, Taken};
 
 /// Who asks for a child.
 const BY: &str = "picket";
@@ -37,11 +36,17 @@ impl NodeTask {
     /// The hold of a child goes with the child's own fence: what would bring the parent back meanwhile is refused (S22).
     pub(super) fn expect_let_go(&self, holder: &str) -> Result<(), EngineError> {
         let child = child_of(holder).and_then(|child| NodeId::new(child).ok());
-        let Some(child) = child.filter(|child| !self.office.is_gone(child)) else { return Ok(()) };
+        let Some(child) = child.filter(|child| !self.is_let_go(child)) else { return Ok(()) };
+        let is_ended = self.record().holds.get(holder).is_some_and(|hold| hold.ended);
         let (phase, hint) = match self.office.standing(&child) {
+            Some(Standing { phase, .. }) if is_ended => (
+                phase,
+                "its hold was ended by an admin, and goes by itself once nothing of the child relies on it: ask again in a moment",
+            ),
             Some(Standing { phase, .. }) => (
                 phase,
-                "the child is kept off by it: unfence the child, stand it down or retire it, and its hold goes with that",
+                "the child is kept off by it: unfence the child, stand it down or retire it, and its hold goes with that; or an admin of \
+                 this node ends its hold by `picket unhold NODE --holder child:CHILD`",
             ),
             None => (
                 "retired",
@@ -71,17 +76,54 @@ impl NodeTask {
         self.children().any(|child| self.office.standing(&child).is_some_and(|child| child.is_breach))
     }
 
+    /// Whether nothing of a child keeps this node off any more: it is not kept off itself, or an admin ended its hold and nothing of it relies
+    /// on that.
+    fn is_let_go(&self, child: &NodeId) -> bool {
+        let is_ended = self.record().holds.get(&hold_of(child)).is_some_and(|hold| hold.ended);
+        self.office.is_gone(child) || is_ended && self.office.relies_on_none(child)
+    }
+
+    /// Why this node is not fenced for that child: an admin of it said so.
+    fn refuses(&self, child: &NodeId) -> Option<Refused> {
+        let (holder, record) = (hold_of(child), self.record());
+        let of = self.office.standing(child).and_then(|child| child.fence);
+        let ended = record.refused.get(&holder).filter(|ended| Some(ended.of) == of);
+        // What somebody else switched off since is no wish of the child's, and keeps no more off by it.
+        let is_off_anyway = |ended: &EndedHold| {
+            matches!(record.phase, Phase::Fencing | Phase::Fenced | Phase::Released | Phase::NeedsOperator(_))
+                && record.fence.as_ref().map(|fence| fence.id) != ended.within
+        };
+        let is_refused = ended.is_some_and(|ended| !is_off_anyway(ended));
+        let is_ended = record.holds.get(&holder).is_some_and(|hold| hold.ended);
+        (is_refused || is_ended).then(|| Refused::Phase {
+            wanted: "fencing it for a machine that runs on it",
+            phase: record.phase.label(),
+            hint: "an admin of it ended that machine's hold, which stands for this fence of that machine",
+        })
+    }
+
     /// Lets go what a child holds that is not kept off any more, and could not say so: it was retired, perhaps as an orphan. What is open of
-    /// such a child is waited out first (S5).
+    /// such a child is waited out first (S5). The same of a hold that an admin ended.
     pub(in crate::node) async fn drop_holds_of_the_gone(&mut self) -> Result<(), Fatal> {
-        let gone: Vec<NodeId> = self.children().filter(|child| self.office.is_gone(child)).collect();
+        let gone: Vec<NodeId> = self.children().filter(|child| self.is_let_go(child)).collect();
         for child in gone {
-            let person = Person { name: BY.to_owned(), reason: format!("{child} is not kept off any more") };
-            if let Err(refused) = self.unfence(hold_of(&child), person.into()).await? {
-                tracing::warn!(%child, %refused, "the hold of a child that is not kept off any more stands");
+            if let Err(refused) = self.drop_hold_of(&child, "relies on it no more").await? {
+                tracing::warn!(%child, %refused, "the hold of a child that relies on it no more stands");
             }
         }
         Ok(())
+    }
+
+    /// Drops a child's hold. With none left this node is brought back, but where a person is asked about it.
+    async fn drop_hold_of(&mut self, child: &NodeId, why: &str) -> Result<Result<Taken, EngineError>, Fatal> {
+        let (holder, reason) = (hold_of(child), format!("{child} {why}"));
+        let person = Person { name: BY.to_owned(), reason };
+        match self.record().phase {
+            Phase::NeedsOperator(_) => {
+                self.grant(person.into(), |person| Event::LetGo { holder, person }).await
+            }
+            _ => self.unfence(holder, person.into()).await,
+        }
     }
 
     pub(super) async fn as_parent(
@@ -128,6 +170,9 @@ impl NodeTask {
         if self.plan.topology.devices().any(|spec| spec.class == DeviceClass::Parent) {
             let why = "it has a parent of its own: a machine that is fenced for another one must be fenced by its own devices";
             return Ok(Err(EngineError::NotAllowed(why.to_owned())));
+        }
+        if let Some(refused) = self.refuses(child) {
+            return Ok(Err(refused.into()));
         }
         if let Some(why) = self.proves_too_little(least) {
             return Ok(Err(EngineError::NotAllowed(why)));
@@ -186,8 +231,7 @@ impl NodeTask {
         if !self.record().holds.contains_key(&hold) {
             return Ok(Ok(ParentAnswer::LetGo));
         }
-        let person = Person { name: BY.to_owned(), reason: format!("{child} is brought back") };
-        let taken = self.unfence(hold, person.into()).await?;
+        let taken = self.drop_hold_of(child, "is brought back").await?;
         Ok(taken.map(|_| ParentAnswer::LetGo))
     }
 
@@ -196,6 +240,9 @@ impl NodeTask {
         match hold.map(|hold| self.record().holds.get(&hold)) {
             Some(None) => return Ok(ParentSeen::Void("is not held for it")),
             Some(Some(held)) if held.breached => return Ok(ParentSeen::Void("was found on since")),
+            Some(Some(held)) if held.ended => {
+                return Ok(ParentSeen::Void("is not held for it any more, by the word of an admin"));
+            }
             Some(Some(_)) | None => {}
         }
         let is_proven = matches!(self.record().phase, Phase::Fenced | Phase::Released);

@@ -4,8 +4,9 @@ use futures::future::join_all;
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::event::{Event, Person};
 use picket_core::ground::Look;
-use picket_core::ids::DeviceId;
+use picket_core::ids::{DeviceId, NodeId};
 use picket_core::machine::Refused;
+use picket_core::parent::child_of;
 use picket_core::record::Phase;
 use picket_core::topology::Topology;
 
@@ -22,6 +23,8 @@ pub(crate) enum Wish {
     Hold(String),
     /// An admin drops the hold under which a restore keeps it off.
     DropRestored,
+    /// An admin ends the hold of a child, by the name under which it holds this node (S22).
+    EndChildsHold(String),
     /// They vouch that it is off (S12).
     Attest,
     /// They looked at the machine after a BMC restarted, saw it off, and want it tried again (S2).
@@ -38,6 +41,7 @@ impl Wish {
         match self {
             Wish::Hold(_) => "hold",
             Wish::DropRestored => "drop_restored",
+            Wish::EndChildsHold(_) => "end_childs_hold",
             Wish::Attest => "attest",
             Wish::RetrySeenOff => "retry_seen_off",
             Wish::Retire => "retire",
@@ -71,6 +75,11 @@ impl NodeTask {
         match wish {
             Wish::Hold(holder) => self.grant(ask, |person| Event::Hold { holder, person }).await,
             Wish::DropRestored => self.grant(ask, Event::DropRestored).await,
+            Wish::EndChildsHold(holder) => {
+                let child = child_of(&holder).and_then(|child| NodeId::new(child).ok());
+                let fence = child.and_then(|child| self.office.standing(&child)?.fence);
+                self.grant(ask, |person| Event::EndChildsHold { holder, fence, person }).await
+            }
             Wish::Attest => self.attest(ask).await,
             Wish::RetrySeenOff => self.retry_seen_off(ask).await,
             Wish::Retire => {
@@ -234,7 +243,7 @@ impl NodeTask {
         Ok(self.in_time(ask.not_after, ask.expected_generation).err().map(|stale| Err(stale.into())))
     }
 
-    async fn grant<'a>(
+    pub(super) async fn grant<'a>(
         &mut self,
         ask: Ask,
         event: impl FnOnce(Person) -> Event<'a>,

@@ -169,7 +169,7 @@ impl NodeTask {
         let waits =
             level.is_some_and(|level| level.devices.iter().any(|spec| spec.class == DeviceClass::Parent));
         let is_fencing = |node| self.office.standing(node).is_some_and(|standing| standing.is_fencing);
-        waits && self.office.held_by(&self.plan.id).iter().any(is_fencing)
+        waits && self.office.kept_by(&self.plan.id).iter().any(is_fencing)
     }
 
     fn level_words(&self, run: &Run) -> String {

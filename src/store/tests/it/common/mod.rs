@@ -15,8 +15,8 @@ use picket_core::ledger::Ledger;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::receipt::{Ended, Issued};
 use picket_core::record::{
-    Attestation, AuditHead, Bringing, Cause, DeviceEvidence, Evidence, Fence, Hold, HoldState, IdentityProof,
-    Moment, NodeRecord, Part, Phase, ReleaseStage, ReleaseState, Retirement, SetAside,
+    Attestation, AuditHead, Bringing, Cause, DeviceEvidence, EndedHold, Evidence, Fence, Hold, HoldState,
+    IdentityProof, Moment, NodeRecord, Part, Phase, ReleaseStage, ReleaseState, Retirement, SetAside,
 };
 use picket_core::store::{KeyEntry, Write};
 use picket_core::time::WallTime;
@@ -223,12 +223,14 @@ pub fn rich(phase: Phase) -> NodeRecord {
                 since: at(1_795_250_372_042),
                 drop_when_released: true,
                 breached: false,
+                ended: true,
                 placed_alone: true,
                 kept: false,
             },
         )]),
         ledger: ledger(),
         fence: Some(fence(&name, id, at(1_795_250_372_042))),
+        refused: BTreeMap::from([("child:vm1".to_owned(), EndedHold { of: id, within: Some(id) })]),
         breaches: 2,
         learned: BTreeMap::from([(
             device("bmc"),
