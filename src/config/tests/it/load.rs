@@ -1,6 +1,5 @@
 //! Settings from files, directory and environment.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

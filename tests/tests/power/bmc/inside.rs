@@ -93,6 +93,7 @@ impl Inside {
             metrics: Default::default(),
             rules,
             budget: picket_core::budget::Budget::unlimited(),
+            roles: picket_core::roles::Roles::of_this_machine(),
             nodes: vec![plan],
             own: Arc::default(),
             twins: Arc::default(),
@@ -129,6 +130,7 @@ impl Inside {
             expected_generation: None,
             set_aside: None,
             turn: None,
+            asker: None,
         };
         let fence = self.engine.fence(&node, call).await.expect("let in").fence();
         timeout(LONG, self.outcome(&node, fence)).await.expect("an outcome in time")
