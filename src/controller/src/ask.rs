@@ -155,9 +155,14 @@ impl Asker {
             }
             match self.once(order, to, &mut open).await {
                 Ok(ended) => return ended,
-                Err(status) if !is_passing(&status) => {
-                    return Ended::refused(status.message().to_owned());
-                }
+                Err(status) if !is_passing(&status) => match &open {
+                    None => return Ended::refused(status.message().to_owned()),
+                    // What was let in runs to its end, whatever is said of whoever asks for it again.
+                    Some(fence) => match self.outcome(order, fence).await {
+                        Some(ended) => return ended,
+                        None => tokio::time::sleep(HEARD).await,
+                    },
+                },
                 Err(status) if open.is_none() => {
                     return Ended::unreached(format!("no gateway took the request: {}", status.message()));
                 }

@@ -43,7 +43,10 @@ async fn compared(
     if sought.by == FindBy::Name && sought.ours.node != wanted.name {
         return another(&sought.ours.node);
     }
-    cluster.is_meant(until).await?;
+    // What another cluster says is of other machines, by whatever name.
+    if let Some(why) = cluster.is_another(until).await? {
+        return Ok(Some(why));
+    }
     let name = sought.name(cluster, devices, None, until).await?;
     if name != wanted.name {
         return another(&name);

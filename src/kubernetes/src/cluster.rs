@@ -110,15 +110,19 @@ impl Cluster {
 
     /// Whether it is the cluster that the settings mean: a name may lead to another one.
     pub(crate) async fn is_meant(&self, until: Instant) -> Result<(), Fault> {
+        self.is_another(until).await?.map_or(Ok(()), |why| Err(Fault::refused(why)))
+    }
+
+    /// Why it is another cluster, where it says so.
+    pub(crate) async fn is_another(&self, until: Instant) -> Result<Option<String>, Fault> {
         let system: Namespace = self.get("/api/v1/namespaces/kube-system", until).await?;
         let uid = &system.metadata.uid;
-        match *uid == self.uid {
-            true => Ok(()),
-            false => Err(Fault::refused(format!(
+        Ok((*uid != self.uid).then(|| {
+            format!(
                 "this is another cluster: its namespace kube-system has the UID {uid}, and the settings say {}",
                 self.uid
-            ))),
-        }
+            )
+        }))
     }
 
     /// Reads from a quorum.

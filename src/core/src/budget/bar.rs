@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::ids::NodeId;
 use crate::outcome::Reason;
 use crate::time::written;
 
@@ -70,8 +69,8 @@ pub struct Bar {
     pub found: u32,
     /// In words: the numbers, and what would help. No other node is named: who is told may not know of it.
     pub text: String,
-    /// The nodes that count, for those who may know of all nodes.
-    pub nodes: Vec<NodeId>,
+    /// The nodes, or members of the store, that count: for those who may know of all nodes.
+    pub names: Vec<String>,
     /// When to ask again; `None`: nobody knows.
     pub retry_after: Option<Duration>,
 }
@@ -84,9 +83,11 @@ impl Bar {
 
     /// In words, for somebody who may know of all nodes.
     pub fn named(&self) -> String {
-        match names(&self.nodes) {
-            names if names.is_empty() => self.detail(),
-            names => format!("{} (it counts {names})", self.detail()),
+        let (named, more) = self.names.split_at(self.names.len().min(NAMED));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        match named {
+            [] => self.detail(),
+            named => format!("{} (it counts {}{more})", self.detail(), named.join(", ")),
         }
     }
 
@@ -103,15 +104,8 @@ impl Bar {
     }
 }
 
-/// So many nodes are named; of more, how many.
+/// So many are named; of more, how many.
 const NAMED: usize = 4;
-
-fn names(nodes: &[NodeId]) -> String {
-    let named: Vec<&str> = nodes.iter().take(NAMED).map(NodeId::as_str).collect();
-    let more = nodes.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", named.join(", "))
-}
 
 impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -26,6 +26,8 @@ pub(super) struct Stand {
     pub(super) is_exempt: bool,
     /// Its fence ended before an off was sent: it was taken out of the window, once.
     pub(super) is_undone: bool,
+    /// It is retired: it is not left, and is no failure either.
+    pub(super) is_retired: bool,
     /// Somebody set the store's quorum aside for it. After another leadership began nobody did: it is asked for again.
     pub(super) may_cost_quorum: bool,
 }
@@ -48,6 +50,7 @@ impl Count {
             order,
             is_exempt,
             is_undone: false,
+            is_retired: false,
             may_cost_quorum: false,
         };
         self.stands.insert(node.clone(), stand);
@@ -168,8 +171,13 @@ impl Books {
     /// `sent_nothing` counts in no window: it is a complaint. Of any other the node's record says what became of it.
     pub fn remember(&mut self, node: &NodeId, begun: BootTime, sent_nothing: bool) {
         match sent_nothing {
-            true => self.brake.complain(node, begun),
-            false => self.count.begun.push_back((begun, node.clone())),
+            // Nobody knows in whose name any more.
+            true => self.brake.complain(node, "", begun),
+            // Whatever was complained of before it came of that.
+            false => {
+                self.brake.is_well(node);
+                self.count.begun.push_back((begun, node.clone()));
+            }
         }
     }
 
@@ -229,7 +237,9 @@ impl Books {
                 let may_cost_quorum = is_breach
                     || fence.is_some_and(|one| one.quorum_override.is_some())
                     || kept.is_some_and(|old| old.may_cost_quorum && is_open);
-                let stand = Stand { is_open, is_unreached, order, is_exempt, is_undone, may_cost_quorum };
+                let is_retired = record.phase == Phase::Retired;
+                let stand =
+                    Stand { is_open, is_unreached, order, is_exempt, is_undone, is_retired, may_cost_quorum };
                 self.count.stands.insert(node.clone(), stand);
             }
         }
@@ -286,22 +296,27 @@ impl Books {
     }
 
     /// Somebody asks for a fence of that node: counts for the brake.
-    pub fn ask(&mut self, node: &NodeId, now: BootTime) {
-        if self.fleet.contains(node) {
-            self.brake.complain(node, now);
-        }
-        self.brake
-            .look(Fleet { nodes: &self.fleet, waiting: &self.waiting, stands: &self.count.stands }, now);
+    pub fn ask(&mut self, node: &NodeId, holder: &str, now: BootTime) {
+        let (brake, fleet) = self.brake();
+        brake.look(fleet, now);
+        brake.complain(node, holder, now);
     }
 
-    /// Who asked for a fence of that node does not want it any more.
-    pub fn takes_back(&mut self, node: &NodeId) {
-        self.brake.is_well(node);
+    /// That holder does not want that node off any more.
+    pub fn takes_back(&mut self, node: &NodeId, holder: &str) {
+        self.brake.takes_back(node, holder);
     }
 
-    /// What the brake counts beside complaints.
-    pub(super) fn seen_by_brake(&self) -> Fleet<'_> {
-        Fleet { nodes: &self.fleet, waiting: &self.waiting, stands: &self.count.stands }
+    /// The brake, and what it counts beside complaints.
+    fn brake(&mut self) -> (&mut Brake, Fleet<'_>) {
+        let Self { brake, fleet: nodes, waiting, count, runs_on, .. } = self;
+        (brake, Fleet { nodes, waiting, stands: &count.stands, runs_on })
+    }
+
+    /// The same, to look at.
+    pub(super) fn brake_bars(&self, node: Option<&NodeId>, now: BootTime) -> Option<Bar> {
+        let Self { brake, fleet: nodes, waiting, count, runs_on, .. } = self;
+        brake.bar(node, Fleet { nodes, waiting, stands: &count.stands, runs_on }, now)
     }
 
     /// A request begins to wait.
@@ -316,15 +331,15 @@ impl Books {
 
     /// A person says that what looks dead is dead: the brake counts it no more until it was well. False: it did not hold.
     pub fn let_go(&mut self, now: BootTime) -> bool {
-        let fleet = Fleet { nodes: &self.fleet, waiting: &self.waiting, stands: &self.count.stands };
-        self.brake.let_go(fleet, now)
+        let (brake, fleet) = self.brake();
+        brake.let_go(fleet, now)
     }
 
     /// Whether the brake holds now, and why.
     pub fn braked(&mut self, now: BootTime) -> Option<Bar> {
-        let fleet = Fleet { nodes: &self.fleet, waiting: &self.waiting, stands: &self.count.stands };
-        self.brake.look(fleet, now);
-        self.brake.bar(None, fleet, now)
+        let (brake, fleet) = self.brake();
+        brake.look(fleet, now);
+        self.brake_bars(None, now)
     }
 
     /// How many fences are open: begun, and neither released nor waiting for a person.

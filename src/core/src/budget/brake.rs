@@ -12,12 +12,23 @@ use crate::time::BootTime;
 /// at which his own complaints are forgotten.
 pub(super) const STANDS: Duration = Duration::from_secs(3600);
 
+/// Of so many holders it is known that they complain of one node: one of more is not taken back, and stands for its time.
+const HOLDERS: usize = 16;
+
+/// Somebody says that a node is dead.
+#[derive(Clone, Debug)]
+struct Complaint {
+    /// When that was said last.
+    at: BootTime,
+    /// In whose names; an empty one is nobody's to take back.
+    by: BTreeSet<String>,
+}
+
 /// The brake.
 #[derive(Clone, Debug)]
 pub(super) struct Brake {
     at: usize,
-    /// Nodes of which somebody says that they are dead, and when that was said last.
-    complaints: BTreeMap<NodeId, BootTime>,
+    complaints: BTreeMap<NodeId, Complaint>,
     /// Nodes of which a person said that they are dead. They count again once they were well.
     believed: BTreeSet<NodeId>,
 }
@@ -28,6 +39,8 @@ pub(super) struct Fleet<'a> {
     pub(super) nodes: &'a BTreeSet<NodeId>,
     pub(super) waiting: &'a BTreeMap<Ticket, NodeId>,
     pub(super) stands: &'a BTreeMap<NodeId, Stand>,
+    /// On which node each child was last seen to run.
+    pub(super) runs_on: &'a BTreeMap<NodeId, NodeId>,
 }
 
 impl Brake {
@@ -42,19 +55,33 @@ impl Brake {
     }
 
     /// Somebody says that the node is dead.
-    pub(super) fn complain(&mut self, node: &NodeId, at: BootTime) {
-        let newest = self.complaints.entry(node.clone()).or_insert(at);
-        *newest = at.max(*newest);
+    pub(super) fn complain(&mut self, node: &NodeId, holder: &str, at: BootTime) {
+        let new = || Complaint { at, by: BTreeSet::new() };
+        let complaint = self.complaints.entry(node.clone()).or_insert_with(new);
+        complaint.at = at.max(complaint.at);
+        let holder = if complaint.by.len() < HOLDERS { holder } else { "" };
+        complaint.by.insert(holder.to_owned());
     }
 
-    /// The complaint is gone: it was taken back, or the node came back from its fence.
+    /// That holder takes back what it said of the node.
+    pub(super) fn takes_back(&mut self, node: &NodeId, holder: &str) {
+        if let Some(complaint) = self.complaints.get_mut(node) {
+            complaint.by.remove(holder);
+            if complaint.by.is_empty() {
+                self.is_well(node);
+            }
+        }
+    }
+
+    /// The node came back from its fence.
     pub(super) fn is_well(&mut self, node: &NodeId) {
         self.complaints.remove(node);
+        self.believed.remove(node);
     }
 
     /// Forgets what is gone.
     pub(super) fn look(&mut self, fleet: Fleet<'_>, now: BootTime) {
-        self.complaints.retain(|_, at| now.since(*at) < STANDS);
+        self.complaints.retain(|_, complaint| now.since(complaint.at) < STANDS);
         if !self.believed.is_empty() {
             let counted: BTreeSet<NodeId> = self.complained(fleet, now).cloned().collect();
             self.believed.retain(|node| counted.contains(node));
@@ -63,24 +90,34 @@ impl Brake {
 
     /// All nodes that are said to be dead, wait, or are kept off; a node may come twice.
     fn complained<'a>(&'a self, fleet: Fleet<'a>, now: BootTime) -> impl Iterator<Item = &'a NodeId> {
-        let stands = self.complaints.iter().filter(move |(_, at)| now.since(**at) < STANDS);
-        let kept_off = fleet.stands.keys().filter(move |node| fleet.nodes.contains(*node));
-        stands.map(|(node, _)| node).chain(fleet.waiting.values()).chain(kept_off)
+        let stands = self.complaints.iter().filter(move |(_, complaint)| now.since(complaint.at) < STANDS);
+        let kept_off = fleet.stands.iter().filter(|(_, stand)| !stand.is_retired);
+        let all =
+            stands.map(|(node, _)| node).chain(fleet.waiting.values()).chain(kept_off.map(|(node, _)| node));
+        all.filter(move |node| fleet.nodes.contains(*node))
     }
 
-    fn count(&self, besides: Option<&NodeId>, fleet: Fleet<'_>, now: BootTime) -> usize {
+    /// The nodes that count. What runs on one of them fell with it, and is no failure of its own (S22).
+    fn counted<'a>(
+        &'a self,
+        besides: Option<&'a NodeId>,
+        fleet: Fleet<'a>,
+        now: BootTime,
+    ) -> BTreeSet<&'a NodeId> {
         let most = self.complaints.len() + fleet.waiting.len() + fleet.stands.len() + 1;
         if most < self.at {
-            return most;
+            return BTreeSet::new();
         }
         let counts = |node: &&NodeId| !self.believed.contains(*node);
-        self.complained(fleet, now).chain(besides).filter(counts).collect::<BTreeSet<_>>().len()
+        let all: BTreeSet<_> = self.complained(fleet, now).chain(besides).filter(counts).collect();
+        let fell = |node: &NodeId| fleet.runs_on.get(node).is_some_and(|on| on != node && all.contains(on));
+        all.iter().copied().filter(|node| !fell(node)).collect()
     }
 
     /// A person says that what looks dead is dead. False: the brake did not hold.
     pub(super) fn let_go(&mut self, fleet: Fleet<'_>, now: BootTime) -> bool {
         self.look(fleet, now);
-        let held = self.count(None, fleet, now) >= self.at;
+        let held = self.counted(None, fleet, now).len() >= self.at;
         if held {
             self.believed = self.complained(fleet, now).cloned().collect();
         }
@@ -90,7 +127,8 @@ impl Brake {
     /// Why no fence of that node may begin; without a node, whether it holds at all. When it will let go is nobody's to know: who is told
     /// would only wait for it.
     pub(super) fn bar(&self, node: Option<&NodeId>, fleet: Fleet<'_>, now: BootTime) -> Option<Bar> {
-        let found = self.count(node, fleet, now);
+        let counted = self.counted(node, fleet, now);
+        let found = counted.len();
         if found < self.at {
             return None;
         }
@@ -106,7 +144,7 @@ impl Brake {
                 fleet.nodes.len(),
                 self.at
             ),
-            nodes: Vec::new(),
+            names: counted.into_iter().map(ToString::to_string).collect(),
             retry_after: None,
         })
     }

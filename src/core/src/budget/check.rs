@@ -122,7 +122,7 @@ impl Books {
     /// The limit that bars it.
     pub fn recheck(&self, node: &NodeId, now: BootTime) -> Result<(), Bar> {
         let Some(own) = self.count.stands.get(node) else { return Ok(()) };
-        let brake = self.brake.bar(None, self.seen_by_brake(), now);
+        let brake = self.brake_bars(Some(node), now);
         if let Some(bar) = brake.filter(|_| !own.is_exempt) {
             return Err(bar);
         }
@@ -147,7 +147,7 @@ impl Books {
 
     /// What concerns the node alone, or all of them.
     fn bar_alone(&self, node: &NodeId, now: BootTime) -> Option<Bar> {
-        self.brake.bar(Some(node), self.seen_by_brake(), now).or_else(|| self.cools_down(node, now))
+        self.brake_bars(Some(node), now).or_else(|| self.cools_down(node, now))
     }
 
     fn cools_down(&self, node: &NodeId, now: BootTime) -> Option<Bar> {
@@ -165,7 +165,7 @@ impl Books {
                 written(whole),
                 written(cool_down)
             ),
-            nodes: Vec::new(),
+            names: Vec::new(),
             retry_after: Some(left),
         })
     }
@@ -250,7 +250,7 @@ impl Books {
                  is not reached makes room",
                 members.len()
             ),
-            nodes: open.into_iter().cloned().collect(),
+            names: open.into_iter().map(ToString::to_string).collect(),
             retry_after: None,
         })
     }
@@ -279,7 +279,7 @@ impl Books {
                     "{whose} must keep {allowed} of its {} nodes, and without {node} would keep {found}{away}",
                     members.len()
                 ),
-                nodes: gone.into_iter().cloned().collect(),
+                names: gone.into_iter().map(ToString::to_string).collect(),
                 retry_after: None,
             }
         })
@@ -311,7 +311,7 @@ fn per_window(
         allowed,
         found,
         text: format!("{whose} may begin {allowed} fences within {}, and began {found}", written(window)),
-        nodes: Vec::new(),
+        names: Vec::new(),
         retry_after,
     })
 }

@@ -125,7 +125,7 @@ impl Pauses {
                 "{} is paused by {} until {}: {}",
                 pause.scope, pause.by, pause.expires_at, pause.reason
             ),
-            nodes: Vec::new(),
+            names: Vec::new(),
             retry_after: left,
         })
     }

@@ -40,11 +40,11 @@ impl Quorum {
             return None;
         }
         let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
-        let named = |what: &str, members: &[&str]| match members {
-            [] => String::new(),
-            members => format!("; {what} {}", members.join(", ")),
+        let more = |many: &[&str], how: &str| match many.len() {
+            0 => String::new(),
+            many => format!("; {how} {many}"),
         };
-        let besides = named("dark are already", &gone) + &named("no answer comes from", &mute);
+        let besides = more(&gone, "dark are already") + &more(&mute, "no answer comes from");
         Some(Bar {
             kind: LimitKind::Quorum,
             whose: "the store".to_owned(),
@@ -56,7 +56,7 @@ impl Quorum {
                 self.members.len(),
                 self.needed()
             ),
-            nodes: Vec::new(),
+            names: gone.into_iter().chain(mute).map(str::to_owned).collect(),
             retry_after: None,
         })
     }
@@ -85,9 +85,10 @@ mod tests {
         let two_of = bar(&two, &|dark| *dark == one).expect("one would be left");
         assert_eq!((two_of.allowed, two_of.found, two_of.kind.reason().label()), (2, 1, "quorum"));
         assert!(
-            two_of.text.contains("n2 carries e2") && two_of.text.contains("dark are already e1"),
-            "{}",
-            two_of.text
+            two_of.text.contains("n2 carries e2")
+                && two_of.text.contains("dark are already 1")
+                && two_of.names == ["e1"],
+            "{two_of:?}"
         );
         assert_eq!(bar(&other, &|dark| *dark == one), None);
         assert_eq!(bar(&one, &|dark| *dark == one), None, "it is not counted twice");
@@ -107,10 +108,11 @@ mod tests {
         assert_eq!(bar(&one, &|_| false, &["e1"]), None);
         let barred = bar(&two, &|_| false, &["e1"]).expect("one would be left");
         assert_eq!((barred.allowed, barred.found), (2, 1));
-        assert!(barred.text.ends_with("of the 2 that it needs; no answer comes from e1"), "{}", barred.text);
+        assert!(barred.text.ends_with("of the 2 that it needs; no answer comes from 1"), "{}", barred.text);
+        assert_eq!(barred.names, ["e1"]);
         assert!(bar(&one, &|_| false, &["e3"]).is_some(), "one on a machine that is no node");
         let barred = bar(&two, &|dark| *dark == one, &["e1", "e2"]).expect("one would be left");
-        assert!(barred.found == 1 && barred.text.ends_with("; dark are already e1"), "{}", barred.text);
+        assert!(barred.found == 1 && barred.text.ends_with("; dark are already 1"), "{}", barred.text);
         assert_eq!(bar(&node("n9"), &|_| false, &["e1", "e2"]), None, "it carries none");
     }
 

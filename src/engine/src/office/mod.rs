@@ -142,7 +142,6 @@ impl Office {
     ) -> Result<Place, Bar> {
         let now = self.clock.boot();
         let mut papers = self.papers();
-        papers.books.ask(&plan.id, now);
         let place = match through_pauses {
             true => papers.among_those_that_wait(plan, aside, ticket, now)?,
             false => papers.decide(plan, aside, ticket, &*self.clock)?,
@@ -151,9 +150,14 @@ impl Office {
         Ok(place)
     }
 
-    /// Who asked for a fence of that node does not want it any more.
-    pub(crate) fn takes_back(&self, node: &NodeId) {
-        self.papers().books.takes_back(node);
+    /// Somebody says that the node is dead.
+    pub(crate) fn complains(&self, node: &NodeId, holder: &str) {
+        self.papers().books.ask(node, holder, self.clock.boot());
+    }
+
+    /// That holder does not want that node off any more.
+    pub(crate) fn takes_back(&self, node: &NodeId, holder: &str) {
+        self.papers().books.takes_back(node, holder);
         self.changed.notify_one();
     }
 

@@ -8,7 +8,7 @@ use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{Generation, NodeId};
 use picket_core::record::Then;
-use picket_core::roles;
+use picket_core::roles::{self, Proof};
 use picket_core::target::Target;
 use picket_core::time::{BootTime, WallTime};
 use serde::{Deserialize, Serialize};
@@ -159,7 +159,8 @@ impl Entry {
             (Some(its), Some(key)) => its.key == key.key,
             // What was set aside is asked for anew when its turn comes.
             (None, None) => {
-                let asked = FenceCall { set_aside: None, ..enter.call.clone() };
+                let asker = self.call.asker.clone();
+                let asked = FenceCall { set_aside: None, asker, ..enter.call.clone() };
                 self.generation == enter.generation && self.call == asked
             }
             _ => false,
@@ -239,6 +240,8 @@ impl Stored {
 
     /// The request as it came.
     pub(crate) fn entry(self, until: BootTime, bar: Bar) -> Entry {
+        // Before who asked was stored its name was, which is how whoever reaches the loopback is known.
+        let known_by_name = Some(roles::Person { name: self.by.clone(), proof: Proof::Address });
         let Self { holder: name, by, reason, then, by_person, .. } = self;
         let holder = Holder { name, by, reason, then, by_person };
         Entry {
@@ -254,7 +257,7 @@ impl Stored {
                 expected_generation: self.expected_generation,
                 set_aside: None,
                 turn: None,
-                asker: self.asker,
+                asker: self.asker.or(known_by_name),
             },
             until,
             expires_at: self.expires_at,

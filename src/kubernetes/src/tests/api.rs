@@ -17,7 +17,9 @@ use tower::BoxError;
 use crate::client::{self, AtAWord};
 use crate::clock::ServerClock;
 
-/// The UID of its namespace `kube-system`.
+/// Where its namespace `kube-system` is.
+pub const SYSTEM: &str = "/api/v1/namespaces/kube-system";
+/// The UID of that.
 pub const CLUSTER: &str = "c";
 
 /// What it has.
@@ -152,7 +154,7 @@ impl Api {
                 }
             },
             None if path == "/api/v1/nodes" => (200, json!({ "items": nodes.values().collect::<Vec<_>>() })),
-            None if path == "/api/v1/namespaces/kube-system" => {
+            None if path == SYSTEM && !self.others.contains_key(SYSTEM) => {
                 (200, json!({ "metadata": { "name": "kube-system", "uid": CLUSTER } }))
             }
             None => match self.others.get(path) {

@@ -38,6 +38,15 @@ async fn by_its_name_it_is_the_node_of_that_name_and_uid() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_another_cluster_has_is_no_node_of_ours() {
+    let system = json!({ "metadata": { "name": "kube-system", "uid": "another" } });
+    let api = Api::of_both([node("r1", UUID, &[])], [(api::SYSTEM, system)]);
+    for find_by in ["name", "system_uuid"] {
+        no("this is another cluster", &has(&api, find_by, ("r1", "u-r1")).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn by_what_it_says_of_its_machine_it_is_the_only_one_that_says_so() {
     let api = Api::of([node("m1", UUID, &[]), node("w1", OTHER, &[])]);
     assert_eq!(has(&api, "system_uuid", ("m1", "u-m1")).await, Belongs::Yes);

@@ -29,7 +29,7 @@ impl Desk {
         let refused = match_of(&said, is_named).map_err(|(reason, why)| {
             let name = &wanted.name;
             let message = format!(
-                "Node {name} is asked for, and {node} is not known to be it: {why}; nothing was begun"
+                "Node {name} is asked for, and {node} is not known to be it: {why}; nothing new was begun"
             );
             let fault = Fault::new(reason, message.clone()).with("node", node.as_str()).with("wanted", name);
             match reason {

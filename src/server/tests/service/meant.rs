@@ -38,7 +38,7 @@ async fn refused(lab: &Lab, by: node_selector::By) -> String {
     let (word, metadata) = reason(&status);
     assert_eq!(reason(&planned).0, word);
     assert_eq!((metadata["node"].as_str(), metadata["wanted"].as_str()), ("n1", "w1"));
-    assert!(status.message().contains("nothing was begun"), "{}", status.message());
+    assert!(status.message().contains("nothing new was begun"), "{}", status.message());
     let fences = lab.client.clone().list_fences(ListFencesRequest::default()).await.expect("told");
     assert!(fences.into_inner().fences.is_empty());
     assert!(lab.is_on("n1"));

@@ -32,7 +32,7 @@ impl Runner<'_> {
             allowed: found,
             found,
             text: format!("{why}; {}", enter.bar.text),
-            nodes: Vec::new(),
+            names: Vec::new(),
             retry_after: Some(LOOK),
         })))
     }

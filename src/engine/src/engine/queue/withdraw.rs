@@ -20,7 +20,7 @@ impl Runner<'_> {
             match done {
                 Ok(()) if is_waited_for => self.withdrawing.push(asked),
                 Ok(()) => {
-                    self.engine.shared.office.takes_back(&asked.node);
+                    self.engine.shared.office.takes_back(&asked.node, &asked.holder);
                     let _ = asked.reply.send(Ok(asked.ended));
                 }
                 Err(error) => drop(asked.reply.send(Err(error.into()))),

@@ -162,6 +162,10 @@ impl NodeTask {
         self.count_members().await;
         let aside = Asides::which(call.set_aside.as_ref());
         let ticket = call.turn.map(|turn| turn.ticket);
+        // A drill, and a parent's fence, are no word of somebody who found the node dead.
+        if !self.drilling && self.of_child.is_none() {
+            self.office.complains(&self.plan.id, &call.holder.name);
+        }
         let through_pauses = self.of_child.as_ref().is_some_and(|child| child.is_breach);
         let place = match self.office.take(&self.plan, aside, ticket.as_ref(), through_pauses) {
             Ok(place) => place,
