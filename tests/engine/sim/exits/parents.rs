@@ -30,7 +30,7 @@ async fn the_hold_that_bars_a_stand_down_or_a_retirement_is_ended_first() {
         (4120, Stored::Deadline, Exit::StandDown),
         (4121, Stored::Deadline, Exit::Retire),
     ] {
-        let mut lab = held(seed, reason.clone()).await;
+        let mut lab = held(seed, reason).await;
         let engine = lab.engine.clone();
         let barred = match last {
             Exit::Retire => engine.retire(&node(), person()).await,
