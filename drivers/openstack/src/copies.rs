@@ -9,7 +9,7 @@ use std::sync::{MutexGuard, PoisonError};
 use picket_driver::{Call, DriverError};
 
 use crate::driver::OpenstackDriver;
-use crate::placement;
+use crate::evacuations;
 use crate::server::Server;
 
 /// A host of which Nova says no name.
@@ -26,6 +26,8 @@ pub(crate) struct Evacuated {
     left: Option<(String, Vec<String>)>,
     /// On which hypervisor Nova showed the server last.
     at: Option<String>,
+    /// The host of the compute service there.
+    host: Option<String>,
     /// Nova shows this user the state of compute hosts.
     sees_hosts: bool,
     /// Nova does not show the server any more.
@@ -41,6 +43,7 @@ impl Evacuated {
     pub(crate) fn shown(&mut self, server: &Server) {
         self.is_gone = false;
         self.at.clone_from(&server.hypervisor);
+        self.host.clone_from(&server.host);
         self.sees_hosts = server.host_status.is_some();
     }
 
@@ -58,26 +61,32 @@ impl OpenstackDriver {
         self.evacuated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Nova tells this user of no migration.
+    pub(crate) fn is_tenant(&self) -> bool {
+        !self.evacuated().sees_hosts && self.cloud.is_admin() == Some(false)
+    }
+
     /// The hypervisors on which a copy of the server may be, after an Off of it was read.
     pub(crate) async fn copies_left(&self, call: &Call) -> Result<Vec<String>, DriverError> {
         let known = self.evacuated().clone();
         let Some(newest) = known.newest.filter(|newest| known.cleared.as_ref() != Some(newest)) else {
             return Ok(Vec::new());
         };
-        let is_tenant = !known.sees_hosts && self.cloud.is_admin() == Some(false);
-        if is_tenant {
+        if self.is_tenant() {
             return Ok(Vec::new());
         }
-        let hosts = if known.is_gone {
-            // Nova shows no migration of a server that it deleted.
+        let migrations = if known.is_gone { Vec::new() } else { self.migrations(call).await? };
+        let hosts = if !evacuations::have_evacuation(&migrations) {
+            // Nova shows no migration of a server that it deleted, and may have deleted this one since it was read: no evacuation among
+            // them means that nothing is told, and clears none.
             let told = known.left.filter(|(as_of, _)| *as_of == newest);
             told.map_or_else(|| vec![NOT_TOLD.to_owned()], |(_, hosts)| hosts)
         } else {
-            let migrations = self.migrations(call).await?;
-            let hosts = placement::copies(&migrations);
-            self.remarks.found_left(placement::left_behind(&migrations));
+            let host = known.host.as_deref();
+            let hosts = evacuations::copies(&migrations, host);
+            self.remarks.found_left(evacuations::left_behind(&migrations, host));
             let mut evacuated = self.evacuated();
-            if placement::have_cleared(&migrations) {
+            if evacuations::have_cleared(&migrations) {
                 evacuated.cleared = Some(newest.clone());
             }
             evacuated.left = Some((newest, hosts.clone()));
@@ -110,6 +119,7 @@ mod tests {
         /// That one is not the newest.
         is_later: bool,
         actions: Vec<Done>,
+        /// How each ended, and where it was to go, if that is not where the server is.
         evacuations: Vec<&'static str>,
         asked: Vec<String>,
     }
@@ -122,9 +132,10 @@ mod tests {
         fn answer(&mut self, path: &str) -> Option<Value> {
             self.asked.push(path.to_owned());
             if path.starts_with("/os-migrations") {
-                let one = |(id, status): (usize, &&str)| {
+                let one = |(id, told): (usize, &&str)| {
+                    let (status, to) = told.split_once(" to ").unwrap_or((told, "compute-7"));
                     json!({ "id": id, "status": status, "migration_type": "evacuation",
-                        "source_compute": "compute-6", "source_node": "compute-6.example", "dest_compute": "compute-7" })
+                        "source_compute": "compute-6", "source_node": "compute-6.example", "dest_compute": to })
                 };
                 let all: Vec<Value> = self.evacuations.iter().enumerate().map(one).collect();
                 return Some(json!({ "migrations": all }));
@@ -181,6 +192,10 @@ mod tests {
             ("admin", vec!["completed", "done"], vec!["compute-6.example"]),
             ("admin", vec!["completed"], vec![]),
             ("member", vec!["done"], vec![]),
+            // It may have started the guest there, and what came later does not end that one.
+            ("admin", vec!["failed to compute-8", "completed"], vec!["compute-8"]),
+            ("admin", vec!["error to compute-8", "done"], vec!["compute-6.example", "compute-8"]),
+            ("admin", vec!["failed", "completed"], vec![]),
         ] {
             let mut server = stopped();
             if role == "member" {
@@ -212,6 +227,19 @@ mod tests {
                 nova.evacuations.push("done");
             }
             assert_eq!(read(&driver).await, (Power::Off, vec!["compute-6.example".to_owned()]));
+        }
+    }
+
+    /// Nova's list has it for good, and the server may go on from where it is.
+    #[tokio::test]
+    async fn an_evacuation_that_failed_clears_nothing() {
+        for failed in ["failed to compute-8", "failed"] {
+            let (actions, evacuations) = (vec![STOP, GOOD], vec![failed, "completed"]);
+            let nova = Nova { server: Some(stopped()), actions, evacuations, ..Nova::default() };
+            let (driver, nova) = driver("admin", nova).await;
+            let first = read(&driver).await;
+            assert_eq!(read(&driver).await, first);
+            assert_eq!(asked(&nova, "/os-migrations"), 2, "{failed}");
         }
     }
 
@@ -256,6 +284,26 @@ mod tests {
             }
             let left: Vec<String> = left.into_iter().map(str::to_owned).collect();
             assert_eq!(read(&driver).await, (Power::Off, left), "{was_read} {evacuation}");
+        }
+    }
+
+    /// Nova shows no migrations of a deleted server, also where it was read before that.
+    #[tokio::test]
+    async fn a_delete_between_two_answers_clears_no_copy() {
+        let (actions, evacuations) = (vec![STOP, GOOD], vec!["done"]);
+        let nova = Nova { server: Some(stopped()), actions, evacuations, ..Nova::default() };
+        let (driver, nova) = driver("admin", nova).await;
+        let call = fake_nova::reading();
+        assert_eq!(driver.reading(&call).await.expect("a reading").power, Power::Off);
+        {
+            let mut nova = nova.lock().expect("whole");
+            (nova.server, nova.evacuations) = (None, Vec::new());
+            nova.actions.insert(0, DELETE);
+        }
+        let not_told = vec!["a host that is not told".to_owned()];
+        assert_eq!(driver.copies_left(&call).await.expect("an answer"), not_told);
+        for _ in 0..2 {
+            assert_eq!(read(&driver).await, (Power::Off, not_told.clone()));
         }
     }
 

@@ -11,6 +11,7 @@ mod actions;
 mod cloud;
 mod copies;
 mod driver;
+mod evacuations;
 #[cfg(test)]
 mod fake_nova;
 mod hold;

@@ -1,8 +1,8 @@
 //! Whether a server runs on the host that Nova has for it, by what was done to it (`os-instance-actions`, which a tenant may read, too).
 //!
 //! **Invariant.** The server's own host says Off of its own guest alone. After an evacuation that is not known to have ended well the
-//! guest may run at the destination, while the source has a copy that is shut off (S1, S13): then no Off of the source counts until
-//! another move ends well. A cold migration is none: it takes that copy along, and says nothing of the guest.
+//! guest may run at the destination, while the source has a copy that is shut off (S1, S13): then no Off of the source counts. Another
+//! move that ends well does not end that guest, which is a copy from then on (copies.rs); a tenant is told of none. A cold migration is none: it takes that copy along, and says nothing of the guest.
 //! Other moves leave no such copy: a cold one starts a guest only where Nova already has the server, and the source of a live migration
 //! keeps no definition of the guest, so that Nova says power_state 0 of it.
 
@@ -38,7 +38,7 @@ enum Says {
 /// Facts about a server's moves that no later action changes: a reading does not ask for them again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moves {
-    /// The newest that ended well: what came before it says nothing.
+    /// The newest that ended well, where every evacuation before it did, too: what came before it says nothing.
     arrived: Option<String>,
     /// One whose steps say that it ended well. A delete that interrupts an evacuation makes them say so, too: only a list of actions that
     /// is asked for after that shows it.
@@ -99,8 +99,8 @@ impl OpenstackDriver {
         // Most servers were never evacuated: no steps need be asked for.
         let Some(newest) = since.iter().find(|action| action.action == EVACUATE) else { return Ok(None) };
         self.evacuated().newest(&newest.request_id);
-        // What came between the evacuation and the first delete after it.
-        let (mut delete, mut between) = (None, Vec::new());
+        // What came between the evacuation and the first delete after it, and the newest move that ended well.
+        let (mut delete, mut between, mut here) = (None, Vec::new(), None);
         for action in &since {
             let request = &action.request_id;
             if action.deletes() {
@@ -110,12 +110,13 @@ impl OpenstackDriver {
             if COLD.contains(&action.action.as_str()) {
                 between.push(action);
             }
-            if arrival(action).is_none() || known.idle.contains(request) {
+            let is_evacuate = action.action == EVACUATE;
+            if arrival(action).is_none() || known.idle.contains(request) || here.is_some() && !is_evacuate {
                 continue;
             }
             let whole = self.with_steps(action, call).await?;
             let delete = match delete {
-                Some(delete) if action.action == EVACUATE => Some(self.with_steps(delete, call).await?),
+                Some(delete) if is_evacuate => Some(self.with_steps(delete, call).await?),
                 _ => None,
             };
             let mut left = Vec::new();
@@ -123,26 +124,29 @@ impl OpenstackDriver {
                 left.push(self.with_steps(cold, call).await?);
             }
             match says(&whole, delete.as_ref(), &left) {
-                Says::Here => {
-                    let moves = &mut self.ours().moves;
-                    moves.landed = Some(request.clone());
-                    if actions.landed.as_ref() == Some(request) {
-                        moves.arrived = Some(request.clone());
-                    }
-                    return Ok(None);
+                // It does not end the guest that an older evacuation started.
+                Says::Here if here.is_none() => {
+                    self.ours().moves.landed = Some(request.clone());
+                    here = Some(request);
                 }
+                Says::Here => {}
                 // A failed evacuation stays one; a live migration may arrive yet, which ends doubts and makes none.
                 Says::Nothing if whole.failure().is_some() => {
                     self.ours().moves.idle.insert(request.clone());
                 }
                 Says::Nothing => {}
+                // That guest counts as a copy of the server, whose hosts an administrator is told.
+                Says::PerhapsThere if here.is_some() && !self.is_tenant() => return Ok(None),
                 Says::PerhapsThere => {
                     return Ok(Some(format!(
                         "its evacuate {request} is not known to have ended well, and it may run on the host to which it was to go: \
-                         look there; a move that ends well says where it runs"
+                         look there; Nova does not end that guest"
                     )));
                 }
             }
+        }
+        if here.is_some() && actions.landed.as_ref() == here {
+            self.ours().moves.arrived = here.cloned();
         }
         Ok(None)
     }
@@ -270,29 +274,33 @@ mod tests {
             server.as_object_mut().expect("a table").remove("host_status");
             server
         };
-        let cases: [(&[Done], Power); 14] = [
-            (&[], Power::Off),
-            (&[GOOD], Power::Off),
-            (&[BAD], Power::Unknown),
-            (&[("evacuate", "req-1", &[CHOSEN])], Power::Unknown),
-            (&[("evacuate", "req-1", &[CHOSEN, ("compute_rebuild_instance", None, "hv2")])], Power::Unknown),
-            (&[("evacuate", "req-1", &[])], Power::Unknown),
+        // No later move ends that guest: to an administrator it is a copy, of which a tenant is not told.
+        let (off, unknown, copy) = ([Power::Off; 2], [Power::Unknown; 2], [Power::Off, Power::Unknown]);
+        let cases: [(&[Done], [Power; 2]); 14] = [
+            (&[], off),
+            (&[GOOD], off),
+            (&[BAD], unknown),
+            (&[("evacuate", "req-1", &[CHOSEN])], unknown),
+            (&[("evacuate", "req-1", &[CHOSEN, ("compute_rebuild_instance", None, "hv2")])], unknown),
+            (&[("evacuate", "req-1", &[])], unknown),
             // No host was found: no guest was started.
-            (&[NOWHERE], Power::Off),
-            (&[NOWHERE, BAD], Power::Unknown),
-            (&[GOOD, BAD], Power::Off),
-            (&[BAD, GOOD], Power::Unknown),
-            (&[("live-migration", "req-2", &[LANDED]), BAD], Power::Off),
+            (&[NOWHERE], off),
+            (&[NOWHERE, BAD], unknown),
+            (&[GOOD, BAD], copy),
+            (&[BAD, GOOD], unknown),
+            (&[("live-migration", "req-2", &[LANDED]), BAD], copy),
             // A move that moved nothing says nothing of where the guest is, and leaves none elsewhere.
             (
                 &[("live-migration", "req-2", &[("compute_live_migration", Some("Success"), "hv2")]), BAD],
-                Power::Unknown,
+                unknown,
             ),
-            (&[("resize", "req-2", &[("compute_prep_resize", Some("Error"), "hv2")]), BAD], Power::Unknown),
-            (&[("resize", "req-2", &[("compute_prep_resize", Some("Error"), "hv2")])], Power::Off),
+            (&[("resize", "req-2", &[("compute_prep_resize", Some("Error"), "hv2")]), BAD], unknown),
+            (&[("resize", "req-2", &[("compute_prep_resize", Some("Error"), "hv2")])], off),
         ];
-        for (before, power) in cases {
-            for (role, server) in [("admin", stopped()), ("member", hidden())] {
+        for (before, powers) in cases {
+            for ((role, server), power) in
+                [("admin", stopped()), ("member", hidden())].into_iter().zip(powers)
+            {
                 let done = std::iter::once(STOPPED).chain(before.iter().copied()).collect();
                 let (is, said) = read(role, Some(server), done).await;
                 assert_eq!(is, power, "{role}, {before:?}: {said}");

@@ -5,8 +5,8 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
 
 use crate::cloud::{Found, Service};
-use crate::copies::NOT_TOLD;
 use crate::driver::OpenstackDriver;
+use crate::evacuations;
 use crate::server::{Field, Server};
 
 /// States of a migration that is over (Compute API, os-migrations). What is not among them is open, known or not: `finished` too,
@@ -23,22 +23,24 @@ struct Migrations {
 #[derive(Deserialize)]
 pub(crate) struct Migration {
     /// They only grow. Without it no migration is known to be the later one.
-    id: u64,
+    pub(crate) id: u64,
     #[serde(default)]
-    status: String,
+    pub(crate) status: String,
     #[serde(default)]
-    migration_type: Option<String>,
+    pub(crate) migration_type: Option<String>,
     #[serde(default)]
-    source_compute: Option<String>,
+    pub(crate) source_compute: Option<String>,
     /// What Nova calls the hypervisor there.
     #[serde(default)]
-    source_node: Option<String>,
+    pub(crate) source_node: Option<String>,
     #[serde(default)]
-    dest_compute: Option<String>,
+    pub(crate) dest_compute: Option<String>,
+    #[serde(default)]
+    pub(crate) dest_node: Option<String>,
 }
 
 impl Migration {
-    fn is_a(&self, kind: &str) -> bool {
+    pub(crate) fn is_a(&self, kind: &str) -> bool {
         self.migration_type.as_deref() == Some(kind)
     }
 
@@ -60,7 +62,7 @@ impl Migration {
             "failed" | "error" if self.is_a("evacuation") => format!("its evacuation to {} failed", to?),
             _ => return None,
         };
-        Some(format!("{how}, and it may run there: look there; one that completes says where it runs"))
+        Some(format!("{how}, and it may run there: look there; one that completes says where Nova has it"))
     }
 }
 
@@ -78,8 +80,8 @@ impl OpenstackDriver {
         };
         let migrations = migrations?;
         let moving = moving(&server, &migrations);
-        let copies = copies(&migrations);
-        self.remarks.found_left(left_behind(&migrations));
+        let copies = evacuations::copies(&migrations, server.host.as_deref());
+        self.remarks.found_left(evacuations::left_behind(&migrations, server.host.as_deref()));
         Ok(Placement { host: Some(host), moving, copies, asked_at, answered_at: call.now() })
     }
 
@@ -123,46 +125,6 @@ fn moving(server: &Server, migrations: &[Migration]) -> Option<String> {
     }
 }
 
-/// The evacuations that left a copy of the server: their migrations are `done` once the server runs elsewhere, and `completed` only when
-/// nova-compute of the host from which it went has removed what it finds there (docs/openstack.md).
-fn done(migrations: &[Migration]) -> impl Iterator<Item = &Migration> {
-    migrations.iter().filter(|migration| migration.is_a("evacuation") && migration.status == "done")
-}
-
-/// Whether no evacuation among them has left, or may yet leave, a copy.
-pub(crate) fn have_cleared(migrations: &[Migration]) -> bool {
-    let over = ["completed", "failed", "error", "cancelled"];
-    migrations
-        .iter()
-        .all(|migration| !migration.is_a("evacuation") || over.contains(&migration.status.as_str()))
-}
-
-fn each_once<'a>(hosts: impl Iterator<Item = Option<&'a str>>) -> Vec<&'a str> {
-    let mut hosts: Vec<&str> = hosts.map(|host| host.unwrap_or(NOT_TOLD)).collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    hosts
-}
-
-/// The hypervisors on which a copy of the server may be.
-pub(crate) fn copies(migrations: &[Migration]) -> Vec<String> {
-    let hosts = done(migrations).map(|one| one.source_node.as_deref().or(one.source_compute.as_deref()));
-    each_once(hosts).into_iter().map(str::to_owned).collect()
-}
-
-/// The same in words, by the hosts of their compute services.
-pub(crate) fn left_behind(migrations: &[Migration]) -> Option<String> {
-    let hosts = each_once(done(migrations).map(|migration| migration.source_compute.as_deref()));
-    if hosts.is_empty() {
-        return None;
-    }
-    Some(format!(
-        "it was evacuated, and the copy of it on {} may still be there: nova-compute removes it there when it starts, before it starts \
-         any guest; let nothing else start guests on that host before that",
-        hosts.join(", ")
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -195,23 +157,8 @@ mod tests {
             source_compute: Some("compute-7".to_owned()),
             source_node: Some("compute-7.example".to_owned()),
             dest_compute: None,
+            dest_node: None,
         }
-    }
-
-    #[test]
-    fn an_evacuation_that_is_done_and_not_completed_left_a_copy() {
-        for (status, left) in [("done", true), ("completed", false), ("failed", false), ("accepted", false)] {
-            let told = left_behind(&[migration("completed"), migration(status)]);
-            assert_eq!(told.is_some(), left, "{status}: {told:?}");
-            assert_eq!(copies(&[migration(status)]).concat() == "compute-7.example", left, "{status}");
-            assert!(told.is_none_or(|told| told.contains("the copy of it on compute-7 may still be there")));
-        }
-        let moved = Migration { migration_type: Some("live-migration".to_owned()), ..migration("done") };
-        assert_eq!(left_behind(&[moved]), None);
-        let twice = [migration("done"), migration("done")];
-        assert_eq!(left_behind(&twice).map(|told| told.matches("compute-7").count()), Some(1));
-        let nowhere = Migration { source_compute: None, ..migration("done") };
-        assert!(left_behind(&[nowhere]).is_some_and(|told| told.contains("a host that is not told")));
     }
 
     /// Nova's own table has the source where what comes after the move failed.

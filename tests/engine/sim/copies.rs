@@ -7,6 +7,7 @@ use picket_core::ids::NodeId;
 use picket_core::outcome::Outcome;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::Until;
+use tokio::time::Instant;
 
 use crate::lab::{Lab, NODE, node, person, s};
 use crate::setup::{NodeSetup, PARENT, Setup, named};
@@ -22,6 +23,10 @@ fn id(name: &str) -> NodeId {
 
 /// `n1` runs on `hv1`. Its own device tells that copies of it may be on `copies`, and so does whoever tells its parent where it runs.
 async fn lab(seed: u64, levels: &[&[&str]], copies: &[&str]) -> Lab {
+    made(seed, setup(levels, copies)).await
+}
+
+fn setup(levels: &[&[&str]], copies: &[&str]) -> Setup {
     let mut setup = Setup::new(NODE, levels);
     let copies = copies.iter().map(|&host| host.to_owned()).collect();
     (setup.tells_copies, setup.copies) = (true, Arc::new(Mutex::new(copies)));
@@ -29,6 +34,10 @@ async fn lab(seed: u64, levels: &[&[&str]], copies: &[&str]) -> Lab {
         let levels = named(&[&[&bmc(name)]]);
         setup.nodes.push(NodeSetup { name: name.to_owned(), levels, own_host: false });
     }
+    setup
+}
+
+async fn made(seed: u64, setup: Setup) -> Lab {
     Lab::set_up(seed, setup, |world| {
         for name in HOSTS {
             world.add_machine(name).add_host(name, &bmc(name));
@@ -91,6 +100,24 @@ async fn a_record_alone_shows_no_copy_off_to_a_server_s_own_device() {
     lab.happen(Act::Foreign { machine: "hv2".to_owned(), verb: Verb::On });
     let outcome = lab.fence().await;
     assert!(matches!(outcome, Outcome::NeedsOperator(_)), "{outcome:?}");
+}
+
+/// A machine of a copy that has a minute for its answer keeps nobody from hearing that the server is on.
+#[tokio::test(start_paused = true)]
+async fn a_breach_waits_for_no_machine_of_a_copy() {
+    let mut setup = setup(&[&["server"]], &["hv2"]);
+    setup.adjust = Arc::new(|spec| spec.call = s(60));
+    let mut lab = made(728, setup).await;
+    fence(&mut lab, "hv2").await;
+    assert_eq!(lab.fence().await, RELEASED);
+    tokio::time::sleep(s(60)).await;
+    lab.fault("hv2-bmc", Fault::Silent);
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    let began = Instant::now();
+    while lab.record().breaches == 0 {
+        tokio::time::sleep(s(1)).await;
+    }
+    assert!(began.elapsed() <= s(12), "{:?}", began.elapsed());
 }
 
 /// A release asks for a reading that is not older than two seconds, also where that takes an answer of three slow BMCs.

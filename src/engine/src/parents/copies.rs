@@ -3,9 +3,10 @@
 //! **Invariant.** What is told of a copy's machine is read from its devices, and a reading that stands on it is no younger than that answer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 
-use futures::future::join_all;
+use futures::future::{Either, join_all, select};
 use picket_core::device::Grade;
 use picket_core::ids::NodeId;
 use picket_core::parent::{NotThere, ParentOff, Placement};
@@ -89,8 +90,25 @@ impl Looker<'_> {
 pub(crate) struct CopyHosts(Mutex<BTreeSet<String>>);
 
 impl CopyHosts {
-    /// Looks at those that are known, beside what is asked of the node itself.
-    pub(crate) async fn look_at_known(&self, looker: &Looker<'_>) -> Looks {
+    /// What `own`, which is asked of the node itself, comes to, and what looks at the known machines beside it came to.
+    pub(crate) async fn beside<T, E>(
+        &self,
+        own: impl Future<Output = Result<T, E>>,
+        is_off: impl FnOnce(&T) -> bool,
+        looker: &Looker<'_>,
+    ) -> Result<(T, Looks), E> {
+        match select(pin!(own), pin!(self.look_at_known(looker))).await {
+            Either::Left((own, looks)) => {
+                let own = own?;
+                // An On that shows a breach waits for no slow machine of a copy: nothing but an Off stands on those.
+                let seen = if is_off(&own) { looks.await } else { Looks::default() };
+                Ok((own, seen))
+            }
+            Either::Right((seen, own)) => Ok((own.await?, seen)),
+        }
+    }
+
+    async fn look_at_known(&self, looker: &Looker<'_>) -> Looks {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         looker.look(known).await
     }
@@ -124,8 +142,8 @@ impl CopyHosts {
 
 fn in_words(hosts: &[&str], least: Grade) -> String {
     format!(
-        "a copy of it may run on {}, from where it was evacuated, and no node of that name is proven off with the grade {least:?} and reads \
-         off now: fence that node, or let its owner's service start there, which removes the copy; where it is gone for good retire its \
+        "a copy of it may run on {}, where an evacuation left it, and no node of that name is proven off with the grade {least:?} and reads \
+         off now: fence that node, or, where it was evacuated from there, let its owner's service start there, which removes the copy; where it is gone for good retire its \
          node, and keep that in the settings; else look there, and vouch for this node",
         hosts.join(", ")
     )

@@ -289,9 +289,10 @@ impl PowerDriver for ParentDriver {
         let look = ParentAsk::Look { child: self.child(), is_held: true };
         // Beside each other: their parent's Off is to be young yet once those of the copies' machines are told, too.
         let looker = self.looker(call)?;
-        let known = self.copy_hosts.look_at_known(&looker);
-        let (seen, copies) = tokio::join!(self.ask(call, &parent, look, false), known);
-        let ParentAnswer::Seen(seen) = seen? else {
+        let own = self.ask(call, &parent, look, false);
+        let is_off = |answer: &ParentAnswer| matches!(answer, ParentAnswer::Seen(ParentSeen::Off(_)));
+        let (seen, copies) = self.copy_hosts.beside(own, is_off, &looker).await?;
+        let ParentAnswer::Seen(seen) = seen else {
             return Err(DriverError::unsupported("its parent answered something else"));
         };
         let (power, said) = match seen {

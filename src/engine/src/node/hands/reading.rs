@@ -110,8 +110,8 @@ impl Hands {
             };
             Ok((reading, hosts, began.elapsed()))
         };
-        let (own, seen) = tokio::join!(own, copy_hosts.look_at_known(&looker));
-        let (mut reading, hosts, took) = own?;
+        let is_off = |(reading, ..): &(Reading, _, _)| reading.power == Power::Off;
+        let ((mut reading, hosts, took), seen) = copy_hosts.beside(own, is_off, &looker).await?;
         if reading.power != Power::Off {
             copy_hosts.forget();
             return Ok((reading, took));
