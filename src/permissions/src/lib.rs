@@ -33,7 +33,7 @@ mod tests;
 /// The most symbolic links on the way to a file, as in the kernel (path_resolution(7)).
 const LINKS: usize = 40;
 
-/// What is wrong with a file, and the command that mends it. Nothing was read from the file, and no power was switched.
+/// What is wrong with a file, and what mends it. Nothing was read from the file, and no power was switched.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.words())]
 pub struct Fault {
@@ -92,14 +92,16 @@ impl Fault {
         };
         match &self.what {
             What::Unread(error) => format!("{} cannot be read: {error}", self.file.display()),
+            // No chown for root: the file is most often the gateway's, which could not start any more.
+            What::Owner { owner, user: 0, .. } => format!(
+                "user {owner} owns {it}{leads}, and this runs as root, who believes files of root's alone: run this as that \
+                 user, by sudo -u '#{owner}'; where root is to run the gateway, the owner must be root"
+            ),
             What::Owner { owner, user, right, is_link } => {
-                let ours = match *user {
-                    0 => ", as whom this runs,".to_owned(),
-                    user => format!(" and user {user}, as whom this runs,"),
-                };
                 let (link, right) = (if *is_link { "-h " } else { "" }, name(*right));
                 format!(
-                    "user {owner} owns {it}{leads}, and root{ours} alone may change it: run chown {link}{right} {shown}"
+                    "user {owner} owns {it}{leads}, and root and user {user}, as whom this runs, alone may change it: run \
+                     chown {link}{right} {shown}"
                 )
             }
             What::Group { gid, mode } => {

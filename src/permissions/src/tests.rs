@@ -118,9 +118,9 @@ fn an_access_control_list_takes_the_exception_of_a_private_group() {
 #[test]
 fn a_stranger_s_file_directory_or_link_is_not_taken() {
     let (home, file) = tree();
-    // Root gives them away; who is not root asks for another user.
+    // Root gives them away, and asks for a user who owns nothing here; who is not root does the latter alone.
     let is_root = geteuid().is_root();
-    let rule = Rule { user: if is_root { 0 } else { STRANGER }, root: 0 };
+    let rule = Rule { user: if is_root { STRANGER + 1 } else { STRANGER }, root: 0 };
     let owner = if is_root { STRANGER } else { geteuid().as_raw() };
     for path in [home.path().join("etc"), file.clone()] {
         if is_root {
@@ -140,6 +140,21 @@ fn a_stranger_s_file_directory_or_link_is_not_taken() {
         let fault = rule.check(&link).expect_err("a stranger's").to_string();
         let right = format!("run chown -h root {}", link.display());
         assert!(fault.ends_with(&right), "{fault}");
+    }
+}
+
+#[test]
+fn root_is_told_to_run_as_the_owner_and_not_to_take_the_file_away() {
+    for (path, it) in [("/var/lib/picket", "it"), ("/var/lib", "/var/lib, which leads to it")]
+        .map(|(path, it)| (Path::new(path), it))
+    {
+        for (user, is_link) in [(0, false), (0, true), (999, true)] {
+            let what = What::Owner { owner: STRANGER, user, right: 0, is_link };
+            let fault = Fault { file: "/var/lib/picket".into(), path: path.to_owned(), what }.to_string();
+            assert!(fault.starts_with(&format!("user {STRANGER} owns {it}, and ")), "{fault}");
+            assert_eq!(fault.contains(&format!("sudo -u '#{STRANGER}'")), user == 0, "{fault}");
+            assert_eq!(fault.contains("chown"), user != 0, "{fault}");
+        }
     }
 }
 
