@@ -15,6 +15,8 @@ use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 use crate::serve::ServeError;
 use crate::tls::Tls;
 
+mod directory;
+
 /// Connections that may wait to be taken.
 const BACKLOG: u32 = 256;
 
@@ -30,7 +32,7 @@ pub struct Addresses {
 /// A Unix socket's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketFile {
-    /// Its path; the directory must be there.
+    /// Its path. Its directory must be there; below one that is sticky and open to others a start makes it.
     pub path: PathBuf,
     /// Its mode: who may write to it may fence.
     pub mode: u32,
@@ -64,6 +66,15 @@ pub enum ListenError {
         /// What is wrong with the directory, or above it.
         fault: picket_permissions::Fault,
     },
+    /// Everybody, or a group, may make files in the sticky directory. While the gateway is away they could put a socket of
+    /// their own there, and answer callers that a node is off. Nothing is listened on, and no power was switched.
+    #[error(
+        "{} cannot be the socket's directory: others may make files in it, and its sticky bit does not keep them from putting \
+         another socket there while the gateway is away; choose a directory of the gateway's user, or name one below this: \
+         picketd makes it with mode 700",
+        .0.display()
+    )]
+    Shared(PathBuf),
     /// Something else stands at the path.
     #[error("{} is there and is no socket: it is left alone; choose another path or remove it", .0.display())]
     NotASocket(PathBuf),
@@ -138,8 +149,8 @@ impl Addresses {
     pub fn check(&self) -> Result<(), ListenError> {
         let Some(SocketFile { path, .. }) = &self.unix else { return Ok(()) };
         let failed = |source| ListenError::Io { place: path.display().to_string(), source };
-        let directory = path.parent().unwrap_or(Path::new("/"));
-        closed(path)?;
+        let directory = directory::is_made_in(path).unwrap_or(directory::of(path));
+        directory::check(path)?;
         accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|error| failed(error.into()))?;
         match std::fs::symlink_metadata(path) {
@@ -198,7 +209,8 @@ async fn tcp(address: SocketAddr, is_guarded: bool) -> Result<TcpListener, Liste
 async fn unix(file: &SocketFile) -> Result<BoundSocket, ListenError> {
     let path = &file.path;
     let failed = |source| ListenError::Io { place: path.display().to_string(), source };
-    closed(path)?;
+    directory::make(path).map_err(failed)?;
+    directory::check(path)?;
     clear(path).await?;
     let socket = UnixSocket::new_stream().map_err(failed)?;
     socket.bind(path).map_err(|source| match source.kind() {
@@ -211,12 +223,6 @@ async fn unix(file: &SocketFile) -> Result<BoundSocket, ListenError> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(file.mode)).map_err(failed)?;
     let listener = socket.listen(BACKLOG).map_err(failed)?;
     Ok(BoundSocket { listener, file: own })
-}
-
-/// Refuses a directory in which somebody else could put another socket in this one's place.
-fn closed(path: &Path) -> Result<(), ListenError> {
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    picket_permissions::check_if_there(directory).map_err(|fault| ListenError::Exposed { fault })
 }
 
 /// Makes room at the path, if what stands there is a socket that nobody listens at.
@@ -277,20 +283,6 @@ mod tests {
         std::fs::write(&path, "precious").expect("written");
         assert!(matches!(at(path.clone()).bind().await, Err(ListenError::NotASocket(_))));
         assert_eq!(std::fs::read(&path).expect("there"), b"precious");
-    }
-
-    #[tokio::test]
-    async fn a_directory_in_which_others_may_put_a_socket_is_refused() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let mode = |mode| std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode));
-        mode(0o777).expect("it is ours");
-        let path = dir.path().join("s");
-        let right = format!("(mode 777): run chmod o-w {}", dir.path().display());
-        let bound = at(path.clone()).bind().await.expect_err("everybody may write").to_string();
-        let checked = at(path.clone()).check().expect_err("everybody may write").to_string();
-        assert!(bound.ends_with(&right) && checked == bound && !path.exists(), "{bound}");
-        mode(0o750).expect("it is ours");
-        at(path).bind().await.expect("nobody else may write");
     }
 
     #[tokio::test]
