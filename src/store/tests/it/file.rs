@@ -82,7 +82,7 @@ async fn the_file_is_the_gateways_alone() {
         fs::set_permissions(home.path(), Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::chown(home.path(), Some(4_711), None).unwrap();
         let error = EmbeddedStore::open(&path, life(9)).unwrap_err().to_string();
-        assert!(error.contains("user 4711 owns it") && error.contains("run chown root"), "{error}");
+        assert!(error.contains("user 4711 owns it") && error.contains("sudo -u '#4711'"), "{error}");
     }
 }
 

@@ -12,6 +12,7 @@ machine = "{node}"
 drills = true
 [budget]
 cool_down = "0s"
+min_not_fenced = 0
 [roles.people]
 role = "admin"
 callers = ["uid:*"]
