@@ -15,7 +15,7 @@ use crate::server::Server;
 /// A host of which Nova says no name.
 pub(crate) const NOT_TOLD: &str = "a host that is not told";
 
-/// What is known of a server's evacuations, whichever generation it is.
+/// A server's evacuations, as far as they are known, in whichever generation its node is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Evacuated {
     /// The newest evacuation among its actions.
@@ -110,7 +110,7 @@ mod tests {
     /// An action: its name, its request, its step, and the host of that.
     type Done = (&'static str, &'static str, &'static str, &'static str);
 
-    /// What Nova shows: the server, its actions from the newest on, and its migrations.
+    /// A Nova with one server: its actions from the newest on, and its migrations.
     #[derive(Debug, Default)]
     struct Nova {
         server: Option<Value>,
@@ -174,7 +174,7 @@ mod tests {
         (driver, nova)
     }
 
-    /// What an Off is worth: the hosts on which a copy may be.
+    /// A reading, and the hosts on which a copy may be.
     async fn read(driver: &OpenstackDriver) -> (Power, Vec<String>) {
         let call = fake_nova::reading();
         let reading = driver.reading(&call).await.expect("a reading");
@@ -342,7 +342,7 @@ mod tests {
             ..Nova::default()
         };
         let driver = driver("admin", nova).await.0;
-        // What it showed before this reading began.
+        // The hosts that Nova showed before this reading began.
         driver.ours().last = Some(STOP.1.to_owned());
         let before = json!({ "id": SERVER, "OS-EXT-SRV-ATTR:hypervisor_hostname": "compute-6.example" });
         driver.evacuated().shown(&serde_json::from_value(before).expect("a server"));

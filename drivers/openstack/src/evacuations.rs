@@ -75,31 +75,25 @@ pub(crate) fn left_behind(migrations: &[Migration], host: Option<&str>) -> Optio
 mod tests {
     use super::*;
 
-    fn migration(status: &str) -> Migration {
-        Migration {
-            id: 0,
-            status: status.to_owned(),
-            migration_type: Some("evacuation".to_owned()),
-            source_compute: Some("compute-7".to_owned()),
-            source_node: Some("compute-7.example".to_owned()),
-            dest_compute: None,
-            dest_node: None,
-        }
-    }
-
     #[test]
     fn an_evacuation_that_is_done_and_not_completed_left_a_copy() {
         for (status, left) in [("done", true), ("completed", false), ("failed", false), ("accepted", false)] {
-            let told = left_behind(&[migration("completed"), migration(status)], None);
+            let told =
+                left_behind(&[Migration::evacuation("completed"), Migration::evacuation(status)], None);
             assert_eq!(told.is_some(), left, "{status}: {told:?}");
-            assert_eq!(copies(&[migration(status)], None).concat() == "compute-7.example", left, "{status}");
+            assert_eq!(
+                copies(&[Migration::evacuation(status)], None).concat() == "compute-7.example",
+                left,
+                "{status}"
+            );
             assert!(told.is_none_or(|told| told.contains("the copy of it on compute-7 may still be there")));
         }
-        let moved = Migration { migration_type: Some("live-migration".to_owned()), ..migration("done") };
+        let moved =
+            Migration { migration_type: Some("live-migration".to_owned()), ..Migration::evacuation("done") };
         assert_eq!(left_behind(&[moved], None), None);
-        let twice = [migration("done"), migration("done")];
+        let twice = [Migration::evacuation("done"), Migration::evacuation("done")];
         assert_eq!(left_behind(&twice, None).map(|told| told.matches("compute-7").count()), Some(1));
-        let nowhere = Migration { source_compute: None, ..migration("done") };
+        let nowhere = Migration { source_compute: None, ..Migration::evacuation("done") };
         assert!(left_behind(&[nowhere], None).is_some_and(|told| told.contains("a host that is not told")));
     }
 
@@ -117,9 +111,9 @@ mod tests {
             let broken = Migration {
                 dest_node: Some("compute-8.example".to_owned()),
                 dest_compute: Some("compute-8".to_owned()),
-                ..migration(status)
+                ..Migration::evacuation(status)
             };
-            let all = [broken, migration("completed")];
+            let all = [broken, Migration::evacuation("completed")];
             let told = left_behind(&all, Some(at));
             assert_eq!(copies(&all, Some(at)).concat() == "compute-8.example", left, "{status} {at}");
             assert_eq!(

@@ -126,6 +126,22 @@ fn moving(server: &Server, migrations: &[Migration]) -> Option<String> {
 }
 
 #[cfg(test)]
+impl Migration {
+    /// An evacuation from `compute-7`, of which no destination is told.
+    pub(crate) fn evacuation(status: &str) -> Self {
+        Self {
+            id: 0,
+            status: status.to_owned(),
+            migration_type: Some("evacuation".to_owned()),
+            source_compute: Some("compute-7".to_owned()),
+            source_node: Some("compute-7.example".to_owned()),
+            dest_compute: None,
+            dest_node: None,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use serde_json::json;
 
@@ -137,7 +153,7 @@ mod tests {
             id,
             migration_type: Some(kind.to_owned()),
             dest_compute: to.map(str::to_owned),
-            ..migration(status)
+            ..Migration::evacuation(status)
         }
     }
 
@@ -147,18 +163,6 @@ mod tests {
 
     fn cold(id: u64, status: &str, to: Option<&str>) -> Migration {
         moved("migration", id, status, to)
-    }
-
-    fn migration(status: &str) -> Migration {
-        Migration {
-            id: 0,
-            status: status.to_owned(),
-            migration_type: Some("evacuation".to_owned()),
-            source_compute: Some("compute-7".to_owned()),
-            source_node: Some("compute-7.example".to_owned()),
-            dest_compute: None,
-            dest_node: None,
-        }
     }
 
     /// Nova's own table has the source where what comes after the move failed.
@@ -289,7 +293,11 @@ mod tests {
             ("a word of tomorrow", true),
             ("", true),
         ] {
-            assert_eq!(moving(&still, &[migration("done"), migration(status)]).is_some(), open, "{status}");
+            assert_eq!(
+                moving(&still, &[Migration::evacuation("done"), Migration::evacuation(status)]).is_some(),
+                open,
+                "{status}"
+            );
         }
         for (task, open) in [
             (Field::Null, false),

@@ -69,8 +69,8 @@ pub struct Bar {
     pub found: u32,
     /// In words: the numbers, and what would help. No other node is named: who is told may not know of it.
     pub text: String,
-    /// The nodes, or members of the store, that count: for those who may know of all nodes.
-    pub names: Vec<String>,
+    /// The nodes, or members of the store, that count, some by name, in words: for those who may know of all nodes. Empty: none does.
+    pub names: String,
     /// When to ask again; `None`: nobody knows.
     pub retry_after: Option<Duration>,
 }
@@ -83,11 +83,9 @@ impl Bar {
 
     /// In words, for somebody who may know of all nodes.
     pub fn named(&self) -> String {
-        let (named, more) = self.names.split_at(self.names.len().min(NAMED));
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        match named {
-            [] => self.detail(),
-            named => format!("{} (it counts {}{more})", self.detail(), named.join(", ")),
+        match self.names.as_str() {
+            "" => self.detail(),
+            names => format!("{} (it counts {names})", self.detail()),
         }
     }
 
@@ -106,6 +104,16 @@ impl Bar {
 
 /// So many are named; of more, how many.
 const NAMED: usize = 4;
+
+/// Some of them by name, and how many more there are.
+pub(super) fn names(of: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let mut of = of.into_iter();
+    let named: Vec<String> = of.by_ref().take(NAMED).map(|one| one.to_string()).collect();
+    match of.count() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
 
 impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

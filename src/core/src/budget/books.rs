@@ -172,7 +172,7 @@ impl Books {
     pub fn remember(&mut self, node: &NodeId, begun: BootTime, sent_nothing: bool) {
         match sent_nothing {
             // Nobody knows in whose name any more.
-            true => self.brake.complain(node, "", begun),
+            true => self.complain(node, "", begun),
             // Whatever was complained of before it came of that.
             false => {
                 self.brake.is_well(node);
@@ -295,11 +295,10 @@ impl Books {
         }
     }
 
-    /// Somebody asks for a fence of that node: counts for the brake.
-    pub fn ask(&mut self, node: &NodeId, holder: &str, now: BootTime) {
+    /// Somebody says that the node is dead, as he asks for a fence of it.
+    pub fn complain(&mut self, node: &NodeId, holder: &str, now: BootTime) {
         let (brake, fleet) = self.brake();
-        brake.look(fleet, now);
-        brake.complain(node, holder, now);
+        brake.complain(node, holder, fleet, now);
     }
 
     /// That holder does not want that node off any more.

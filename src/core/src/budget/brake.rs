@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::bar::{Bar, LimitKind};
+use super::bar::{Bar, LimitKind, names};
 use super::books::{Stand, Ticket};
 use crate::ids::NodeId;
 use crate::time::BootTime;
@@ -55,7 +55,14 @@ impl Brake {
     }
 
     /// Somebody says that the node is dead.
-    pub(super) fn complain(&mut self, node: &NodeId, holder: &str, at: BootTime) {
+    pub(super) fn complain(&mut self, node: &NodeId, holder: &str, fleet: Fleet<'_>, at: BootTime) {
+        if self.complaints.get(node).is_some_and(|complaint| at.since(complaint.at) >= STANDS) {
+            self.complaints.remove(node);
+        }
+        // What a person said was of a failure of which nothing is left.
+        if self.believed.contains(node) && !self.complained(fleet, at).any(|one| one == node) {
+            self.believed.remove(node);
+        }
         let new = || Complaint { at, by: BTreeSet::new() };
         let complaint = self.complaints.entry(node.clone()).or_insert_with(new);
         complaint.at = at.max(complaint.at);
@@ -68,7 +75,7 @@ impl Brake {
         if let Some(complaint) = self.complaints.get_mut(node) {
             complaint.by.remove(holder);
             if complaint.by.is_empty() {
-                self.is_well(node);
+                self.complaints.remove(node);
             }
         }
     }
@@ -144,7 +151,7 @@ impl Brake {
                 fleet.nodes.len(),
                 self.at
             ),
-            names: counted.into_iter().map(ToString::to_string).collect(),
+            names: names(counted),
             retry_after: None,
         })
     }

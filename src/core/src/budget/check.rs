@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
-use super::bar::{Bar, LimitKind};
+use super::bar::{Bar, LimitKind, names};
 use super::books::{Books, Count, Stand, Ticket};
 use super::{Aside, Limits};
 use crate::ids::NodeId;
@@ -75,12 +75,13 @@ impl Books {
         }
         // Whoever came before and could go now has the place.
         let until = ticket.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut then = None;
+        let (mut then, mut braked) = (None, None);
         for (_, earlier) in self.waiting.range((Bound::Unbounded, until)) {
             let count: &mut Count = then.get_or_insert_with(|| self.count.clone());
             // Of the same node: that request opens the fence which this one joins.
             if earlier != node {
-                let _bar = self.take_turn(count, earlier, paused, now);
+                let braked = braked.get_or_insert_with(|| self.brake_bars(None, now));
+                let _bar = self.take_turn(count, earlier, braked.as_ref(), paused, now);
             }
         }
         match then.and_then(|count| among(&count)) {
@@ -95,17 +96,25 @@ impl Books {
 
     /// For each request that waits, in the order of arrival, whether its turn has come.
     pub fn turns(&self, paused: Paused<'_>, now: BootTime) -> Vec<(Ticket, Result<(), Bar>)> {
-        let mut count = self.count.clone();
+        let (mut count, braked) = (self.count.clone(), self.brake_bars(None, now));
         let turn = |(ticket, node): (&Ticket, &NodeId)| {
-            (*ticket, self.take_turn(&mut count, node, paused, now).map_or(Ok(()), Err))
+            (*ticket, self.take_turn(&mut count, node, braked.as_ref(), paused, now).map_or(Ok(()), Err))
         };
         self.waiting.iter().map(turn).collect()
     }
 
     /// What bars a request that waits; where nothing does, it has its place from then on, one for all requests of its node: they join the
-    /// first. What a pause bars has none, since it could stand there for as long as the pause does.
-    fn take_turn(&self, count: &mut Count, node: &NodeId, paused: Paused<'_>, now: BootTime) -> Option<Bar> {
-        let barred = paused(node).or_else(|| self.bar_alone(node, now));
+    /// first. What a pause bars has none, since it could stand there for as long as the pause does. `braked`: the brake counts every node that
+    /// waits, and is the same to all of them.
+    fn take_turn(
+        &self,
+        count: &mut Count,
+        node: &NodeId,
+        braked: Option<&Bar>,
+        paused: Paused<'_>,
+        now: BootTime,
+    ) -> Option<Bar> {
+        let barred = paused(node).or_else(|| braked.cloned()).or_else(|| self.cools_down(node, now));
         let barred = barred.or_else(|| self.bar_among(count, node, now));
         let has_place = count.stands.get(node).is_some_and(|stand| stand.is_open);
         if barred.is_none() && !has_place {
@@ -165,7 +174,7 @@ impl Books {
                 written(whole),
                 written(cool_down)
             ),
-            names: Vec::new(),
+            names: String::new(),
             retry_after: Some(left),
         })
     }
@@ -250,7 +259,7 @@ impl Books {
                  is not reached makes room",
                 members.len()
             ),
-            names: open.into_iter().map(ToString::to_string).collect(),
+            names: names(open),
             retry_after: None,
         })
     }
@@ -279,7 +288,7 @@ impl Books {
                     "{whose} must keep {allowed} of its {} nodes, and without {node} would keep {found}{away}",
                     members.len()
                 ),
-                names: gone.into_iter().map(ToString::to_string).collect(),
+                names: names(gone),
                 retry_after: None,
             }
         })
@@ -311,7 +320,7 @@ fn per_window(
         allowed,
         found,
         text: format!("{whose} may begin {allowed} fences within {}, and began {found}", written(window)),
-        names: Vec::new(),
+        names: String::new(),
         retry_after,
     })
 }

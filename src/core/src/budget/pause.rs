@@ -125,7 +125,7 @@ impl Pauses {
                 "{} is paused by {} until {}: {}",
                 pause.scope, pause.by, pause.expires_at, pause.reason
             ),
-            names: Vec::new(),
+            names: String::new(),
             retry_after: left,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bar::{Bar, LimitKind};
+use super::bar::{Bar, LimitKind, names};
 use crate::ids::NodeId;
 
 /// The members of the store, and the nodes that carry them.
@@ -56,7 +56,7 @@ impl Quorum {
                 self.members.len(),
                 self.needed()
             ),
-            names: gone.into_iter().chain(mute).map(str::to_owned).collect(),
+            names: names(gone.into_iter().chain(mute)),
             retry_after: None,
         })
     }
@@ -87,7 +87,7 @@ mod tests {
         assert!(
             two_of.text.contains("n2 carries e2")
                 && two_of.text.contains("dark are already 1")
-                && two_of.names == ["e1"],
+                && two_of.names == "e1",
             "{two_of:?}"
         );
         assert_eq!(bar(&other, &|dark| *dark == one), None);
@@ -109,7 +109,7 @@ mod tests {
         let barred = bar(&two, &|_| false, &["e1"]).expect("one would be left");
         assert_eq!((barred.allowed, barred.found), (2, 1));
         assert!(barred.text.ends_with("of the 2 that it needs; no answer comes from 1"), "{}", barred.text);
-        assert_eq!(barred.names, ["e1"]);
+        assert_eq!(barred.names, "e1");
         assert!(bar(&one, &|_| false, &["e3"]).is_some(), "one on a machine that is no node");
         let barred = bar(&two, &|dark| *dark == one, &["e1", "e2"]).expect("one would be left");
         assert!(barred.found == 1 && barred.text.ends_with("; dark are already 1"), "{}", barred.text);

@@ -336,7 +336,7 @@ fn restarted() -> Bar {
         allowed: 0,
         found: 0,
         text: "it is decided anew after a restart".to_owned(),
-        names: Vec::new(),
+        names: String::new(),
         retry_after: None,
     }
 }

@@ -152,7 +152,7 @@ impl Office {
 
     /// Somebody says that the node is dead.
     pub(crate) fn complains(&self, node: &NodeId, holder: &str) {
-        self.papers().books.ask(node, holder, self.clock.boot());
+        self.papers().books.complain(node, holder, self.clock.boot());
     }
 
     /// That holder does not want that node off any more.

@@ -8,9 +8,10 @@ use picket_core::record::Fence;
 use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
 use picket_proto::v1::watch_nodes_response::Event;
 use picket_proto::v1::{
-    AttestRequest, FenceRequest, FenceResponse, FenceUpdate, GetFenceRequest, GetNodeRequest, LimitOverride,
-    ListFencesRequest, ListNodesRequest, NodeSelector, NodeSet, PauseRequest, PauseScope, PlanFenceRequest,
-    QueueWish, RetryRequest, WatchNodesRequest, node_selector, node_set, pause_scope,
+    AttestRequest, DropHoldRequest, FenceRequest, FenceResponse, FenceUpdate, GetFenceRequest,
+    GetNodeRequest, LimitOverride, ListFencesRequest, ListNodesRequest, NodeSelector, NodeSet, PauseRequest,
+    PauseScope, PlanFenceRequest, QueueWish, RetryRequest, WatchNodesRequest, node_selector, node_set,
+    pause_scope,
 };
 use picket_server::{Addresses, Denial, Denials, HouseRules, Limits, SocketFile, serve_by};
 use tempfile::TempDir;
@@ -153,6 +154,29 @@ async fn what_bars_names_other_nodes_to_those_alone_who_may_know_of_them() {
             assert_eq!(text.contains("n2"), knows, "{text}");
         }
     }
+}
+
+/// S22: whoever may act for a child's holder, and has no right over the machine on which the child runs, does not bring that machine back.
+#[tokio::test(start_paused = true)]
+async fn only_an_admin_of_the_node_ends_the_hold_of_a_machine_that_runs_on_it() {
+    let lab = lab().await;
+    lab.fence("k").await;
+    let holders = vec![Pattern::new("child:*").expect("a good pattern")];
+    let operator = Grant { holders, ..mine(Role::Operator) };
+    let ends = |client: &Client| {
+        let mut client = client.clone();
+        let request = DropHoldRequest {
+            node: named("n1"),
+            holder: "child:vm1".to_owned(),
+            reason: "forty others run there".to_owned(),
+            ..Default::default()
+        };
+        async move { reason(&client.drop_hold(request).await.expect_err("no child holds it")).0 }
+    };
+    let side_door = side(&lab, vec![operator], Limits::default()).await;
+    assert_eq!(ends(&side_door.client).await, "ROLE_MISSING");
+    let side_door = side(&lab, vec![mine(Role::Admin)], Limits::default()).await;
+    assert_eq!(ends(&side_door.client).await, "HOLD_NOT_FOUND");
 }
 
 async fn first(answer: tonic::Response<tonic::Streaming<FenceResponse>>) -> FenceUpdate {

@@ -2,7 +2,7 @@
 
 use picket_audit::Audit;
 use picket_core::budget::Budget;
-use picket_core::roles::{Grant, Pattern, Role};
+use picket_core::roles::Role;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_proto::v1::watch_nodes_response::Event;
@@ -16,7 +16,7 @@ use tokio_stream::StreamExt;
 use tonic::{Code, Status};
 
 use crate::lab::{
-    Client, Lab, Updates, fence_request, kind, lab, lab_of, named, reason, s, unfence_request, wrong_fields,
+    Lab, Updates, fence_request, kind, lab, lab_of, named, reason, s, unfence_request, wrong_fields,
 };
 use crate::roles::{mine, side};
 
@@ -111,29 +111,6 @@ async fn a_hold_that_is_not_allowed_or_of_another_generation_changes_nothing() {
     assert_eq!(reason(&refused).0, "GENERATION_MISMATCH");
     let refused = lab.client.clone().hold(HoldRequest { node: named("n1"), ..Default::default() }).await;
     assert_eq!(wrong_fields(&refused.expect_err("no reason")), ["reason"]);
-}
-
-/// S22: whoever may act for a child's holder, and has no right over the machine on which the child runs, does not bring that machine back.
-#[tokio::test(start_paused = true)]
-async fn only_an_admin_of_the_node_ends_the_hold_of_a_machine_that_runs_on_it() {
-    let lab = lab().await;
-    lab.fence("k").await;
-    let holders = vec![Pattern::new("child:*").expect("a good pattern")];
-    let operator = Grant { holders, ..mine(Role::Operator) };
-    let ends = |client: &Client| {
-        let mut client = client.clone();
-        let request = DropHoldRequest {
-            node: named("n1"),
-            holder: "child:vm1".to_owned(),
-            reason: "forty others run there".to_owned(),
-            ..Default::default()
-        };
-        async move { reason(&client.drop_hold(request).await.expect_err("no child holds it")).0 }
-    };
-    let side_door = side(&lab, vec![operator], Limits::default()).await;
-    assert_eq!(ends(&side_door.client).await, "ROLE_MISSING");
-    let side_door = side(&lab, vec![mine(Role::Admin)], Limits::default()).await;
-    assert_eq!(ends(&side_door.client).await, "HOLD_NOT_FOUND");
 }
 
 fn attest(generation: Option<u64>) -> AttestRequest {

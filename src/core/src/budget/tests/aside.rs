@@ -19,7 +19,7 @@ fn cools_down(mut books: Books, number: usize) -> Books {
 }
 
 fn is_braked(mut books: Books) -> Books {
-    [4, 5, 6].iter().for_each(|number| books.ask(&node(*number), "db", boot(0)));
+    [4, 5, 6].iter().for_each(|number| books.complain(&node(*number), "db", boot(0)));
     books
 }
 

@@ -105,7 +105,7 @@ proptest! {
             let at_rest = matches!(phase, Phase::Normal | Phase::Unfencing);
             match what {
                 0..=2 if at_rest => {
-                    books.ask(&node(one), "db", now);
+                    books.complain(&node(one), "db", now);
                     oracle.asked.push((oracle.now, one));
                     let verdict = books.decide(&node(one), None, now);
                     prop_assert_eq!(verdict.is_ok(), oracle.allows(one, None), "n{} at {}: {:?}", one, oracle.now, verdict);
@@ -119,7 +119,7 @@ proptest! {
                 }
                 3 => {
                     tickets += 1;
-                    books.ask(&node(one), "db", now);
+                    books.complain(&node(one), "db", now);
                     oracle.asked.push((oracle.now, one));
                     books.wait(ticket(tickets), node(one));
                     oracle.waiting.push((tickets, one));

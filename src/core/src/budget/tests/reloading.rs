@@ -59,7 +59,7 @@ fn a_brake_that_held_holds_and_one_that_was_let_go_stays_so() {
     let budget = Budget { fleet: at_once(9), ..Budget::default() };
     let mut books = books(budget.clone(), 8, &[]);
     for number in 1..=4 {
-        books.ask(&node(number), "db", boot(0));
+        books.complain(&node(number), "db", boot(0));
     }
     let mut held = reloaded(&books, budget.clone(), &[]);
     assert_eq!(held.braked(boot(1_000)).unwrap().found, 4);

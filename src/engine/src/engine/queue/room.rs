@@ -32,7 +32,7 @@ impl Runner<'_> {
             allowed: found,
             found,
             text: format!("{why}; {}", enter.bar.text),
-            names: Vec::new(),
+            names: String::new(),
             retry_after: Some(LOOK),
         })))
     }
