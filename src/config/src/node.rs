@@ -25,6 +25,8 @@ pub struct NodeSettings {
     pub provider_id: Option<String>,
     /// `labels`: `rack`, `zone`, whatever helps to select nodes.
     pub labels: Arc<BTreeMap<String, String>>,
+    /// `fenced_for`: nodes that run on it, by whose fences it may be fenced, whoever asks for those (S22).
+    pub fenced_for: Arc<BTreeSet<NodeId>>,
     /// `levels`: names of devices, tried in order. At least one level, each with at least one device.
     pub levels: Vec<Vec<DeviceId>>,
     /// `devices`, by name; each stands in one level.
@@ -106,6 +108,7 @@ impl Nodes<'_> {
             }
         }
         self.compare_identities(&nodes);
+        self.expect_known(&nodes);
         nodes
     }
 
@@ -125,6 +128,7 @@ impl Nodes<'_> {
             );
         }
         let provider_id = provider_id(&mut table, names.len());
+        let fenced_for = Arc::new(fenced_for(&mut table));
         let own = Parts::read(&mut table);
         let place = table.place.clone();
         table.done();
@@ -146,6 +150,7 @@ impl Nodes<'_> {
                     id,
                     provider_id: provider_id.clone(),
                     labels: labels.clone(),
+                    fenced_for: fenced_for.clone(),
                     levels: levels.clone(),
                     devices,
                     releases: releases.clone(),
@@ -174,6 +179,18 @@ impl Nodes<'_> {
         found
     }
 
+    /// Each node that another one is fenced for is one of the settings.
+    fn expect_known(&self, nodes: &BTreeMap<NodeId, NodeSettings>) {
+        for node in nodes.values() {
+            for child in node.fenced_for.iter().filter(|child| !nodes.contains_key(child)) {
+                let offer = did_you_mean(child.as_str(), nodes.keys().map(NodeId::as_str));
+                self.log.push(
+                    node.fault("fenced_for", &format!("there is no node {child} in these settings{offer}")),
+                );
+            }
+        }
+    }
+
     /// Two nodes that must say they are the same machine: one of them would be fenced for the other.
     fn compare_identities(&self, nodes: &BTreeMap<NodeId, NodeSettings>) {
         let mut seen: BTreeMap<(&str, String), &NodeSettings> = BTreeMap::new();
@@ -196,6 +213,19 @@ impl Nodes<'_> {
             }
         }
     }
+}
+
+/// The nodes of a host list.
+fn fenced_for(table: &mut Table<'_>) -> BTreeSet<NodeId> {
+    let Some(list) = table.text("fenced_for") else { return BTreeSet::new() };
+    let names = hostlist::expand(&list).map_err(|error| error.to_string());
+    let nodes = names.and_then(|names| {
+        names.iter().map(|name| NodeId::new(name).map_err(|error| error.to_string())).collect()
+    });
+    nodes.unwrap_or_else(|message| {
+        table.fault("fenced_for", message);
+        BTreeSet::new()
+    })
 }
 
 /// The longest, as callers may name one.

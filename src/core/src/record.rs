@@ -11,6 +11,7 @@ use crate::ledger::Ledger;
 use crate::outcome::Reason;
 use crate::receipt::Issued;
 use crate::restore::Restored;
+use crate::roles;
 use crate::time::WallTime;
 use crate::topology::Topology;
 
@@ -85,6 +86,17 @@ pub struct Hold {
     /// It stood in the backup out of which the store came: no pause and no limit ends it with a fence (S21).
     #[serde(default, skip_serializing_if = "is_unset")]
     pub kept: bool,
+    /// Who asked for the fence that placed it: by that one's roles the machine on which the node runs may be fenced for it (S22). `None`: it was
+    /// placed by the gateway, without a fence, or before this was stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<roles::Person>,
+}
+
+impl Hold {
+    /// Who asked for it.
+    pub fn person(&self) -> roles::Person {
+        self.asker.clone().unwrap_or_else(|| roles::Person::known_by_name(&self.by))
+    }
 }
 
 fn is_unset(flag: &bool) -> bool {

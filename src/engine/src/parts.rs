@@ -70,6 +70,8 @@ pub struct NodePlan {
     pub releases: Vec<PlannedRelease>,
     /// This gateway stands on it, as its settings say: it is never fenced by this gateway (S17).
     pub own_host: bool,
+    /// Nodes that run on it and may be fenced by its fence, whoever asks for theirs (S22).
+    pub fenced_for: Arc<BTreeSet<NodeId>>,
     /// Labels (`rack`, `zone`, `role`).
     pub labels: Arc<BTreeMap<String, String>>,
     /// The groups in which it is: one for each label, and those that the settings name.

@@ -8,7 +8,6 @@ use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{FenceId, Generation};
 use picket_core::outcome::Outcome;
 use picket_core::record::{Fence, NodeRecord, SetAside};
-use picket_core::roles;
 use picket_core::time::WallTime;
 
 use crate::office::queue::Waits;
@@ -42,8 +41,6 @@ pub struct FenceCall {
     pub set_aside: Option<Asides>,
     /// It waited in the queue, and this is its turn; `None` for whoever comes from outside.
     pub turn: Option<Turn>,
-    /// Who asks, so that the roles are asked anew once it has waited; `None`: the gateway itself.
-    pub asker: Option<roles::Person>,
 }
 
 /// Limits that are set aside for a request, each by its own name: by whom, and why.

@@ -133,6 +133,7 @@ pub(crate) fn alike(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -
         "groups": plan.groups,
         "drills": plan.drills,
         "provider_id": plan.provider_id,
+        "fenced_for": plan.fenced_for,
     })
 }
 
@@ -266,6 +267,7 @@ impl Builder<'_> {
             units: BTreeMap::new(),
             releases,
             own_host: false,
+            fenced_for: node.fenced_for.clone(),
             labels: node.labels.clone(),
             drills: self.grouping.allows_drills(&*groups),
             liveness: self.sources.of(node, &groups, self.faults),

@@ -230,6 +230,7 @@ impl Lab {
                 reason: "a test".to_owned(),
                 then: Then::StayOff,
                 by_person: false,
+                asker: None,
             },
             key: Some(BoundKey { key: format!("k{}", self.keys), digest: "d".to_owned() }),
             min_grade: None,
@@ -238,7 +239,6 @@ impl Lab {
             expected_generation: None,
             set_aside: None,
             turn: None,
-            asker: None,
         }
     }
 

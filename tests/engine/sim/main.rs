@@ -42,6 +42,7 @@ mod requests;
 mod restarted;
 mod restored;
 mod retired;
+mod rights;
 mod sessions;
 mod settling;
 mod setup;

@@ -277,7 +277,7 @@ fn roles(role: Option<Role>) -> Roles {
 fn asked_by_db(lab: &mut Lab) -> FenceCall {
     let mut call = lab.call();
     call.holder.by_person = true;
-    call.asker = Some(Person { name: "db".to_owned(), proof: Proof::Certificate });
+    call.holder.asker = Some(Person { name: "db".to_owned(), proof: Proof::Certificate });
     call
 }
 

@@ -1,6 +1,6 @@
 //! What a gateway of a lab is made of: its nodes, their devices, its rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub struct Setup {
     pub rules: Rules,
     pub budget: Budget,
     pub roles: Roles,
+    /// What runs on a node and may be fenced by it, whoever asks.
+    pub fenced_for: BTreeMap<String, BTreeSet<NodeId>>,
     pub releases: Vec<(String, Arc<dyn Releaser>)>,
     /// No node has any.
     pub without_releases: bool,
@@ -102,6 +104,7 @@ impl Setup {
             rules: Rules::default(),
             budget: Budget::unlimited(),
             roles: Roles::of_this_machine(),
+            fenced_for: BTreeMap::new(),
             releases: Vec::new(),
             without_releases: false,
             drills: true,
@@ -217,6 +220,7 @@ impl Setup {
             drivers,
             releases,
             own_host: node.own_host,
+            fenced_for: Arc::new(self.fenced_for.get(&node.name).cloned().unwrap_or_default()),
             labels: Arc::default(),
             groups: Arc::default(),
             liveness: self

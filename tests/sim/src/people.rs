@@ -309,6 +309,7 @@ pub(crate) fn fence_call(holder: &str) -> FenceCall {
             reason: "chaos".to_owned(),
             then: Then::StayOff,
             by_person: false,
+            asker: None,
         },
         key: None,
         min_grade: None,
@@ -317,7 +318,6 @@ pub(crate) fn fence_call(holder: &str) -> FenceCall {
         expected_generation: None,
         set_aside: None,
         turn: None,
-        asker: None,
     }
 }
 

@@ -321,6 +321,7 @@ impl Shape {
             drivers,
             releases: volumes.into_iter().chain(releases).collect(),
             own_host: false,
+            fenced_for: Arc::default(),
             labels: Default::default(),
             groups: Default::default(),
             liveness: None,

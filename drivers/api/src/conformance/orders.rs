@@ -191,6 +191,7 @@ impl Orders {
                 reason: "to show what the driver does".to_owned(),
                 then: Then::PowerOn,
                 by_person: false,
+                asker: None,
             },
             deadline: Duration::from_secs(600),
             min_grade: Grade::Claimed,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::device::Grade;
 use crate::ids::{FenceId, ReleaseId};
 use crate::record::{Part, SetAside, Then};
+use crate::roles;
 use crate::topology::Topology;
 
 /// A caller's idempotency key, and the digest of what it asked.
@@ -29,6 +30,15 @@ pub struct Holder {
     pub then: Then,
     /// A person asked, and no program: whether the node recovered is not asked (K9).
     pub by_person: bool,
+    /// Who asked, so that the roles can be asked again; `None`: the gateway itself.
+    pub asker: Option<roles::Person>,
+}
+
+impl Holder {
+    /// Who asked.
+    pub fn person(&self) -> roles::Person {
+        self.asker.clone().unwrap_or_else(|| roles::Person::known_by_name(&self.by))
+    }
 }
 
 /// A release that a fence will make.

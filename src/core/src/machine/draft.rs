@@ -165,7 +165,9 @@ impl Draft {
             ended: false,
             placed_alone: false,
             kept: false,
+            asker: holder.asker.clone(),
         };
+        let asker = &holder.asker;
         self.record
             .holds
             .entry(holder.name.clone())
@@ -173,6 +175,9 @@ impl Draft {
             .and_modify(|old| {
                 old.drop_when_released &= drop_when_released;
                 old.breached = false;
+                if asker.is_some() {
+                    old.asker.clone_from(asker);
+                }
             })
             .or_insert(hold);
     }

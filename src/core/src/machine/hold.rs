@@ -31,9 +31,11 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
         ended: false,
         placed_alone: true,
         kept: false,
+        asker: None,
     };
     let held = draft.record.holds.entry(holder.to_owned()).or_insert_with(|| new.clone());
-    *held = Hold { since: held.since, breached: held.breached, ended: held.ended, ..new };
+    let asker = held.asker.take();
+    *held = Hold { since: held.since, breached: held.breached, ended: held.ended, asker, ..new };
     draft.moment(format!("held for {holder} by {}: {}", person.name, person.reason));
     Ok(())
 }

@@ -42,6 +42,13 @@ pub struct Person {
     pub proof: Proof,
 }
 
+impl Person {
+    /// Somebody of whom only the name was stored: known as whoever reaches the loopback is.
+    pub fn known_by_name(name: &str) -> Self {
+        Self { name: name.to_owned(), proof: Proof::Address }
+    }
+}
+
 /// Some nodes: those that fit both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {

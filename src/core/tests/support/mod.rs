@@ -87,6 +87,7 @@ pub fn holder(name: &str, then: Then) -> Holder {
         reason: "it is dead".to_owned(),
         then,
         by_person: false,
+        asker: None,
     }
 }
 

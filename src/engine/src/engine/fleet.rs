@@ -221,6 +221,7 @@ fn of_record(record: &NodeRecord, planned: Option<&NodePlan>) -> NodePlan {
         // By these what the releases of its fence set up is taken away, and nothing is let go.
         releases: planned.map(|plan| plan.releases.clone()).unwrap_or_default(),
         own_host: false,
+        fenced_for: planned.map(|plan| plan.fenced_for.clone()).unwrap_or_default(),
         labels: planned.map(|plan| plan.labels.clone()).unwrap_or_default(),
         groups: planned.map(|plan| plan.groups.clone()).unwrap_or_default(),
         liveness: None,

@@ -86,6 +86,11 @@ impl Engine {
         }
     }
 
+    /// What is known of a node.
+    pub(crate) fn plan_of(&self, node: &NodeId) -> Option<Arc<NodePlan>> {
+        self.slot(node).ok().map(|slot| slot.plan.clone())
+    }
+
     /// The nodes that are held for a child, as their records say.
     pub(crate) fn held_by(&self, child: &NodeId) -> Vec<NodeId> {
         self.shared.office.held_by(child)

@@ -162,8 +162,8 @@ impl Command {
                 let person = Person { name: by.clone(), reason: String::new() };
                 Asked::new("return_receipt", &person, None).with("receipt", id)
             }
-            Command::Parent(ParentAsk::Hold { child, .. }, ..) => {
-                let person = Person { name: "picket".to_owned(), reason: format!("{child} runs on it") };
+            Command::Parent(ParentAsk::Hold { child, by, .. }, ..) => {
+                let person = Person { name: by.clone(), reason: format!("{child} runs on it") };
                 Asked::new("fence", &person, None).with("holder", hold_of(child))
             }
             Command::Parent(ParentAsk::LetGo { child }, ..) => {

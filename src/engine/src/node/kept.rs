@@ -65,6 +65,7 @@ mod tests {
             retries: BTreeMap::new(),
             releases: Vec::new(),
             own_host: false,
+            fenced_for: Arc::default(),
             labels: Arc::default(),
             groups: Arc::default(),
             liveness: None,

@@ -1,6 +1,10 @@
-//! Whether those who asked for a fence still may, once their request has waited (S14).
+//! Whether those who asked for a fence still may, once their request has waited (S14), or once it comes to the machine on which the node
+//! runs (S22).
 
-use picket_core::roles::{Role, Roles};
+use std::collections::BTreeSet;
+
+use picket_core::ids::NodeId;
+use picket_core::roles::{Person, Role, Roles};
 
 use super::Office;
 use crate::parts::NodePlan;
@@ -19,17 +23,47 @@ impl Office {
     /// # Errors
     /// In words, what its caller has no more.
     pub(crate) fn may_still(&self, call: &FenceCall, plan: &NodePlan) -> Result<May, String> {
-        let Some(asker) = &call.asker else { return Ok(May { as_a_person: true }) };
+        let Some(asker) = &call.holder.asker else { return Ok(May { as_a_person: true }) };
         may(&self.papers().roles, call, asker.clone(), plan)
+    }
+
+    /// Judges by the roles of now whether a machine may be fenced for a node that runs on it, and tells by whose right: a role for the node alone
+    /// does not reach the machine, which carries others too.
+    ///
+    /// # Errors
+    /// In words, what is missing, and who can go on.
+    pub(crate) fn may_for_child(
+        &self,
+        child: &NodeId,
+        askers: &[Person],
+        parent: &NodePlan,
+    ) -> Result<String, String> {
+        let papers = self.papers();
+        let may = |asker: &&Person| {
+            papers.roles.of((*asker).clone()).may(Role::Controller, &parent.id, &parent.labels)
+        };
+        let by_role = names(askers.iter().filter(may));
+        if !by_role.is_empty() {
+            return Ok(by_role);
+        }
+        let (all, machine) = (names(askers), &parent.id);
+        if parent.fenced_for.contains(child) {
+            return Ok(all);
+        }
+        Err(format!(
+            "no role of those who hold {child} ({all}) may fence {machine}, and `fenced_for` of {machine} in the settings does not name {child}: \
+             somebody who has a role for {machine} can `picket fence {machine}`, and once that is proven off `picket retry {child}`"
+        ))
     }
 }
 
-fn may(
-    roles: &Roles,
-    call: &FenceCall,
-    asker: picket_core::roles::Person,
-    plan: &NodePlan,
-) -> Result<May, String> {
+/// Each name once.
+pub(crate) fn names<'a>(people: impl IntoIterator<Item = &'a Person>) -> String {
+    let names: BTreeSet<&str> = people.into_iter().map(|person| person.name.as_str()).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+fn may(roles: &Roles, call: &FenceCall, asker: Person, plan: &NodePlan) -> Result<May, String> {
     let (caller, node, holder) = (roles.of(asker), &plan.id, &call.holder.name);
     let lost = if !caller.may(Role::Controller, node, &plan.labels) {
         format!("{} has no role any more that may fence {node}", caller.name)

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use picket_core::ids::{FenceId, NodeId};
 use picket_core::parent::child_of;
-use picket_core::record::{Cause, Fence, NodeRecord, Phase, SetAside};
+use picket_core::record::{Cause, Fence, NodeRecord, Phase};
+use picket_core::restore::HOLD as RESTORED;
+use picket_core::roles::Person;
 use picket_core::time::BootTime;
 
 use super::{Office, Papers};
@@ -36,8 +38,8 @@ pub(crate) struct Standing {
     pub(crate) relies: bool,
     /// Its fence.
     pub(crate) fence: Option<FenceId>,
-    /// Whose word set limits aside for its fence.
-    pub(crate) set_aside: Option<SetAside>,
+    /// Who asked for its fence, and keeps it off.
+    pub(crate) askers: Vec<Person>,
 }
 
 impl Standing {
@@ -52,9 +54,18 @@ impl Standing {
             tries_its_parent: record.phase == Phase::Fencing && fence.is_some_and(Fence::tries_its_parent),
             fence: fence.map(|fence| fence.id),
             relies: ends_in(record).is_some() || may_let_go(record),
-            set_aside: fence.and_then(|fence| fence.budget_override.clone()),
+            askers: askers(record),
         })
     }
+}
+
+/// Those by whose word a node is off. Whoever holds it without a fence asked for no off.
+fn askers(record: &NodeRecord) -> Vec<Person> {
+    let asked = record
+        .holds
+        .iter()
+        .filter(|(name, hold)| !hold.placed_alone && child_of(name).is_none() && name.as_str() != RESTORED);
+    asked.map(|(_, hold)| hold.person()).collect()
 }
 
 /// Whether something of a child may be let go on its parent's word, or on a person's, who looked at a machine that was off.

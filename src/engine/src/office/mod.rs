@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub(crate) use callers::names;
 use children::ChildsHold;
 pub(crate) use children::Standing;
 pub use pauses::Resumed;

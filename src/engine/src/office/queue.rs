@@ -8,7 +8,7 @@ use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{Generation, NodeId};
 use picket_core::record::Then;
-use picket_core::roles::{self, Proof};
+use picket_core::roles;
 use picket_core::target::Target;
 use picket_core::time::{BootTime, WallTime};
 use serde::{Deserialize, Serialize};
@@ -159,8 +159,9 @@ impl Entry {
             (Some(its), Some(key)) => its.key == key.key,
             // What was set aside is asked for anew when its turn comes.
             (None, None) => {
-                let asker = self.call.asker.clone();
-                let asked = FenceCall { set_aside: None, asker, ..enter.call.clone() };
+                let asker = self.call.holder.asker.clone();
+                let holder = Holder { asker, ..enter.call.holder.clone() };
+                let asked = FenceCall { set_aside: None, holder, ..enter.call.clone() };
                 self.generation == enter.generation && self.call == asked
             }
             _ => false,
@@ -210,7 +211,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(crate) fn of(enter: &Enter, since: WallTime, expires_at: WallTime) -> Self {
-        let FenceCall { holder, key, min_grade, deadline, not_after, expected_generation, asker, .. } =
+        let FenceCall { holder, key, min_grade, deadline, not_after, expected_generation, .. } =
             enter.call.clone();
         Self {
             node: enter.node.clone(),
@@ -226,7 +227,7 @@ impl Stored {
             deadline,
             not_after,
             expected_generation,
-            asker,
+            asker: holder.asker,
             since,
             expires_at,
         }
@@ -241,9 +242,9 @@ impl Stored {
     /// The request as it came.
     pub(crate) fn entry(self, until: BootTime, bar: Bar) -> Entry {
         // Before who asked was stored its name was, which is how whoever reaches the loopback is known.
-        let known_by_name = Some(roles::Person { name: self.by.clone(), proof: Proof::Address });
+        let asker = self.asker.or_else(|| Some(roles::Person::known_by_name(&self.by)));
         let Self { holder: name, by, reason, then, by_person, .. } = self;
-        let holder = Holder { name, by, reason, then, by_person };
+        let holder = Holder { name, by, reason, then, by_person, asker };
         Entry {
             node: self.node,
             generation: self.generation,
@@ -257,7 +258,6 @@ impl Stored {
                 expected_generation: self.expected_generation,
                 set_aside: None,
                 turn: None,
-                asker: self.asker.or(known_by_name),
             },
             until,
             expires_at: self.expires_at,

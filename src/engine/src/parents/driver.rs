@@ -20,6 +20,7 @@ use super::{ParentAnswer, ParentAsk, ParentSeen, Parents};
 use crate::Engine;
 use crate::engine::NOT_SEEN;
 use crate::error::EngineError;
+use crate::office::names;
 
 /// How long what one leadership asked of another node may take effect at the longest. A leader that was deposed stores nothing
 /// (S6), so that this is more than the truth.
@@ -92,7 +93,15 @@ fn failed(parent: &NodeId, error: &EngineError) -> DriverError {
         }
         _ => (ErrorKind::Refused, Effect::DidNotHappen),
     };
-    DriverError::new(kind, effect, format!("{parent}: {error}"))
+    let way = match error {
+        EngineError::Barred(_) => {
+            format!(
+                "; a limit that was set aside for the child stands for {parent}: an admin of it can `picket fence {parent} --override-budget REASON`"
+            )
+        }
+        _ => String::new(),
+    };
+    DriverError::new(kind, effect, format!("{parent}: {error}{way}"))
 }
 
 impl ParentDriver {
@@ -332,7 +341,9 @@ impl PowerDriver for ParentDriver {
         if let Some(why) = self.out_of_turn(&parent)? {
             return Err(refused(ErrorKind::Refused, why));
         }
-        let hold = ParentAsk::Hold { child: self.child(), least: self.settings.grade };
+        let by = self.engine()?.standing(&self.settings.child).map(|child| names(&child.askers));
+        let hold =
+            ParentAsk::Hold { child: self.child(), least: self.settings.grade, by: by.unwrap_or_default() };
         let ParentAnswer::Held { already } = self.ask(call, &parent, hold, true).await? else {
             return Err(DriverError::unsupported("its parent answered something else"));
         };

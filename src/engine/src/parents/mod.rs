@@ -42,8 +42,8 @@ impl Parents {
 /// What a child wants of its parent.
 #[derive(Clone, Debug)]
 pub(crate) enum ParentAsk {
-    /// It is fenced, or its fence is joined, and held for the child. `least`: how good its evidence must be.
-    Hold { child: NodeId, least: Grade },
+    /// It is fenced, or its fence is joined, and held for the child. `least`: how good its evidence must be. `by`: who asked for the child's fence.
+    Hold { child: NodeId, least: Grade, by: String },
     /// The child holds it no more.
     LetGo { child: NodeId },
     /// Where it stands. Where it is not held, it is asked as the place of a copy of the child.

@@ -96,6 +96,7 @@ impl Fenced {
                 reason: "a test".to_owned(),
                 then: Then::StayOff,
                 by_person: false,
+                asker: None,
             },
             deadline: Duration::from_secs(600),
             min_grade: Grade::Attested,

@@ -24,7 +24,8 @@ pub(crate) type Drilled = BoxStream<'static, Result<v1::DrillResponse, Status>>;
 impl Desk {
     /// Fences a node of a group whose settings allow it, and follows it until it is back.
     pub(crate) async fn drill(&self, guest: Guest, request: v1::DrillRequest) -> Result<Drilled, Status> {
-        let asked = self.heard(&guest, "drill", request::drill(&request, &guest.caller))?;
+        let mut asked = self.heard(&guest, "drill", request::drill(&request, &guest.caller))?;
+        asked.call.holder.asker = Some(self.who.caller.person());
         let found = self.to_drill(&asked).await;
         let node = self.heard(&guest, "drill", found)?;
         let view = self.heard(&guest, "drill", self.view(&node))?;

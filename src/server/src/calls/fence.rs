@@ -69,7 +69,7 @@ impl Desk {
         let node = self.heard(guest, "fence", asked.node.find(self))?;
         self.may_act_for(&asked.call.holder.name, &node)?;
         asked.call.holder.by_person = self.is_a_person(&node);
-        asked.call.asker = Some(self.who.caller.person());
+        asked.call.holder.asker = Some(self.who.caller.person());
         if request.override_budget.is_some() {
             self.may_set_aside("a budget", &node)?;
         }

@@ -112,6 +112,7 @@ impl Line {
             reason: words("a race"),
             then: Then::StayOff,
             by_person: false,
+            asker: None,
         };
         let call = FenceCall {
             holder,
@@ -122,7 +123,6 @@ impl Line {
             expected_generation: None,
             set_aside: None,
             turn: None,
-            asker: None,
         };
         let start = Instant::now();
         let id = self.engine.fence(node, call).await?.fence();
@@ -176,6 +176,7 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
         drivers: BTreeMap::from([(bmc, driver)]),
         releases: Vec::new(),
         own_host: false,
+        fenced_for: Arc::default(),
         labels: Arc::default(),
         groups: Arc::default(),
         liveness: None,

@@ -2,6 +2,7 @@
 
 mod authority;
 mod certificates;
+mod children;
 mod crowd;
 mod foreign;
 mod holds;

@@ -72,6 +72,7 @@ impl Inside {
                 releaser: picket_release::make("detach", "webhook", release).expect("good settings"),
             }],
             own_host: false,
+            fenced_for: Arc::default(),
             labels: Arc::default(),
             groups: Arc::default(),
             liveness: None,
@@ -120,6 +121,7 @@ impl Inside {
             reason: "a test".to_owned(),
             then: Then::StayOff,
             by_person: false,
+            asker: None,
         };
         let call = FenceCall {
             holder,
@@ -130,7 +132,6 @@ impl Inside {
             expected_generation: None,
             set_aside: None,
             turn: None,
-            asker: None,
         };
         let fence = self.engine.fence(&node, call).await.expect("let in").fence();
         timeout(LONG, self.outcome(&node, fence)).await.expect("an outcome in time")

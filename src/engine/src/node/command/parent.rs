@@ -10,7 +10,7 @@ use picket_core::topology::Level;
 
 use crate::error::EngineError;
 use crate::node::{Fatal, NodeTask};
-use crate::office::Standing;
+use crate::office::{Standing, names};
 use crate::parents::{ParentAnswer, ParentAsk, ParentSeen};
 use crate::request::{Admission, Asides, FenceCall, Taken};
 
@@ -136,7 +136,7 @@ impl NodeTask {
             return Ok(Err(EngineError::NoLeader("it was asked under another leadership".to_owned())));
         }
         match ask {
-            ParentAsk::Hold { child, least } => self.hold_for(&child, least).await,
+            ParentAsk::Hold { child, least, .. } => self.hold_for(&child, least).await,
             ParentAsk::LetGo { child } => self.let_go_of(&child).await,
             ParentAsk::Look { child, is_held } => {
                 let hold = is_held.then(|| hold_of(&child));
@@ -179,31 +179,46 @@ impl NodeTask {
         }
         let standing = self.office.standing(child);
         let is_breach = standing.as_ref().is_some_and(|child| child.is_breach);
-        let of_breach = || {
+        // What was set aside for the child goes over to no other node (S22).
+        let budget = is_breach.then(|| {
             let reason = format!("{child} was found on although nobody unfenced it");
-            is_breach.then(|| SetAside { by: BY.to_owned(), reason })
+            Asides { budget: Some(SetAside { by: BY.to_owned(), reason }), quorum: None }
+        });
+        let askers = standing.as_ref().map(|child| child.askers.as_slice()).unwrap_or_default();
+        let by = match self.office.may_for_child(child, askers, &self.plan) {
+            Ok(by) => by,
+            Err(_) if self.is_kept_off_for(child) => names(askers),
+            Err(why) => return Ok(Err(EngineError::NotAllowed(why))),
         };
-        let set_aside = standing.as_ref().and_then(|child| child.set_aside.clone());
-        let budget = set_aside.or_else(of_breach);
         let reason = format!("{child} runs on it, and is fenced by it");
-        let holder =
-            Holder { name: hold_of(child), by: BY.to_owned(), reason, then: Then::StayOff, by_person: false };
+        let (name, then) = (hold_of(child), Then::StayOff);
         let call = FenceCall {
-            holder,
+            holder: Holder { name, by, reason, then, by_person: false, asker: None },
             key: None,
             min_grade: Some(least),
             deadline: None,
             not_after: None,
             expected_generation: None,
-            set_aside: budget.map(|budget| Asides { budget: Some(budget), quorum: None }),
+            set_aside: budget,
             turn: None,
-            asker: None,
         };
         self.of_child = standing;
         let admitted = self.admit(call).await;
         self.of_child = None;
         let admitted = admitted?;
         Ok(admitted.map(|admitted| ParentAnswer::Held { already: matches!(admitted, Admission::Already(_)) }))
+    }
+
+    /// Whether a hold of the child has nothing switched off: the node was proven off for somebody else, or is held for the child already.
+    fn is_kept_off_for(&self, child: &NodeId) -> bool {
+        let record = self.record();
+        let is_held = record.holds.get(&hold_of(child)).is_some_and(|hold| !hold.breached && !hold.ended);
+        let is_current = self.fence_is_current() && !record.is_undecided();
+        match record.phase {
+            Phase::Fenced | Phase::Released => is_current,
+            Phase::Fencing | Phase::NeedsOperator(_) => is_current && is_held,
+            Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed | Phase::Retired => false,
+        }
     }
 
     /// Why no level could prove as much of this node as its child wants: it would be switched off, with all that runs on it, for nothing.

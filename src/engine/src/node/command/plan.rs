@@ -130,7 +130,7 @@ impl NodeTask {
         let by_name = joined.map_or_else(planned_by_name, |fence| self.by_name(fence));
         let mut steps = vec![last_look(planned, heard)];
         for (index, level) in topology.levels().iter().enumerate() {
-            let of_level = self.level(level, call.min_grade.unwrap_or(Grade::Claimed), by_name);
+            let of_level = self.level(level, call, by_name);
             steps.extend(of_level.into_iter().map(|step| PlanStep { level: index + 1, ..step }));
         }
         for release in &self.plan.releases {
@@ -178,7 +178,8 @@ impl NodeTask {
     }
 
     /// The steps of a level. What each of its devices showed last is what may be in the way.
-    fn level(&self, level: &Level, least: Grade, by_name: Option<&ReleaseId>) -> Vec<PlanStep> {
+    fn level(&self, level: &Level, call: &FenceCall, by_name: Option<&ReleaseId>) -> Vec<PlanStep> {
+        let (least, holder) = (call.min_grade.unwrap_or(Grade::Claimed), &call.holder);
         let rules = &self.parts.rules;
         let mut steps = Vec::new();
         let (mut grade, mut lowered) = (Grade::Observed, Vec::new());
@@ -193,6 +194,7 @@ impl NodeTask {
             identify.obstacles = self.in_the_way(spec, compared);
             if spec.class == DeviceClass::Parent {
                 let text = self.blast();
+                identify.obstacles.extend(self.out_of_reach(holder));
                 steps.push(PlanStep { obstacles: identify.obstacles, ..call(PlanAction::Off, &text) });
             } else if spec.class != DeviceClass::Supply {
                 steps.push(identify);
@@ -253,6 +255,15 @@ impl NodeTask {
             others => format!("takes away too {}", others.join(", ")),
         };
         format!("fences {parent}, on which the node was last seen to run, and holds it; {others}")
+    }
+
+    /// Why the machine on which the node runs would not be fenced for this caller (S22).
+    fn out_of_reach(&self, holder: &Holder) -> Option<String> {
+        let parent = self.parts.parents.engine()?.plan_of(&self.office.parent(&self.plan.id)?)?;
+        let standing = self.office.standing(&self.plan.id);
+        let askers = standing.into_iter().flat_map(|node| node.askers);
+        let askers: Vec<_> = askers.chain([holder.person()]).collect();
+        self.office.may_for_child(&self.plan.id, &askers, &parent).err()
     }
 
     /// What comparing its identity says, as far as it was asked; else what can be said without asking.

@@ -59,6 +59,7 @@ pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsk
                 reason,
                 then: Then::PowerOn,
                 by_person: true,
+                asker: None,
             },
             key: key.map(|key| BoundKey { key, digest }),
             min_grade: None,
@@ -67,7 +68,6 @@ pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsk
             expected_generation: None,
             set_aside: None,
             turn: None,
-            asker: None,
         },
         dry_run: request.dry_run,
     })

@@ -69,7 +69,14 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
         node: node.ok_or_else(|| lost("node"))?,
         call: FenceCall {
             // By its roles for that node, which is found after this.
-            holder: Holder { name: holder, by: caller.to_owned(), reason, then, by_person: false },
+            holder: Holder {
+                name: holder,
+                by: caller.to_owned(),
+                reason,
+                then,
+                by_person: false,
+                asker: None,
+            },
             key: key.map(|key| BoundKey { key, digest }),
             min_grade,
             deadline,
@@ -77,7 +84,6 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
             expected_generation: request.expected_generation.map(Generation),
             set_aside,
             turn: None,
-            asker: None,
         },
         dry_run: request.dry_run,
         queue,

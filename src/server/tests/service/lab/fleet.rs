@@ -86,6 +86,7 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
             releaser: volumes.clone(),
         }],
         own_host: node == "me",
+        fenced_for: Arc::default(),
         labels: Arc::default(),
         // All that have a number are in one.
         units: BTreeMap::new(),

@@ -18,6 +18,7 @@ use picket_core::record::{
     Attestation, AuditHead, Bringing, Cause, DeviceEvidence, EndedHold, Evidence, Fence, Hold, HoldState,
     IdentityProof, Moment, NodeRecord, Part, Phase, ReleaseStage, ReleaseState, Retirement, SetAside,
 };
+use picket_core::roles::{Person, Proof};
 use picket_core::store::{KeyEntry, Write};
 use picket_core::time::WallTime;
 use picket_core::topology::{Level, Topology};
@@ -226,6 +227,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
                 ended: true,
                 placed_alone: true,
                 kept: false,
+                asker: Some(Person { name: "ops@example".to_owned(), proof: Proof::Certificate }),
             },
         )]),
         ledger: ledger(),

@@ -1,0 +1,88 @@
+//! A role for a virtual machine, and the hypervisor on which it runs (S22).
+
+use picket_tests::{Result, Said};
+
+use crate::doors::authority::Files;
+use crate::doors::scene::Scene;
+
+/// `vm1` and `vm2` run on `hv1`: their hypervisor first, so that no test waits until their own device is given up.
+const FLEET: &str = r#"
+[rules]
+level_share = "10s"
+dwell = "500ms"
+longest_cycle = "5s"
+silent_share = "5s"
+[nodes.hv1]
+labels = { rack = "r1" }
+[nodes.hv1.devices.bmc]
+driver = "sim"
+machine = "hv1"
+[nodes."vm[1-2]"]
+labels = { rack = "r1" }
+levels = [["hypervisor"], ["server"]]
+[nodes."vm[1-2]".devices.server]
+driver = "sim"
+machine = "{node}"
+runs_on = "hv1"
+[nodes."vm[1-2]".devices.hypervisor]
+driver = "parent"
+grade = "learned"
+"#;
+
+const TENANT: &str = "[roles.tenants]\nrole = \"controller\"\ncallers = [\"tenant\"]\nhosts = \"vm1\"\n";
+
+async fn says(scene: &Scene, files: &Files, arguments: &[&str]) -> Result<String> {
+    let said = scene.picket(files, arguments).await?;
+    assert_eq!(said.code, 0, "{arguments:?}: {said:?}");
+    Ok(said.out)
+}
+
+async fn fence(scene: &Scene, files: &Files, node: &str) -> Result<Said> {
+    scene.picket(files, &["fence", node, "--yes", "--reason", "a test"]).await
+}
+
+/// The status of the hypervisor, as the harness sees it.
+async fn hypervisor(scene: &Scene) -> Result<String> {
+    Ok(scene.gateway.picket(&["status", "hv1"]).await?.out)
+}
+
+#[tokio::test]
+async fn a_role_for_one_machine_switches_off_neither_its_hypervisor_nor_what_else_runs_there() -> Result<()> {
+    let scene = Scene::over(FLEET, TENANT).await?;
+    scene.gateway.checked().await?;
+    let tenant = scene.caller("tenant");
+    let plan = says(&scene, &tenant, &["plan", "vm1"]).await?;
+    assert!(plan.contains("(tenant) may fence hv1"), "it is told before: {plan}");
+    // Its own device is within the role.
+    let said = fence(&scene, &tenant, "vm1").await?;
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("level 2") && !said.out.contains("which is proven off"), "{said:?}");
+    assert!(hypervisor(&scene).await?.contains("normal"), "{}", scene.gateway.log());
+    let other = scene.gateway.picket(&["status", "vm2"]).await?;
+    assert!(other.out.contains("normal"), "{other:?}");
+    for words in ["(tenant) may fence hv1", "picket fence hv1", "picket retry vm1"] {
+        assert!(said.out.contains(words), "no {words:?} in {said:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn whoever_may_fence_the_hypervisor_too_is_named_on_it_and_its_settings_may_name_the_machine()
+-> Result<()> {
+    let scene = Scene::over(FLEET, TENANT).await?;
+    scene.gateway.checked().await?;
+    let db = scene.caller("spiffe://lab/ns/db");
+    assert_eq!(fence(&scene, &db, "vm1").await?.code, 0, "{}", scene.gateway.log());
+    let held = hypervisor(&scene).await?;
+    let line = held.lines().find(|line| line.contains("child:vm1"));
+    assert!(line.is_some_and(|line| line.contains("spiffe://lab/ns/db")), "{held}");
+    let granted = FLEET.replace("[nodes.hv1]\n", "[nodes.hv1]\nfenced_for = \"vm[1-2]\"\n");
+    let scene = Scene::over(&granted, TENANT).await?;
+    scene.gateway.checked().await?;
+    let tenant = scene.caller("tenant");
+    assert_eq!(fence(&scene, &tenant, "vm1").await?.code, 0, "{}", scene.gateway.log());
+    let held = hypervisor(&scene).await?;
+    let line = held.lines().find(|line| line.contains("child:vm1"));
+    assert!(line.is_some_and(|line| line.contains("tenant")), "{held}");
+    Ok(())
+}
