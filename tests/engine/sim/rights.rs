@@ -19,13 +19,20 @@ fn id(name: &str) -> NodeId {
     NodeId::new(name).expect("a good name")
 }
 
-/// The tenant is a controller of `n1` alone, whoever else is named of `n1` and of `hv1`.
+/// By which `ops` is known, and by no name.
+const OPS: u32 = 4_001;
+
+/// The tenant is a controller of `n1` alone; `ops`, or somebody else in its place, of `n1` and of `hv1`.
 fn roles(of_both: &str) -> Roles {
+    let known = |name: &str| match name {
+        "ops" => (Vec::new(), vec![OPS]),
+        name => (vec![Pattern::new(name).expect("a good pattern")], Vec::new()),
+    };
     let grant = |name: &str, nodes: &[&str]| Grant {
         name: name.to_owned(),
         role: Role::Controller,
-        callers: vec![Pattern::new(name).expect("a good pattern")],
-        uids: Vec::new(),
+        callers: known(name).0,
+        uids: known(name).1,
         gids: Vec::new(),
         nodes: Scope {
             hosts: Some((nodes.join(","), nodes.iter().map(|name| id(name)).collect())),
@@ -55,7 +62,11 @@ async fn lab(seed: u64, change: impl FnOnce(&mut Setup)) -> Lab {
 fn call_of(lab: &mut Lab, name: &str) -> FenceCall {
     let mut call = lab.call();
     (call.holder.name, call.holder.by) = (name.to_owned(), name.to_owned());
-    call.holder.asker = Some(Person { name: name.to_owned(), proof: Proof::Certificate });
+    let proof = match name {
+        "ops" => Proof::Kernel { uid: OPS, gids: [OPS].into() },
+        _ => Proof::Certificate,
+    };
+    call.holder.asker = Some(Person { name: name.to_owned(), proof });
     call
 }
 
@@ -118,7 +129,10 @@ async fn who_joins_with_a_role_for_both_brings_it_to_the_parent() {
     let mut lab = lab(6103, |_| {}).await;
     let fence = fence_as(&mut lab, "tenant", NODE).await;
     is_out_of_reach(&lab, fence).await;
-    assert_eq!(fence_as(&mut lab, "ops", NODE).await, fence);
+    // Under the same holder's name, which an admin may act for.
+    let mut call = call_of(&mut lab, "ops");
+    call.holder.name = "tenant".to_owned();
+    assert_eq!(lab.engine.fence(&node(), call).await.expect("let in").fence(), fence);
     lab.engine.retry(&node(), person()).await.expect("goes on");
     lab.reach("released", s(900)).await;
     is_fenced_by(&lab, fence, "ops").await;
@@ -132,6 +146,39 @@ async fn a_parent_whose_settings_name_the_child_is_fenced_for_it_whoever_asks() 
     .await;
     let fence = fence_as(&mut lab, "tenant", NODE).await;
     is_fenced_by(&lab, fence, "tenant").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_whose_settings_name_another_child_is_not() {
+    let mut lab = lab(6110, |setup| {
+        setup.fenced_for.insert(HV.to_owned(), BTreeSet::from([id("n2")]));
+    })
+    .await;
+    let fence = fence_as(&mut lab, "tenant", NODE).await;
+    is_out_of_reach(&lab, fence).await;
+}
+
+/// To hold what is off asks for no off.
+#[tokio::test(start_paused = true)]
+async fn who_holds_a_child_without_a_fence_brings_no_right_over_its_parent() {
+    let mut lab = lab(6111, |setup| setup.roles = roles("manager")).await;
+    let fence = fence_as(&mut lab, "tenant", NODE).await;
+    let manager = picket_core::event::Person { name: "manager".to_owned(), reason: "a test".to_owned() };
+    lab.engine.hold(&node(), "manager".to_owned(), manager).await.expect("held");
+    is_out_of_reach(&lab, fence).await;
+}
+
+/// A hold would have that fence go on where its parent turns out to be well.
+#[tokio::test(start_paused = true)]
+async fn a_fence_of_the_parent_is_not_joined_before_it_is_proven() {
+    let mut lab = lab(6112, |_| {}).await;
+    lab.fault("hv1-bmc", Fault::OffIgnored);
+    let fence = fence_as(&mut lab, "tenant", NODE).await;
+    let call = FenceCall { deadline: Some(s(3_000)), ..call_of(&mut lab, "ops") };
+    lab.engine.fence(&id(HV), call).await.expect("let in");
+    let outcome = lab.outcome(fence, Until::Released).await;
+    assert_eq!((outcome, holder(&lab)), (Outcome::NeedsOperator(Reason::LevelsSpent), None));
+    assert_ne!(phase(&lab), "released");
 }
 
 /// The roles of the moment count, and they outlast the leader under whom the fence was asked for.
