@@ -14,6 +14,7 @@ mod scratch;
 mod select;
 mod shared;
 mod table;
+mod threats;
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -76,6 +77,7 @@ fn with(how: How, what: &What, then: impl FnOnce(&Run<'_>) -> Result<(), Failure
     let before = if is_whole { Some(with_build(how.yes)?) } else { peers::build_alone(how.yes)? };
     let list = nextest::list()?;
     let selection = select::select(what, &rows, &list)?;
+    threats::known(&list)?;
     let variables = match before {
         Some(variables) => variables,
         None if selection.tests.iter().any(|test| peers::wants_some(&test.package)) => with_build(how.yes)?,
