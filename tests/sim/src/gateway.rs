@@ -98,7 +98,7 @@ impl Gateway {
             metrics: Default::default(),
             rules: scene.shape.rules.clone(),
             budget: scene.shape.budget.clone(),
-            roles: picket_core::roles::Roles::of_this_machine(),
+            roles: scene.shape.roles(),
             nodes: scene.shape.plans(id, &scene.world, &link, &releaser, &parents),
             own: Arc::default(),
             twins: Arc::default(),

@@ -8,6 +8,7 @@ use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{NodeId, ReceiptId, ReleaseId};
 use picket_core::receipt::Statement;
 use picket_core::record::{SetAside, Then};
+use picket_core::roles::{Person as Caller, Proof};
 use picket_core::store::StoreError;
 use picket_driver_sim::Random;
 use picket_engine::{Asides, Engine, EngineError, FenceCall, Gate, LetIn, ReceiptCall, gated};
@@ -205,6 +206,10 @@ impl People {
 
     fn fence(&mut self, random: &mut Random, lines: Lines, node: NodeId, patience: Duration) {
         let (call, waits) = (call(random), random.percent(30));
+        // The server lets nobody else ask.
+        if !self.scene.shape.may(&call.holder.by, &node) {
+            return;
+        }
         let scene = self.scene.clone();
         let key = call.key.as_ref().map(|bound| bound.key.clone());
         self.calls.spawn(async move {
@@ -309,7 +314,7 @@ pub(crate) fn fence_call(holder: &str) -> FenceCall {
             reason: "chaos".to_owned(),
             then: Then::StayOff,
             by_person: false,
-            asker: None,
+            asker: Some(Caller { name: holder.to_owned(), proof: Proof::Certificate }),
         },
         key: None,
         min_grade: None,

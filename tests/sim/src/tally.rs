@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use picket_core::parent::child_of;
 use picket_core::record::Phase;
 use picket_driver_sim::Verb;
 
@@ -66,6 +67,8 @@ pub struct Tally {
     pub receipts: u64,
     /// Keys that were bound.
     pub keys: u64,
+    /// Machines that were held for one that runs on them.
+    pub for_children: u64,
 }
 
 impl Tally {
@@ -102,6 +105,8 @@ impl Tally {
                 self.needs_operator += u64::from(moved && matches!(record.phase, Phase::NeedsOperator(_)));
                 let known = |id| was.receipts.iter().any(|known| known.id == id);
                 self.receipts += record.receipts.iter().filter(|issued| !known(issued.id)).count() as u64;
+                let placed = record.holds.keys().filter(|name| !was.holds.contains_key(*name));
+                self.for_children += placed.filter(|name| child_of(name).is_some()).count() as u64;
             }
             What::Bound { .. } => self.keys += 1,
             What::Sent { control, after, .. } if !after.is_zero() => {
@@ -135,7 +140,7 @@ impl Tally {
         self.fields_mut().into_iter().map(|(name, count)| (name, *count)).collect()
     }
 
-    fn fields_mut(&mut self) -> [(&'static str, &mut u64); 28] {
+    fn fields_mut(&mut self) -> [(&'static str, &mut u64); 29] {
         [
             ("events", &mut self.events),
             ("terms", &mut self.terms),
@@ -165,6 +170,7 @@ impl Tally {
             ("late releases", &mut self.late_releases),
             ("receipts", &mut self.receipts),
             ("keys", &mut self.keys),
+            ("held for a child", &mut self.for_children),
         ]
     }
 }

@@ -16,6 +16,7 @@ mod receipts;
 mod release_only_when_dark;
 mod stays_within_budget;
 mod volumes_only_when_dark;
+mod within_rights;
 
 use std::sync::Arc;
 
@@ -65,6 +66,7 @@ impl Law {
             Box::new(release_only_when_dark::ReleaseOnlyWhenDark),
             Box::<stays_within_budget::StaysWithinBudget>::default(),
             Box::<volumes_only_when_dark::VolumesOnlyWhenDark>::default(),
+            Box::new(within_rights::WithinRights),
         ];
         Self { past: Past::new(shape, world), broken: Vec::new(), invariants }
     }
