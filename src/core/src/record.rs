@@ -86,16 +86,27 @@ pub struct Hold {
     /// It stood in the backup out of which the store came: no pause and no limit ends it with a fence (S21).
     #[serde(default, skip_serializing_if = "is_unset")]
     pub kept: bool,
-    /// Who asked for the fence that placed it: by that one's roles the machine on which the node runs may be fenced for it (S22). `None`: it was
-    /// placed by the gateway, without a fence, or before this was stored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asker: Option<roles::Person>,
+    /// Who asked for a fence under this name: by the roles of any of them the machine on which the node runs may be fenced for it (S22). Empty: it
+    /// was placed by the gateway, without a fence, or before this was stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub askers: Vec<roles::Person>,
 }
 
 impl Hold {
-    /// Who asked for it.
-    pub fn person(&self) -> roles::Person {
-        self.asker.clone().unwrap_or_else(|| roles::Person::known_by_name(&self.by))
+    /// So many who ask under one name are kept.
+    const ASKERS: usize = 16;
+
+    /// Those by whose word the node is off. Whoever only holds what is off asked for no off.
+    pub fn askers(&self) -> Vec<roles::Person> {
+        let is_older = self.askers.is_empty() && !self.placed_alone;
+        let by_name = is_older.then(|| roles::Person::known_by_name(&self.by));
+        self.askers.iter().cloned().chain(by_name).collect()
+    }
+
+    /// One more asked under this name. Nobody's right goes for that.
+    pub(crate) fn is_asked_by(&mut self, asker: Option<&roles::Person>) {
+        let new = asker.filter(|asker| self.askers.len() < Self::ASKERS && !self.askers.contains(asker));
+        self.askers.extend(new.cloned());
     }
 }
 

@@ -124,7 +124,7 @@ pub(crate) fn alike(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -
         (id.to_string(), whole)
     });
     let of = |how: &Kinded| json!([how.kind, how.settings]);
-    json!({
+    let mut all = json!({
         "topology": plan.topology,
         "devices": devices.collect::<serde_json::Map<_, _>>(),
         "releases": node.releases.iter().map(ToString::to_string).zip(releases(settings, node).map(of)).collect::<Vec<_>>(),
@@ -133,8 +133,12 @@ pub(crate) fn alike(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -
         "groups": plan.groups,
         "drills": plan.drills,
         "provider_id": plan.provider_id,
-        "fenced_for": plan.fenced_for,
-    })
+    });
+    // Where it is not set, the settings are alike for a gateway that does not know it yet.
+    if !plan.fenced_for.is_empty() {
+        all["fenced_for"] = json!(plan.fenced_for);
+    }
+    all
 }
 
 fn releases<'a>(settings: &'a Settings, node: &'a NodeSettings) -> impl Iterator<Item = &'a Kinded> {

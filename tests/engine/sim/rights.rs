@@ -98,6 +98,13 @@ async fn is_out_of_reach(lab: &Lab, fence: picket_core::ids::FenceId) {
     assert!(told.contains("`picket fence hv1`") && told.contains("`picket retry n1`"), "{told}");
 }
 
+/// The hypervisor was off, and is back.
+async fn is_out_of_reach_after(lab: &Lab, fence: picket_core::ids::FenceId) {
+    let outcome = lab.outcome(fence, Until::Released).await;
+    assert_eq!(outcome, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert_eq!((phase(lab), holder(lab)), ("normal", None));
+}
+
 async fn is_fenced_by(lab: &Lab, fence: picket_core::ids::FenceId, by: &str) {
     assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
     assert_eq!((lab.received("hv1-bmc").offs > 0, holder(lab).as_deref()), (true, Some(by)));
@@ -170,15 +177,55 @@ async fn who_holds_a_child_without_a_fence_brings_no_right_over_its_parent() {
 
 /// A hold would have that fence go on where its parent turns out to be well.
 #[tokio::test(start_paused = true)]
-async fn a_fence_of_the_parent_is_not_joined_before_it_is_proven() {
+async fn a_fence_of_the_parent_is_not_joined_before_its_off() {
     let mut lab = lab(6112, |_| {}).await;
-    lab.fault("hv1-bmc", Fault::OffIgnored);
+    lab.fault("hv1-bmc", Fault::Silent);
     let fence = fence_as(&mut lab, "tenant", NODE).await;
     let call = FenceCall { deadline: Some(s(3_000)), ..call_of(&mut lab, "ops") };
     lab.engine.fence(&id(HV), call).await.expect("let in");
     let outcome = lab.outcome(fence, Until::Released).await;
     assert_eq!((outcome, holder(&lab)), (Outcome::NeedsOperator(Reason::LevelsSpent), None));
     assert_ne!(phase(&lab), "released");
+}
+
+/// It would be off soon, and nobody would wake who waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_fence_of_the_parent_whose_off_was_sent_is_joined() {
+    let mut lab = lab(6113, |_| {}).await;
+    lab.fault("hv1-bmc", Fault::OffIgnored);
+    let fence = fence_as(&mut lab, "tenant", NODE).await;
+    // Within the shares of both: its own device has nearly been given up.
+    tokio::time::sleep(s(280)).await;
+    fence_as(&mut lab, "ops", HV).await;
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((phase(&lab), holder(&lab).as_deref()), ("fencing", Some("tenant")));
+    lab.mend("hv1-bmc");
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    assert_eq!(holder(&lab).as_deref(), Some("tenant"));
+}
+
+/// Whoever drills it has it back at once.
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_comes_back_by_itself_is_not_held_without_a_right() {
+    let mut lab = lab(6114, |_| {}).await;
+    let fence = fence_as(&mut lab, "tenant", NODE).await;
+    let mut call = call_of(&mut lab, "ops");
+    call.holder.then = picket_core::record::Then::PowerOn;
+    lab.engine.fence(&id(HV), call).await.expect("let in");
+    is_out_of_reach_after(&lab, fence).await;
+}
+
+/// Of those who ask under one name none takes another's right away.
+#[tokio::test(start_paused = true)]
+async fn a_right_is_not_lost_to_who_asks_after_it_nor_to_a_hold() {
+    let mut lab = lab(6115, |_| {}).await;
+    let mut call = call_of(&mut lab, "ops");
+    call.holder.name = "tenant".to_owned();
+    let fence = lab.engine.fence(&node(), call).await.expect("let in").fence();
+    assert_eq!(fence_as(&mut lab, "tenant", NODE).await, fence);
+    let tenant = picket_core::event::Person { name: "tenant".to_owned(), reason: "a test".to_owned() };
+    lab.engine.hold(&node(), "tenant".to_owned(), tenant).await.expect("held");
+    is_fenced_by(&lab, fence, "ops").await;
 }
 
 /// The roles of the moment count, and they outlast the leader under whom the fence was asked for.

@@ -165,7 +165,7 @@ impl Draft {
             ended: false,
             placed_alone: false,
             kept: false,
-            asker: holder.asker.clone(),
+            askers: holder.asker.iter().cloned().collect(),
         };
         let asker = &holder.asker;
         self.record
@@ -175,9 +175,7 @@ impl Draft {
             .and_modify(|old| {
                 old.drop_when_released &= drop_when_released;
                 old.breached = false;
-                if asker.is_some() {
-                    old.asker.clone_from(asker);
-                }
+                old.is_asked_by(asker.as_ref());
             })
             .or_insert(hold);
     }

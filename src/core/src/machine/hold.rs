@@ -31,11 +31,11 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
         ended: false,
         placed_alone: true,
         kept: false,
-        asker: None,
+        askers: Vec::new(),
     };
     let held = draft.record.holds.entry(holder.to_owned()).or_insert_with(|| new.clone());
-    let asker = held.asker.take();
-    *held = Hold { since: held.since, breached: held.breached, ended: held.ended, asker, ..new };
+    let askers = std::mem::take(&mut held.askers);
+    *held = Hold { since: held.since, breached: held.breached, ended: held.ended, askers, ..new };
     draft.moment(format!("held for {holder} by {}: {}", person.name, person.reason));
     Ok(())
 }

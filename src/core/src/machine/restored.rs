@@ -148,7 +148,7 @@ fn place_hold(draft: &mut Draft, reason: String) {
         ended: false,
         placed_alone: false,
         kept: false,
-        asker: None,
+        askers: Vec::new(),
     };
     draft.record.holds.entry(HOLD.to_owned()).or_insert(hold);
 }

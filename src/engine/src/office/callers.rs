@@ -51,8 +51,8 @@ impl Office {
             return Ok(all);
         }
         Err(format!(
-            "no role of those who hold {child} ({all}) may fence {machine}, and `fenced_for` of {machine} in the settings does not name {child}: \
-             somebody who has a role for {machine} can `picket fence {machine}`, and once that is proven off `picket retry {child}`"
+            "nobody who asked for {child} ({all}) has the role controller for {machine}, and `fenced_for` of {machine} in the settings does not name {child}: \
+             somebody who has that role for {machine} can `picket fence {machine}`, and once that is proven off `picket retry {child}`"
         ))
     }
 }

@@ -59,13 +59,10 @@ impl Standing {
     }
 }
 
-/// Those by whose word a node is off. Whoever holds it without a fence asked for no off.
+/// Those by whose word a node is off, and not the gateway's own.
 fn askers(record: &NodeRecord) -> Vec<Person> {
-    let asked = record
-        .holds
-        .iter()
-        .filter(|(name, hold)| !hold.placed_alone && child_of(name).is_none() && name.as_str() != RESTORED);
-    asked.map(|(_, hold)| hold.person()).collect()
+    let asked = record.holds.iter().filter(|(name, _)| child_of(name).is_none() && name.as_str() != RESTORED);
+    asked.flat_map(|(_, hold)| hold.askers()).collect()
 }
 
 /// Whether something of a child may be let go on its parent's word, or on a person's, who looked at a machine that was off.

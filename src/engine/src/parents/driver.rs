@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_core::budget::LimitKind;
 use picket_core::device::{DeviceClass, Grade, MaxInFlight};
 use picket_core::ids::{FenceId, NodeId, Term};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
@@ -93,10 +94,11 @@ fn failed(parent: &NodeId, error: &EngineError) -> DriverError {
         }
         _ => (ErrorKind::Refused, Effect::DidNotHappen),
     };
+    // These do not pass by themselves.
     let way = match error {
-        EngineError::Barred(_) => {
+        EngineError::Barred(bar) if matches!(bar.kind, LimitKind::MinNotFenced | LimitKind::Brake) => {
             format!(
-                "; a limit that was set aside for the child stands for {parent}: an admin of it can `picket fence {parent} --override-budget REASON`"
+                "; what was set aside for a child is not for {parent}: an admin of it can `picket fence {parent} --override-budget REASON`"
             )
         }
         _ => String::new(),

@@ -175,7 +175,7 @@ fn an_unfence_ends_where_the_node_comes_to_rest() {
         ended: false,
         placed_alone: false,
         kept: false,
-        asker: None,
+        askers: Vec::new(),
     };
     held.holds.insert("db".to_owned(), hold);
     let end = back_end(&held, id(1), Some(&fence)).expect("an end");

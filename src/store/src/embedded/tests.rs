@@ -38,7 +38,7 @@ fn write(name: &str, expected: u64, size: usize) -> Write {
         ended: false,
         placed_alone: false,
         kept: false,
-        asker: None,
+        askers: Vec::new(),
     };
     record.holds.insert("filler".to_owned(), hold);
     Write { expected: Version(expected), record, fences: Vec::new(), keys: Vec::new() }

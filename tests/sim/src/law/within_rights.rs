@@ -1,7 +1,7 @@
 //! S22: a machine is fenced for another one by the right of those alone who asked for that one, and it names them.
 
 use picket_core::parent::child_of;
-use picket_core::record::Phase;
+use picket_core::record::NodeRecord;
 
 use super::{Invariant, Past};
 use crate::trace::{Event, What};
@@ -16,8 +16,9 @@ impl Invariant for WithinRights {
 
     fn see(&mut self, past: &Past, event: &Event) -> Result<(), String> {
         let What::Stored { record, was, .. } = &event.what else { return Ok(()) };
-        // What is proven off already is held for any child: nothing is switched off by that.
-        if matches!(was.phase, Phase::Fenced | Phase::Released) {
+        // What is off, or goes off, is held for any child: nothing is switched off by that.
+        let of = |record: &NodeRecord| record.fence.as_ref().map(|fence| fence.id);
+        if of(was) == of(record) && was.fence.as_ref().is_some_and(|fence| fence.off_sent) {
             return Ok(());
         }
         let placed = record.holds.iter().filter(|(name, _)| !was.holds.contains_key(*name));

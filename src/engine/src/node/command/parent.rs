@@ -188,8 +188,10 @@ impl NodeTask {
         let by = match self.office.may_for_child(child, askers, &self.plan) {
             Ok(by) => by,
             Err(_) if self.is_kept_off_for(child) => names(askers),
-            Err(why) => return Ok(Err(EngineError::NotAllowed(why))),
+            Err(why) => return Ok(Err(EngineError::RoleLost(why))),
         };
+        // Nobody is left who asked, where the settings name the child.
+        let by = if by.is_empty() { BY.to_owned() } else { by };
         let reason = format!("{child} runs on it, and is fenced by it");
         let (name, then) = (hold_of(child), Then::StayOff);
         let call = FenceCall {
@@ -209,14 +211,17 @@ impl NodeTask {
         Ok(admitted.map(|admitted| ParentAnswer::Held { already: matches!(admitted, Admission::Already(_)) }))
     }
 
-    /// Whether a hold of the child has nothing switched off: the node was proven off for somebody else, or is held for the child already.
+    /// Whether a hold of the child has nothing switched off: the node is held for the child already, or goes off, and stays so, by the word of
+    /// somebody who may say that. Before its off was sent a hold would keep its fence from being given up.
     fn is_kept_off_for(&self, child: &NodeId) -> bool {
         let record = self.record();
         let is_held = record.holds.get(&hold_of(child)).is_some_and(|hold| !hold.breached && !hold.ended);
+        let stays_off = record.holds.values().any(|hold| !hold.drop_when_released);
         let is_current = self.fence_is_current() && !record.is_undecided();
         match record.phase {
-            Phase::Fenced | Phase::Released => is_current,
-            Phase::Fencing | Phase::NeedsOperator(_) => is_current && is_held,
+            Phase::Fenced | Phase::Released => is_current && stays_off,
+            Phase::Fencing => is_current && (is_held || stays_off && !self.is_unsent()),
+            Phase::NeedsOperator(_) => is_current && is_held,
             Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed | Phase::Retired => false,
         }
     }

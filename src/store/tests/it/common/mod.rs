@@ -227,7 +227,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
                 ended: true,
                 placed_alone: true,
                 kept: false,
-                asker: Some(Person { name: "ops@example".to_owned(), proof: Proof::Certificate }),
+                askers: vec![Person { name: "ops@example".to_owned(), proof: Proof::Certificate }],
             },
         )]),
         ledger: ledger(),
