@@ -208,6 +208,10 @@ async fn exit(cast: &Cast, node: &NodeId, record: &NodeRecord, reason: Reason, r
             return;
         }
     }
+    // Its parent may be out of reach for those who asked (S22): somebody joins who may fence both.
+    if round % 2 == 1 && cast.scene.shape.node(node).parent.is_some() {
+        act(cast, node, What::FenceForLess).await;
+    }
     act(cast, node, What::Retry).await;
 }
 
