@@ -1,5 +1,6 @@
 //! Releases that take their time, fail, or are given up; power that does not stay off meanwhile.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use picket_core::ids::ReleaseId;
@@ -8,7 +9,10 @@ use picket_core::record::ReleaseStage;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{EngineError, Until};
 
-use crate::lab::{Answer, NODE, lab, node, person, s};
+use crate::lab::{Answer, Lab, NODE, lab, node, person, s};
+use crate::observer::Observer;
+use crate::setup::Setup;
+use crate::stopping::reached;
 
 fn detach() -> ReleaseId {
     ReleaseId::new("detach").expect("a good name")
@@ -52,6 +56,28 @@ async fn a_release_that_never_completes_needs_an_operator_who_may_give_it_up() {
     lab.reach("released", s(1)).await;
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(120)).await;
+}
+
+/// Whoever gives a release up says that its attempts have ended.
+#[tokio::test(start_paused = true)]
+async fn what_was_permitted_is_not_sent_once_its_release_is_given_up() {
+    for life in [None, Some(s(60))] {
+        let mut lab = Lab::dark(50, Setup::new(NODE, &[&["bmc"]]), |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc");
+        });
+        tokio::time::advance(s(100)).await;
+        // One more keeps the node where it is.
+        let last = Arc::new(Observer::new(&lab.world, lab.clock.clone()));
+        lab.setup.releases.push(("last".to_owned(), last));
+        lab.start().await;
+        *lab.observer.life.lock().expect("whole") = life;
+        *lab.points.waits_at.lock().expect("whole") = Some(("permitted release", s(1)));
+        lab.open().await;
+        reached(&lab, "permitted release").await;
+        lab.engine.abandon(&node(), detach(), person()).await.expect("given up");
+        lab.reach("released", s(60)).await;
+        assert_eq!(lab.attempts(), 0, "{life:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use crate::lab::{Answer, Lab, lab, s};
 use crate::standing;
 
 /// Until the engine has reached that point.
-async fn reached(lab: &Lab, point: &str) {
+pub async fn reached(lab: &Lab, point: &str) {
     let seen = || lab.points.seen.lock().expect("whole").iter().any(|seen| seen == point);
     let wait = async {
         while !seen() {

@@ -170,6 +170,12 @@ impl NodeTask {
         self.record().ledger.open().iter().filter(|open| ours(&open.kind)).map(|open| open.id).collect()
     }
 
+    /// Whether an attempt of that release, or of a part of it, is open.
+    pub(in crate::node) fn is_attempted(&self, id: &ReleaseId) -> bool {
+        let ours = |kind: &EffectKind| matches!(kind, EffectKind::Release(of) if of.belongs_to(id));
+        self.record().ledger.open().iter().any(|open| ours(&open.kind))
+    }
+
     pub(super) async fn progress(
         &mut self,
         run: &mut Run,
