@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use picket_core::device::{Grade, Identity};
 use picket_core::outcome::{Outcome, Reason};
-use picket_core::record::Phase;
 use picket_driver_sim::{Act, Fault, RestorePolicy, Verb};
 use picket_engine::Until;
 use tokio::time::Instant;
@@ -16,7 +15,7 @@ fn somebody_switches_on(lab: &Lab) {
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
 }
 
-fn restart(down: u64) -> Act {
+pub fn restart(down: u64) -> Act {
     // It says Off for a live host when it is back.
     Act::RestartBmc { device: "bmc".to_owned(), down: s(down), estranged: true }
 }
@@ -167,64 +166,6 @@ async fn nor_does_that_of_a_released_node() {
     a_breach_is_found_beside_a_slow_device(Answer::Complete, "released").await;
 }
 
-/// What a predecessor engaged is looked at once its device answers the question (S11).
-#[tokio::test(start_paused = true)]
-async fn a_hold_that_was_not_told_after_a_takeover_is_asked_for_again() {
-    let mut lab = lab(909).await;
-    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    lab.kill().await;
-    lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
-    lab.fault("bmc", Fault::DropsQuestions);
-    lab.start().await;
-    tokio::time::sleep(s(200)).await;
-    let hold = |lab: &Lab| lab.record().fence.expect("open").holds.into_values().next().expect("a hold");
-    assert!(!hold(&lab).engaged.is_empty(), "nobody could tell");
-    lab.mend("bmc");
-    tokio::time::sleep(s(60)).await;
-    assert!(was_told(&lab), "{:?}", lab.record().fence);
-    assert!(!hold(&lab).engaged.is_empty(), "{:?}", hold(&lab));
-    assert_eq!(lab.phase(), "released");
-}
-
-fn was_told(lab: &Lab) -> bool {
-    let moments = lab.record().fence.expect("kept").moments;
-    moments.iter().any(|moment| moment.what.contains("found undone by somebody else"))
-}
-
-/// A firmware update takes the board back to its defaults; somebody changes them by hand (S11).
-#[tokio::test(start_paused = true)]
-async fn a_hold_that_somebody_undid_is_engaged_again() {
-    let stands = |lab: &Lab| lab.world.lock().expect("whole").hold(NODE).button_locked;
-    for (answer, phase) in [(Answer::Complete, "released"), (Answer::Refuse, "needs_operator")] {
-        for (restarts, within) in [(true, 80), (false, 320)] {
-            let mut lab = lab(917).await;
-            lab.answers(std::slice::from_ref(&answer));
-            lab.fence().await;
-            lab.reach(phase, s(2_000)).await;
-            tokio::time::sleep(s(30)).await;
-            assert!(stands(&lab));
-            lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
-            if restarts {
-                lab.happen(restart(20));
-                // It has just started, and takes nothing for a while.
-                lab.fault("bmc", Fault::HoldUnsupported);
-                lab.schedule(s(40), Act::Mend { device: "bmc".to_owned() });
-            }
-            assert!(!stands(&lab));
-            tokio::time::sleep(s(within)).await;
-            assert!(stands(&lab), "{phase}, restarts: {restarts}");
-            assert!(was_told(&lab));
-            assert_eq!(lab.phase(), phase);
-            if restarts && phase == "needs_operator" {
-                // It was engaged anew since: it shows nothing of what the BMC says (S2).
-                lab.engine.retry(&node(), person()).await.expect("it waits for a person");
-                tokio::time::sleep(s(300)).await;
-                assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
-            }
-        }
-    }
-}
-
 fn stranger() -> Identity {
     Identity {
         uuid: Identity::usable_uuid("00112233-4455-6677-8899-aabbccddeeff"),
@@ -301,27 +242,6 @@ async fn a_release_that_was_begun_before_a_breach_is_not_stood_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_hold_found_is_put_back_once_the_bmc_has_started() {
-    let mut lab = Lab::with(910, &[&["bmc"], &["pdu-a", "pdu-b"]], |world| {
-        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu-a").add_supply(NODE, "pdu-b");
-        world.set_restore(NODE, RestorePolicy::AlwaysOn);
-    })
-    .await;
-    lab.fault("bmc", Fault::OffIgnored);
-    lab.schedule(s(100), Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
-    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    lab.unfence().await.expect("unfenced");
-    while lab.received("pdu-a").ons == 0 {
-        tokio::time::sleep(s(1)).await;
-    }
-    tokio::time::sleep(s(90)).await;
-    lab.mend("bmc");
-    lab.reach("normal", s(600)).await;
-    let hold = lab.world.lock().expect("whole").hold(NODE);
-    assert_eq!(hold.restore, RestorePolicy::AlwaysOn);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_deadline_does_not_begin_again_with_each_start() {
     let mut lab = lab(911).await;
     lab.fault("bmc", Fault::OffIgnored);
@@ -367,28 +287,6 @@ async fn a_bmc_that_restarts_while_nobody_asks_it_anything_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_that_somebody_undid_is_engaged_again_after_a_take_over() {
-    for undone in [false, true] {
-        let mut lab = lab(914).await;
-        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-        lab.kill().await;
-        if undone {
-            lab.world.lock().expect("whole").set_restore(NODE, RestorePolicy::AlwaysOn);
-        }
-        let sent = lab.received("bmc");
-        lab.start().await;
-        tokio::time::sleep(s(30)).await;
-        let fence = lab.record().fence.expect("it is kept off");
-        let hold = fence.holds.values().next().expect("it was held");
-        assert!(hold.engaged.iter().any(|word| word.contains("restore policy")), "{hold:?}");
-        assert_eq!(lab.world.lock().expect("whole").hold(NODE).restore, RestorePolicy::AlwaysOff);
-        assert_eq!(was_told(&lab), undone);
-        assert_eq!(lab.received("bmc").offs, sent.offs);
-        assert_eq!(lab.phase(), "released");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_bmc_that_drops_questions_which_it_does_not_know_is_switched_off_all_the_same() {
     let mut lab = lab(915).await;
     lab.fault("bmc", Fault::DropsQuestions);
@@ -398,22 +296,4 @@ async fn a_bmc_that_drops_questions_which_it_does_not_know_is_switched_off_all_t
     assert!(evidence.devices[0].hold.is_empty(), "{evidence:?}");
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(300)).await;
-}
-
-/// Whoever finds a hold undone may die before it is engaged again: what was undone is known to the next one.
-#[tokio::test(start_paused = true)]
-async fn a_hold_that_was_found_undone_is_engaged_again_by_the_next_gateway() {
-    let mut lab = lab(918).await;
-    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    tokio::time::sleep(s(30)).await;
-    lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
-    lab.fault("bmc", Fault::HoldUnsupported);
-    tokio::time::sleep(s(320)).await;
-    assert!(was_told(&lab));
-    lab.kill().await;
-    lab.mend("bmc");
-    lab.start().await;
-    tokio::time::sleep(s(30)).await;
-    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked);
-    assert_eq!(lab.phase(), "released");
 }

@@ -15,6 +15,7 @@ mod exits;
 mod families;
 mod fleet;
 mod followers;
+mod holds;
 mod kept_off;
 mod lab;
 mod learned;

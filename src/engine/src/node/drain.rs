@@ -79,7 +79,7 @@ impl NodeTask {
             }
             let again = succession.wake().map_or(until, |wake| wake.min(until));
             let next = (now + every).max(self.now() + every / 2).min(again);
-            if self.pause(next.since(self.now())).await? {
+            if self.pause(here, next.since(self.now())).await? {
                 return Ok(Drained::Moved);
             }
         }

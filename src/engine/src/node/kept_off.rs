@@ -28,10 +28,10 @@ impl NodeTask {
         self.wait_for(format!("a decision ({})", reason.words()), "an operator", None);
         let watch = self.parts.rules.watch;
         let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
-        let mut began = self.now();
+        let (here, mut began) = (self.place(), self.now());
         loop {
             self.withdraw_unproven();
-            if self.pause_between_looks(began).await? {
+            if self.pause_between_looks(here, began).await? {
                 return Ok(());
             }
             if !self.office.held_by(&self.plan.id).is_empty() {
@@ -39,7 +39,6 @@ impl NodeTask {
                 self.close_expired(|kind| kind.bars_on() && kind.device().is_none()).await?;
             }
             self.drop_holds_of_the_gone().await?;
-            let here = self.place();
             began = self.now();
             // A device that reads On for good, and is none of these, does not hide what the others say.
             let decisive = if self.was_confirmed() {

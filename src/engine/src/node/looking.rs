@@ -19,7 +19,7 @@ pub(super) use self::lingering::Lingering;
 use super::children::Asks;
 use super::hands::Did;
 use super::whose::is_another_s;
-use super::{Fatal, NodeTask, sleep_until};
+use super::{Fatal, NodeTask, Place, sleep_until};
 
 /// So long a look waits for devices that it must hear, where nothing hurries: each call ends within that, and so does its turn.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -342,11 +342,10 @@ impl NodeTask {
         Ok(true)
     }
 
-    /// Waits for `pause`, answering callers; true if the node was moved.
-    pub(super) async fn pause(&mut self, pause: Duration) -> Result<bool, Fatal> {
-        let here = self.place();
+    /// Waits for `pause`, answering callers; true if the node is not `here` any more, also where it was moved before.
+    pub(super) async fn pause(&mut self, here: Place, pause: Duration) -> Result<bool, Fatal> {
         let until = self.now() + pause;
-        loop {
+        while self.place() == here {
             let now = self.now();
             tokio::select! {
                 biased;
@@ -359,14 +358,12 @@ impl NodeTask {
                 Some(command) = self.mailbox.recv() => self.command(command).await?,
                 () = sleep_until(now, until) => return Ok(false),
             }
-            if self.place() != here {
-                return Ok(true);
-            }
             // Callers, however many, do not keep what is due waiting.
-            if self.now() >= until || self.lingering.hears_on() {
+            if self.place() == here && (self.now() >= until || self.lingering.hears_on()) {
                 return Ok(false);
             }
         }
+        Ok(true)
     }
 }
 

@@ -47,9 +47,9 @@ impl NodeTask {
     /// Looks until the devices say where the node stands, and whenever they say otherwise later. Callers are answered: a fence
     /// goes through its own off, whatever a backup says.
     pub(super) async fn restored(&mut self) -> Result<(), Fatal> {
+        let here = self.place();
         loop {
             self.close_expired(|_| true).await?;
-            let here = self.place();
             self.drop_holds_of_the_gone().await?;
             if self.place() != here {
                 return Ok(());
@@ -82,7 +82,7 @@ impl NodeTask {
                     None,
                 ),
             }
-            if self.pause_between_looks(began).await? || self.steps_aside() {
+            if self.pause_between_looks(here, began).await? || self.steps_aside() {
                 return Ok(());
             }
         }

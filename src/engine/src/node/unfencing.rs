@@ -187,7 +187,7 @@ impl NodeTask {
                 let detail =
                     "could not be undone: put the device's restore policy, watchdog and button back by hand";
                 self.persist(|| Event::Unheld { devices: faults.clone(), detail: detail.to_owned() }).await?;
-            } else if !faults.is_empty() && self.pause(pause).await? {
+            } else if !faults.is_empty() && self.pause(here, pause).await? {
                 return Ok(false);
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -253,7 +253,7 @@ impl NodeTask {
                 }
             }
             let next = rounds.first(&dark).unwrap_or(send_at).min(send_at).min(deadline);
-            if self.pause(next.since(self.now())).await? || self.place() != here {
+            if self.pause(here, next.since(self.now())).await? {
                 return Ok(false);
             }
             let asked = rounds.due(&dark, self.now());

@@ -11,7 +11,7 @@ use picket_core::record::{Bringing, Fence, Phase};
 use picket_core::time::BootTime;
 
 use super::looking::on;
-use super::{Fatal, NodeTask};
+use super::{Fatal, NodeTask, Place};
 
 /// Why a child is not proven by its parent any more.
 pub(super) const TAKEN_BACK: &str = "an admin of the machine on which it runs ended its hold";
@@ -20,9 +20,9 @@ impl NodeTask {
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
         self.late_tries = 0;
         self.exchanged.clear();
+        let here = self.place();
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
-            let here = self.place();
             self.drop_holds_of_the_gone().await?;
             if self.place() != here {
                 return Ok(());
@@ -45,17 +45,17 @@ impl NodeTask {
                 return Ok(());
             }
             self.check_holds(&looks).await?;
-            if self.pause_between_looks(began).await? {
+            if self.pause_between_looks(here, began).await? {
                 return Ok(());
             }
         }
     }
 
-    /// Waits until the look after the one that began then is due, and answers callers; true if the node was moved. From one look to the
+    /// Waits until the look after the one that began then is due, and answers callers; true if the node is not `here` any more. From one look to the
     /// next, and not from its end, which a silent device puts off.
-    pub(super) async fn pause_between_looks(&mut self, began: BootTime) -> Result<bool, Fatal> {
+    pub(super) async fn pause_between_looks(&mut self, here: Place, began: BootTime) -> Result<bool, Fatal> {
         let watch = self.watched_every();
-        self.pause(watch.saturating_sub(self.now().since(began)).max(watch / 2)).await
+        self.pause(here, watch.saturating_sub(self.now().since(began)).max(watch / 2)).await
     }
 
     /// How often a node is watched that is kept off: as the settings say, and often enough that no host device restarts, or ends a session
@@ -141,9 +141,10 @@ impl NodeTask {
 
     pub(super) async fn power_on_failed(&mut self) -> Result<(), Fatal> {
         self.wait_for("a retry, or a fence", "an operator", None);
+        let here = self.place();
         loop {
             let hosts = self.hosts();
-            if self.pause(self.watched_every()).await? {
+            if self.pause(here, self.watched_every()).await? {
                 return Ok(());
             }
             let Some(looks) = self.watch(&hosts).await? else { return Ok(()) };

@@ -30,7 +30,7 @@ impl NodeTask {
             // A BMC that restarts meanwhile is seen to (S2).
             self.look().await?;
             let left = until.since(self.now());
-            if self.pause(left.min(self.watched_every())).await? || self.place() != here {
+            if self.pause(here, left.min(self.watched_every())).await? {
                 return Ok(Drained::Moved);
             }
         }

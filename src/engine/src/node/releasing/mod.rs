@@ -189,7 +189,7 @@ impl NodeTask {
             let until_next = until.since(self.now());
             let soon = run.barred.is_some() || until_next.is_zero();
             let pause = if soon { FIRST_PAUSE } else { until_next.min(WATCH) };
-            if self.pause(pause).await? {
+            if self.pause(here, pause).await? {
                 return Ok(());
             }
             self.close_expired(|kind| !kind.bars_proof()).await?;

@@ -194,7 +194,7 @@ impl NodeTask {
             }
             let why = barred.as_deref().unwrap_or("nobody answers");
             self.waits_for_clearance(&subject.release, why, deadline);
-            if self.pause(PACE).await? || self.place() != here {
+            if self.pause(here, PACE).await? {
                 return Ok(false);
             }
         }

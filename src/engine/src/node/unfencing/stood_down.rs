@@ -20,6 +20,7 @@ impl NodeTask {
         let silent_until = self.now() + self.parts.rules.silent_share;
         let mut answered = false;
         let mut rounds = Rounds::new(PACE * 2);
+        let here = self.place();
         loop {
             let due = rounds.due(&hosts, self.now());
             let Some(looks) = self.watch(&due).await? else { return Ok(None) };
@@ -48,7 +49,7 @@ impl NodeTask {
             }
             self.wait_for("On to be seen", "host devices", Some(deadline.since(now)));
             let next = rounds.first(&hosts).unwrap_or(now + PACE * 2);
-            if self.pause(next.min(deadline).since(now)).await? {
+            if self.pause(here, next.min(deadline).since(now)).await? {
                 return Ok(None);
             }
         }

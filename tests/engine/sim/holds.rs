@@ -1,0 +1,143 @@
+//! What keeps a node off when its power comes back: engaged, undone by somebody else, engaged again, put back (S11).
+
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Phase;
+use picket_driver_sim::{Act, Fault, RestorePolicy};
+
+use crate::kept_off::restart;
+use crate::lab::{Answer, Lab, NODE, lab, node, person, s};
+
+/// What a predecessor engaged is looked at once its device answers the question (S11).
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_was_not_told_after_a_takeover_is_asked_for_again() {
+    let mut lab = lab(909).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.kill().await;
+    lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+    lab.fault("bmc", Fault::DropsQuestions);
+    lab.start().await;
+    tokio::time::sleep(s(200)).await;
+    let hold = |lab: &Lab| lab.record().fence.expect("open").holds.into_values().next().expect("a hold");
+    assert!(!hold(&lab).engaged.is_empty(), "nobody could tell");
+    lab.mend("bmc");
+    tokio::time::sleep(s(60)).await;
+    assert!(was_told(&lab), "{:?}", lab.record().fence);
+    assert!(!hold(&lab).engaged.is_empty(), "{:?}", hold(&lab));
+    assert_eq!(lab.phase(), "released");
+}
+
+fn was_told(lab: &Lab) -> bool {
+    let moments = lab.record().fence.expect("kept").moments;
+    moments.iter().any(|moment| moment.what.contains("found undone by somebody else"))
+}
+
+/// A firmware update takes the board back to its defaults; somebody changes them by hand (S11).
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_somebody_undid_is_engaged_again() {
+    let stands = |lab: &Lab| lab.world.lock().expect("whole").hold(NODE).button_locked;
+    for (answer, phase) in [(Answer::Complete, "released"), (Answer::Refuse, "needs_operator")] {
+        for (restarts, within) in [(true, 80), (false, 320)] {
+            let mut lab = lab(917).await;
+            lab.answers(std::slice::from_ref(&answer));
+            lab.fence().await;
+            lab.reach(phase, s(2_000)).await;
+            tokio::time::sleep(s(30)).await;
+            assert!(stands(&lab));
+            lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+            if restarts {
+                lab.happen(restart(20));
+                // It has just started, and takes nothing for a while.
+                lab.fault("bmc", Fault::HoldUnsupported);
+                lab.schedule(s(40), Act::Mend { device: "bmc".to_owned() });
+            }
+            assert!(!stands(&lab));
+            tokio::time::sleep(s(within)).await;
+            assert!(stands(&lab), "{phase}, restarts: {restarts}");
+            assert!(was_told(&lab));
+            assert_eq!(lab.phase(), phase);
+            if restarts && phase == "needs_operator" {
+                // It was engaged anew since: it shows nothing of what the BMC says (S2).
+                lab.engine.retry(&node(), person()).await.expect("it waits for a person");
+                tokio::time::sleep(s(300)).await;
+                assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_hold_found_is_put_back_once_the_bmc_has_started() {
+    let mut lab = Lab::with(910, &[&["bmc"], &["pdu-a", "pdu-b"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu-a").add_supply(NODE, "pdu-b");
+        world.set_restore(NODE, RestorePolicy::AlwaysOn);
+    })
+    .await;
+    lab.fault("bmc", Fault::OffIgnored);
+    lab.schedule(s(100), Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.unfence().await.expect("unfenced");
+    while lab.received("pdu-a").ons == 0 {
+        tokio::time::sleep(s(1)).await;
+    }
+    tokio::time::sleep(s(90)).await;
+    lab.mend("bmc");
+    lab.reach("normal", s(600)).await;
+    let hold = lab.world.lock().expect("whole").hold(NODE);
+    assert_eq!(hold.restore, RestorePolicy::AlwaysOn);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_somebody_undid_is_engaged_again_after_a_take_over() {
+    for undone in [false, true] {
+        let mut lab = lab(914).await;
+        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+        lab.kill().await;
+        if undone {
+            lab.world.lock().expect("whole").set_restore(NODE, RestorePolicy::AlwaysOn);
+        }
+        let sent = lab.received("bmc");
+        lab.start().await;
+        tokio::time::sleep(s(30)).await;
+        let fence = lab.record().fence.expect("it is kept off");
+        let hold = fence.holds.values().next().expect("it was held");
+        assert!(hold.engaged.iter().any(|word| word.contains("restore policy")), "{hold:?}");
+        assert_eq!(lab.world.lock().expect("whole").hold(NODE).restore, RestorePolicy::AlwaysOff);
+        assert_eq!(was_told(&lab), undone);
+        assert_eq!(lab.received("bmc").offs, sent.offs);
+        assert_eq!(lab.phase(), "released");
+    }
+}
+
+/// Whoever finds a hold undone may die before it is engaged again: what was undone is known to the next one.
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_was_found_undone_is_engaged_again_by_the_next_gateway() {
+    let mut lab = lab(918).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(30)).await;
+    lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+    lab.fault("bmc", Fault::HoldUnsupported);
+    tokio::time::sleep(s(320)).await;
+    assert!(was_told(&lab));
+    lab.kill().await;
+    lab.mend("bmc");
+    lab.start().await;
+    tokio::time::sleep(s(30)).await;
+    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked);
+    assert_eq!(lab.phase(), "released");
+}
+
+/// Whoever asks while a hold is engaged again is not left behind in the phase that the node had.
+#[tokio::test(start_paused = true)]
+async fn a_node_is_unfenced_while_its_hold_is_engaged_again() {
+    let mut lab = lab(919).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.kill().await;
+    lab.world.lock().expect("whole").set_restore(NODE, RestorePolicy::AlwaysOn);
+    *lab.points.waits_at.lock().expect("whole") = Some(("sending hold", s(10)));
+    lab.start().await;
+    tokio::time::sleep(s(5)).await;
+    assert!(lab.points.waits_at.lock().expect("whole").is_none(), "it is engaged again");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(300)).await;
+    assert!(lab.is_on());
+}
