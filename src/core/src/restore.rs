@@ -154,6 +154,7 @@ pub(crate) fn empty(
         first_level: 0,
         round: 0,
         off_sent: false,
+        gave_way: false,
         switched_off: Default::default(),
         identified: Default::default(),
         seen_off: Default::default(),

@@ -354,6 +354,25 @@ async fn a_node_of_which_nothing_answers_keeps_nobody_from_being_fenced() {
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
 }
 
+/// The next gateway does not know who gave a place away: what no limit holds back has it.
+#[tokio::test(start_paused = true)]
+async fn after_a_death_it_goes_behind_what_was_set_aside_meanwhile() {
+    let mut lab = fleet(342, 3, at_once(1)).await;
+    lab.fault("bmc1", Fault::Silent);
+    let first = lab.open().await;
+    tokio::time::sleep(s(25)).await;
+    lab.fault("bmc2", Fault::OffTakes { least: s(60), most: s(60) });
+    let mut call = lab.call();
+    call.set_aside = Some(budget_aside("it burns"));
+    assert!(matches!(lab.engine.fence(&name(2), call).await, Ok(Admission::Opened(_))));
+    lab.mend("bmc1");
+    lab.crash().await;
+    let outcome = lab.outcome_within(first, Until::Released, s(30)).await;
+    assert_eq!((outcome, lab.received("bmc1").offs), (Some(Outcome::Blocked(Reason::Budget)), 0));
+    lab.reach_of(&name(2), "released", s(120)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}
+
 /// S14, S16: a limit that keeps a new round from its off is set aside by whoever joins the fence, and nothing else lets it go.
 #[tokio::test(start_paused = true)]
 async fn a_limit_is_set_aside_for_a_fence_that_waits_behind_it() {

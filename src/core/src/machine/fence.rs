@@ -21,6 +21,7 @@ pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
         fence.first_level = level;
     }
     let spent = std::mem::replace(&mut fence.level, level) + 1;
+    fence.gave_way |= is_last && !fence.off_sent;
     draft.moment_once(match is_last {
         false => format!("level {spent} did not hold ({why}); trying level {}", level + 1),
         true => format!("none of its devices answers ({why}): they are asked until its deadline"),

@@ -151,6 +151,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
         quorum_override: None,
         // A look, and a proof, of the generation before: it was found on since.
         seen_off: BTreeSet::new(),
+        gave_way: false,
         proved_held: BTreeMap::new(),
         was_proven: false,
         holds: without_seen(before.holds),

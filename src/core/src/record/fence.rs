@@ -140,6 +140,9 @@ pub struct Fence {
     pub round: u32,
     /// Whether an off may have been sent: from here on it runs to its end.
     pub off_sent: bool,
+    /// Whether none of its devices answered in a whole round, and nothing was sent: others had its place from then on (S14).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gave_way: bool,
     /// Every device that was, or may have been, switched off.
     pub switched_off: BTreeSet<DeviceId>,
     /// Devices that said within this fence whose machine they control, before an off was sent: from one that does not say it again,
@@ -298,6 +301,7 @@ impl Fence {
         self.first_level = self.proved_beside().unwrap_or(0);
         self.level = self.first_level;
         self.confirming_since = Some(at);
+        self.gave_way = false;
         self.round += 1;
         self.was_proven |= self.evidence.is_some();
         if let Some(evidence) = self.evidence.take().filter(|_| !self.all_released()) {

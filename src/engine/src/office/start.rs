@@ -34,14 +34,14 @@ impl Office {
             papers.books.remember(&node, ago(clock.boot(), clock.wall(), opened), sent_nothing);
         }
         let mut records: Vec<_> = stored.values().map(|one| &one.record).collect();
-        // In the order in which they were begun, which is that of the last look: what sent nothing was begun anew with each retry, and may have
-        // given its place away since.
+        // In the order in which they were begun, which is that of the last look: what sent nothing was begun anew with each retry, and stands
+        // behind all others where it gave its place away since.
         let begun = |fence: &Fence| match fence.off_sent {
             true => fence.opened_at,
             false => fence.confirming_since.unwrap_or(fence.opened_at),
         };
         records.sort_by_key(|record| {
-            record.fence.as_ref().map(|fence| (!fence.off_sent, begun(fence), fence.id))
+            record.fence.as_ref().map(|fence| (!fence.off_sent, fence.gave_way, begun(fence), fence.id))
         });
         for record in records {
             papers.take_in(record, clock);

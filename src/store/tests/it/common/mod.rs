@@ -90,6 +90,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         first_level: 0,
         round: 0,
         off_sent: true,
+        gave_way: true,
         switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),
         identified: BTreeSet::new(),
         seen_off: BTreeSet::new(),
