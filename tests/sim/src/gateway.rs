@@ -22,7 +22,7 @@ pub(crate) struct Gateway {
     pub(crate) id: GatewayId,
     pub(crate) clock: Arc<SimClock>,
     pub(crate) sky: Arc<Sky>,
-    scene: Arc<Scene>,
+    pub(crate) scene: Arc<Scene>,
     quorum: Arc<Quorum>,
     far: Arc<FarSide>,
     seed: Random,

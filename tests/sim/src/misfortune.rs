@@ -137,6 +137,8 @@ impl Misfortune {
     fn process(&mut self, gateway: &Gateway, time: Duration) {
         let Some(life) = &gateway.life else { return };
         let (points, how) = (self.few(12), self.how());
+        // What is told of programs excludes it: on a machine that stood still as a whole they go on later, and nothing bounds that.
+        let how = if gateway.scene.shape.programs { Stop::Process } else { how };
         match self.0.below(8) {
             0 => life.process.stop(time, how),
             1 => life.process.die_in(points),

@@ -56,6 +56,11 @@ impl Client {
             let Some(there) = journey.there else { return };
             sleep(there).await;
             let answer = ask(&quorum);
+            // Whoever may have sent a second copy does not say that nothing was written.
+            let answer = match (answer, journey.again) {
+                (Err(StoreError::Unavailable(why)), Some(_)) => Err(StoreError::Unknown(why)),
+                (answer, _) => answer,
+            };
             if let Some(back) = journey.back {
                 sleep(back).await;
                 let _ = reply.send(answer);
