@@ -46,6 +46,9 @@ const OPENSSL: Package = Package { name: "openssl", sign: Sign::Program("openssl
 const NAMESPACES: Package = Package { name: "iproute2", sign: Sign::Program("ip") };
 const CUTS: Package = Package { name: "iptables", sign: Sign::Program("iptables") };
 
+/// A file system that is none of the machine's own.
+const BINDFS: Package = Package { name: "bindfs", sign: Sign::Program("bindfs") };
+
 /// Others who fence: `fence_picket` is run by them.
 const PACEMAKER: Package =
     Package { name: "pacemaker", sign: Sign::File("/usr/lib/pacemaker/pacemaker-fenced") };
@@ -107,6 +110,7 @@ pub const FOR_TESTS: &[Package] = &[
     SNMPD,
     NAMESPACES,
     CUTS,
+    BINDFS,
     AUTHORITIES,
     OPENSSL,
     PACEMAKER,

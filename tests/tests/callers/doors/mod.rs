@@ -7,6 +7,7 @@ mod crowd;
 mod foreign;
 mod holds;
 mod pki;
+mod queue;
 mod replaced;
 mod roles;
 mod scene;

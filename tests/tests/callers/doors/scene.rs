@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use picket_tests::{Client, Fleet, Gateway, Result, Said, picket};
+use picket_tests::{Client, Fleet, Gateway, Result, Said, picket, program};
 use tempfile::TempDir;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
@@ -92,13 +92,35 @@ impl Scene {
         self.picket_trusting(&self.path("ca.pem"), files, arguments).await
     }
 
+    /// The same, to be started by the test.
+    pub fn command(&self, files: &Files, arguments: &[&str]) -> Result<tokio::process::Command> {
+        let mut command = tokio::process::Command::new(program("picket")?);
+        command.args(self.way(&self.path("ca.pem"), files)).args(arguments);
+        Ok(command)
+    }
+
     /// The same, where the gateway's certificate is trusted by another CA.
     pub async fn picket_trusting(&self, ca: &Path, files: &Files, arguments: &[&str]) -> Result<Said> {
-        let text = |path: &Path| path.display().to_string();
-        let (ca, certificate, key) = (text(ca), text(&files.certificate), text(&files.key));
-        let way =
-            ["--endpoint", &self.endpoint, "--ca-file", &ca, "--cert-file", &certificate, "--key-file", &key];
+        let way = self.way(ca, files);
+        let way: Vec<&str> = way.iter().map(String::as_str).collect();
         picket(&[&way, arguments].concat()).await
+    }
+
+    /// How `picket` comes to the gateway with these files.
+    fn way(&self, ca: &Path, files: &Files) -> [String; 8] {
+        let text = |path: &Path| path.display().to_string();
+        let (certificate, key) = (text(&files.certificate), text(&files.key));
+        let way = [
+            "--endpoint",
+            &self.endpoint,
+            "--ca-file",
+            &text(ca),
+            "--cert-file",
+            &certificate,
+            "--key-file",
+            &key,
+        ];
+        way.map(str::to_owned)
     }
 
     /// A connection of whoever has that certificate, or of nobody.

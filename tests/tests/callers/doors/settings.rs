@@ -113,3 +113,29 @@ async fn without_tls_nothing_but_the_loopback() -> Result<()> {
     let limits = "[limits]\nrate = 0\n";
     home.fault(limits, &["limits.rate: ", "0 is out of range: 1 to 100000"]).await
 }
+
+/// Whoever may write what the gateway reads, or runs, could make himself an admin of it.
+#[tokio::test]
+async fn what_everybody_may_write_is_neither_read_nor_run() -> Result<()> {
+    let home = Home::new();
+    let mode = |path: &Path, mode: u32| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("set");
+    };
+    let more = home.path().join("conf.d");
+    std::fs::create_dir(&more).expect("made");
+    secret(&more.join("more.toml"), ROLE, 0o644);
+    mode(&more, 0o777);
+    let (code, text) = home.says("").await?;
+    assert!(code == 78 && text.contains("conf.d") && text.contains("mode 777"), "{text}");
+    mode(&more, 0o755);
+    assert_eq!(home.says("").await?, (0, String::new()));
+
+    let probe = home.path().join("probe");
+    let lines = format!("[nodes.\"n[1-2]\".liveness]\nkind = \"command\"\nprogram = {probe:?}\n");
+    secret(&probe, "#!/bin/sh\nexit 1\n", 0o777);
+    let (code, text) = home.says(&lines).await?;
+    assert!(code == 78 && text.contains("probe") && text.contains("mode 777"), "{text}");
+    mode(&probe, 0o755);
+    assert_eq!(home.says(&lines).await?, (0, String::new()));
+    Ok(())
+}

@@ -10,6 +10,7 @@ mod people;
 mod ready;
 mod receipts;
 mod releases;
+mod shared_disk;
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;

@@ -97,11 +97,11 @@ fn status(name: &str, kubelet: &Kubelet) -> Value {
 
 impl Kubelets {
     /// Nodes of these names, with these labels, that are Ready.
-    pub async fn start(cluster: &'static Kubernetes, nodes: &[(&str, Value)]) -> Result<Self> {
+    pub async fn start(cluster: &'static Kubernetes, nodes: &[(String, Value)]) -> Result<Self> {
         let items: Vec<Value> = nodes.iter().map(|(name, labels)| node(name, labels)).collect();
         cluster.apply(&json!({ "apiVersion": "v1", "kind": "List", "items": items })).await?;
         let all: BTreeMap<String, Kubelet> =
-            nodes.iter().map(|(name, _)| ((*name).to_owned(), new(true))).collect();
+            nodes.iter().map(|(name, _)| (name.clone(), new(true))).collect();
         tell(cluster, &all).await?;
         let all = Arc::new(Mutex::new(all));
         let told = all.clone();
@@ -135,6 +135,14 @@ impl Kubelets {
         self.change(node, |kubelet| {
             (kubelet.ready, kubelet.turned, kubelet.silent) = (ready, time(), false);
         });
+        self.now().await
+    }
+
+    /// All of these say so at once.
+    pub async fn all_say(&self, nodes: &[String], ready: bool) -> Result<()> {
+        for node in nodes {
+            self.change(node, |kubelet| (kubelet.ready, kubelet.turned) = (ready, time()));
+        }
         self.now().await
     }
 

@@ -19,10 +19,14 @@ const ALLOWED: &str = include_str!("../../../../deploy/kubernetes/controller.yam
 const PORT: u16 = 7075;
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// Simulated machines of these names.
-const FLEET: &str = "[nodes.\"n[1-5]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{node}\"\n\
-                     [nodes.\"m[1-3]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{node}\"\n\
-                     [roles.socket]\nrole = \"admin\"\ncallers = [\"uid:*\"]\n";
+/// So many simulated machines of workers, and some of the control plane.
+fn fleet(workers: u32) -> String {
+    format!(
+        "[nodes.\"n[1-{workers}]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n\
+         [nodes.\"m[1-3]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n\
+         [roles.socket]\nrole = \"admin\"\ncallers = [\"uid:*\"]\n"
+    )
+}
 
 /// A cluster with five workers and a member of the control plane, a gateway, and what a controller needs.
 pub struct Scene {
@@ -100,24 +104,25 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
 
 impl Scene {
     pub async fn open() -> Result<Self> {
+        Self::of(5).await
+    }
+
+    /// The same with so many workers, three in one zone and the others in another.
+    pub async fn of(workers: u32) -> Result<Self> {
         let turn = Turn::take().await?;
         let cluster = turn.cluster;
         let worker = |zone: &str| json!({ "role": "worker", "topology.kubernetes.io/zone": zone });
         let member = json!({ "node-role.kubernetes.io/control-plane": "" });
-        let nodes = [
-            ("n1", worker("a")),
-            ("n2", worker("a")),
-            ("n3", worker("a")),
-            ("n4", worker("b")),
-            ("n5", worker("b")),
-            ("m1", member),
-        ];
+        let mut nodes: Vec<(String, Value)> = (1..=workers)
+            .map(|number| (format!("n{number}"), worker(if number <= 3 { "a" } else { "b" })))
+            .collect();
+        nodes.push(("m1".to_owned(), member));
         cluster.kubectl(&["delete", "nodes", "--all"]).await?;
         cluster.kubectl(&["delete", "events", "--all"]).await?;
         let kubelets = Kubelets::start(cluster, &nodes).await?;
         let dir = tempfile::tempdir()
             .map_err(|source| PeerError::Io { what: "make a directory".to_owned(), source })?;
-        let gateway = gateway(cluster, dir.path()).await?;
+        let gateway = gateway(cluster, dir.path(), workers).await?;
         write(&dir.path().join("controller.yaml"), ALLOWED)?;
         cluster.kubectl(&["apply", "-f", &text(&dir.path().join("controller.yaml"))]).await?;
         let login = login(cluster, dir.path()).await?;
@@ -332,14 +337,14 @@ fn told(error: PeerError, controller: &Controller) -> PeerError {
 }
 
 /// A gateway on the control plane's host, by TLS, with certificates that it makes itself.
-async fn gateway(cluster: &Kubernetes, dir: &Path) -> Result<Gateway> {
+async fn gateway(cluster: &Kubernetes, dir: &Path, workers: u32) -> Result<Gateway> {
     let (pki, address) = (text(&dir.join("pki")), cluster.place().address().to_string());
     let made =
         picket(&["pki", "init", &pki, "--server", &address, "--client", "spiffe://lab/controller"]).await?;
     assert_eq!(made.code, 0, "{made:?}");
     let settings = made.out.split_once("Into the gateway's settings:\n").map_or("", |(_, rest)| rest);
     let settings = settings.split_once("Into a caller's file").map_or("", |(settings, _)| settings);
-    let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &Fleet::new().with(FLEET))?;
+    let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &Fleet::new().with(&fleet(workers)))?;
     let more = gateway.directory().join("conf.d");
     std::fs::create_dir(&more).map_err(|source| PeerError::Io { what: "make conf.d".to_owned(), source })?;
     // The role that is meant for this: it fences, and does nothing else.
