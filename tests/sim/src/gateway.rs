@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use picket_core::election::Election;
 use picket_core::store::Store;
 use picket_driver_sim::{Link, Random, SimClock};
-use picket_engine::{Engine, Gate, Logins, Parents, Parts, Receipts, Unit, gated};
+use picket_engine::{Engine, Gate, Logins, NodePlan, Parents, Parts, Receipts, Unit, gated};
 use picket_receipt::Keys;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -36,9 +36,26 @@ pub(crate) struct Life {
     pub(crate) engine: Engine,
     /// Cancelled when its connections break.
     pub(crate) gone: CancellationToken,
+    /// What its settings say of the nodes.
+    pub(crate) plans: Plans,
     elector: Arc<Elector>,
     stop: CancellationToken,
     running: JoinHandle<()>,
+}
+
+/// Makes the nodes' plans, as a process that reads its settings does.
+pub(crate) struct Plans(Box<dyn Fn() -> Vec<NodePlan> + Send + Sync>);
+
+impl std::fmt::Debug for Plans {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Plans")
+    }
+}
+
+impl Plans {
+    pub(crate) fn read(&self) -> Vec<NodePlan> {
+        (self.0)()
+    }
 }
 
 impl Gateway {
@@ -85,6 +102,14 @@ impl Gateway {
         let store: Arc<dyn Store> = client;
         let election: Arc<dyn Election> = elector.clone();
         let parents = Arc::<Parents>::default();
+        let rights = scene.rights();
+        for hold in [false, true] {
+            scene.note(What::Rights { gateway: id, rights: rights.clone(), hold });
+        }
+        let plans = {
+            let (scene, parents) = (scene.clone(), parents.clone());
+            Plans(Box::new(move || scene.shape.plans(id, &scene.world, &link, &releaser, &parents)))
+        };
         let engine = Engine::new(Parts {
             clock,
             random: random(self.seed.bits()),
@@ -98,8 +123,8 @@ impl Gateway {
             metrics: Default::default(),
             rules: scene.shape.rules.clone(),
             budget: scene.shape.budget.clone(),
-            roles: scene.shape.roles(),
-            nodes: scene.shape.plans(id, &scene.world, &link, &releaser, &parents),
+            roles: rights.roles(),
+            nodes: plans.read(),
             own: Arc::default(),
             twins: Arc::default(),
             parents,
@@ -116,7 +141,8 @@ impl Gateway {
             }
         };
         let running = tokio::spawn(gated(Some(gate), work));
-        self.life = Some(Life { process, engine, gone: CancellationToken::new(), elector, stop, running });
+        self.life =
+            Some(Life { process, engine, gone: CancellationToken::new(), plans, elector, stop, running });
     }
 
     /// Gone at once, in the middle of anything; nothing is closed, and what was sent still arrives.

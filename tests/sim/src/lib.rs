@@ -22,6 +22,7 @@ mod many;
 mod misfortune;
 mod people;
 mod restarts;
+mod rights;
 mod scene;
 mod shape;
 mod sky;

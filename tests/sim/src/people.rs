@@ -11,7 +11,7 @@ use picket_core::record::{SetAside, Then};
 use picket_core::roles::{Person as Caller, Proof};
 use picket_core::store::StoreError;
 use picket_driver_sim::Random;
-use picket_engine::{Asides, Engine, EngineError, FenceCall, Gate, LetIn, ReceiptCall, gated};
+use picket_engine::{Asides, Change, Engine, EngineError, FenceCall, Gate, LetIn, ReceiptCall, gated};
 use picket_receipt::{ListedKey, PublicKeys, Signed};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::far::{FarSide, Quorum};
 use crate::gate::Process;
 use crate::gateway::Gateway;
+use crate::rights::Rights;
 use crate::scene::{Scene, s};
 use crate::trace::{Told, What};
 
@@ -105,7 +106,7 @@ impl People {
         let who = HOLDERS[random.below(3) as usize];
         let patience = s(1 + random.below(200));
         let holder = self.holder(random, &node);
-        let what = random.below(24);
+        let what = random.below(26);
         match what {
             0..8 => self.fence(random, lines, node, patience),
             8..12 => self.spawn("unfence", node.clone(), patience, async move {
@@ -169,6 +170,7 @@ impl People {
             }
             18..21 => self.receipt(lines, node, who, patience),
             21 => self.hand_back(random, lines, patience),
+            22 | 23 => self.reload(random, gateways),
             _ => self.spawn("check", node.clone(), patience, async move {
                 words(
                     lines
@@ -207,7 +209,7 @@ impl People {
     fn fence(&mut self, random: &mut Random, lines: Lines, node: NodeId, patience: Duration) {
         let (call, waits) = (call(random), random.percent(30));
         // The server lets nobody else ask.
-        if !self.scene.shape.may(&call.holder.by, &node) {
+        if !self.scene.rights().may(&call.holder.by, &node) {
             return;
         }
         let scene = self.scene.clone();
@@ -253,6 +255,37 @@ impl People {
             }
             words(told.map(|told| told.map(|receipted| receipted.id)))
         });
+    }
+
+    /// Other settings: callers have other rights, and nodes cool down for another time. Each gateway reads them when it gets to it.
+    fn reload(&mut self, random: &mut Random, gateways: &[Gateway]) {
+        let scene = self.scene.clone();
+        let rights = Arc::new(Rights::draw(random, scene.shape.nodes.iter().map(|node| &node.id)));
+        let mut budget = scene.shape.budget.clone();
+        if scene.shape.at_once.is_some() {
+            budget.cool_down = s(random.below(60));
+        }
+        scene.set_rights(&rights);
+        scene.say(|| format!("{rights:?}"));
+        for gateway in gateways {
+            let Some(life) = gateway.life.as_ref().filter(|life| !life.process.is_dead()) else { continue };
+            let (scene, rights, id) = (scene.clone(), rights.clone(), gateway.id);
+            scene.note(What::Rights { gateway: id, rights: rights.clone(), hold: false });
+            let change = Change {
+                nodes: life.plans.read(),
+                rules: scene.shape.rules.clone(),
+                budget: budget.clone(),
+                roles: rights.roles(),
+            };
+            let (engine, gone) = (life.engine.clone(), life.gone.clone());
+            let gate: Arc<dyn Gate> = life.process.clone();
+            self.calls.spawn(async move {
+                let changing = gated(Some(gate), async move { engine.change(change).await });
+                if let Some(Ok(_)) = gone.run_until_cancelled(changing).await {
+                    scene.note(What::Rights { gateway: id, rights, hold: true });
+                }
+            });
+        }
     }
 
     fn hand_back(&mut self, random: &mut Random, lines: Lines, patience: Duration) {

@@ -10,6 +10,7 @@ use picket_driver_sim::{Act, SharedWorld, SimClock, World};
 use crate::book::Books;
 use crate::law::Law;
 use crate::restarts::Restarts;
+use crate::rights::Rights;
 use crate::shape::{PLACE, Shape};
 use crate::tally::Tally;
 use crate::trace::{Blow, Event, Trace, What};
@@ -21,6 +22,7 @@ pub(crate) struct Scene {
     pub(crate) clock: Arc<SimClock>,
     pub(crate) shape: Arc<Shape>,
     pub(crate) books: Arc<Books>,
+    rights: Mutex<Arc<Rights>>,
     seen: Mutex<Seen>,
 }
 
@@ -45,7 +47,8 @@ impl Scene {
             let law = Law::new(shape.clone(), world.clone(), books.clone());
             let restarts = Restarts::default();
             let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0, moved: 0, restarts });
-            Self { world, clock: Arc::new(SimClock::new()), shape, books, seen }
+            let rights = Mutex::new(shape.rights.clone());
+            Self { world, clock: Arc::new(SimClock::new()), shape, books, rights, seen }
         })
     }
 
@@ -55,6 +58,16 @@ impl Scene {
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who may fence what, by the newest settings.
+    pub(crate) fn rights(&self) -> Arc<Rights> {
+        self.rights.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The settings say so from now on, to whoever reads them.
+    pub(crate) fn set_rights(&self, rights: &Arc<Rights>) {
+        self.rights.lock().unwrap_or_else(PoisonError::into_inner).clone_from(rights);
     }
 
     pub(crate) fn now(&self) -> BootTime {

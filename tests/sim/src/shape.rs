@@ -3,14 +3,13 @@
 mod volumes;
 mod weakness;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use picket_core::budget::{Budget, Limits};
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
-use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
 use picket_core::rules::Rules;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
@@ -22,7 +21,7 @@ use picket_release::Releaser;
 
 pub(crate) use self::volumes::VOLUMES;
 pub use self::weakness::Weakness;
-use crate::people::HOLDERS;
+use crate::rights::Rights;
 use crate::scene::s;
 use crate::trace::GatewayId;
 
@@ -77,7 +76,7 @@ pub(crate) struct Shape {
     /// The first host device of each node knows its volumes, and they are let go by it.
     pub(crate) volumes: bool,
     /// Which nodes each caller may fence, as a program. The first caller may fence all.
-    rights: BTreeMap<&'static str, BTreeSet<NodeId>>,
+    pub(crate) rights: Arc<Rights>,
     /// Of 100 misfortunes so many strike devices; the others strike gateways, networks and the store.
     pub(crate) device_trouble: u8,
 }
@@ -157,12 +156,7 @@ impl Shape {
         let guest = guest
             .map(|(gateway, node)| (gateway as usize, node as usize))
             .filter(|(_, node)| nodes[*node].parent.is_none());
-        let may = |random: &mut Random| random.percent(60);
-        let rights = HOLDERS.iter().enumerate().map(|(place, who)| {
-            let nodes = nodes.iter().filter(|_| place == 0 || may(random)).map(|node| node.id.clone());
-            (*who, nodes.collect())
-        });
-        let rights = rights.collect();
+        let rights = Arc::new(Rights::draw(random, nodes.iter().map(|node| &node.id)));
         Self {
             weakness,
             rights,
@@ -199,25 +193,6 @@ impl Shape {
                 weakness => weakness == Weakness::DetachesHeedNoEnd,
             },
         }
-    }
-
-    /// Whether that caller may fence that node.
-    pub(crate) fn may(&self, who: &str, node: &NodeId) -> bool {
-        self.rights.get(who).is_some_and(|nodes| nodes.contains(node))
-    }
-
-    /// The same, as the settings say it.
-    pub(crate) fn roles(&self) -> Roles {
-        let grant = |(who, nodes): (&&str, &BTreeSet<NodeId>)| Grant {
-            name: (*who).to_owned(),
-            role: Role::Controller,
-            callers: vec![Pattern::new(who).expect("a good pattern")],
-            uids: Vec::new(),
-            gids: Vec::new(),
-            nodes: Scope { hosts: Some(("drawn".to_owned(), nodes.clone())), ..Scope::default() },
-            holders: Vec::new(),
-        };
-        Roles::new(self.rights.iter().map(grant).collect())
     }
 
     /// The machine on which a gateway stands, if that is one of the nodes.

@@ -12,6 +12,7 @@ use picket_core::record::NodeRecord;
 use picket_core::time::{BootTime, WallTime};
 use picket_driver_sim::{Heard, Verb, VolumeMove};
 
+use crate::rights::Rights;
 use crate::tally::Tally;
 
 /// The number of a gateway, from 0.
@@ -119,6 +120,8 @@ pub(crate) enum What {
     WentOn { gateway: GatewayId },
     /// A process began.
     Began { gateway: GatewayId },
+    /// A gateway reads settings with these rights, or has said that they hold.
+    Rights { gateway: GatewayId, rights: Arc<Rights>, hold: bool },
     /// A gateway's audit was told that a node came to that phase, or began another generation in it.
     Told { gateway: GatewayId, node: NodeId, to: String },
     /// A caller with a key asks.

@@ -10,6 +10,7 @@ use picket_core::time::BootTime;
 use picket_driver_sim::{Edge, SharedWorld, Verb};
 
 use crate::far::LIFE;
+use crate::rights::InForce;
 use crate::scene::s;
 use crate::shape::Shape;
 use crate::trace::{Event, GatewayId, What};
@@ -44,6 +45,7 @@ pub(crate) struct Past {
     led: BTreeMap<GatewayId, BootTime>,
     /// When the store last confirmed to each gateway that it leads, and that it knows the node.
     checked: BTreeMap<(GatewayId, NodeId), BootTime>,
+    rights: BTreeMap<GatewayId, InForce>,
 }
 
 /// The edge that switched it on; `None`: it is off. A machine that never was off is said to be on since the beginning.
@@ -74,6 +76,7 @@ impl Past {
             still,
             led: BTreeMap::new(),
             checked: BTreeMap::new(),
+            rights: BTreeMap::new(),
         }
     }
 
@@ -121,6 +124,11 @@ impl Past {
     /// When the store gave that gateway its last word for what it sends to the node.
     pub(crate) fn checked(&self, gateway: GatewayId, node: &NodeId) -> BootTime {
         self.checked.get(&(gateway, node.clone())).copied().unwrap_or_default()
+    }
+
+    /// Whether what that caller brings about at that gateway is within its rights.
+    pub(crate) fn may(&self, gateway: GatewayId, who: &str, node: &NodeId, at: BootTime) -> bool {
+        self.rights.get(&gateway).is_some_and(|rights| rights.may(who, node, at))
     }
 
     /// Whether a gateway leads, as the store sees it.
@@ -177,6 +185,13 @@ impl Past {
             }
             What::Checked { gateway, node } => {
                 self.checked.insert((*gateway, node.clone()), event.at);
+            }
+            What::Rights { gateway, rights, hold } => {
+                let own = self.rights.entry(*gateway).or_default();
+                match hold {
+                    false => own.begin(rights),
+                    true => own.hold(rights, event.at),
+                }
             }
             What::Jumped { gateway } => self.jumps.push((event.at, *gateway)),
             _ => {}
