@@ -9,6 +9,7 @@ use crate::confirm::ConfirmedOff;
 use crate::device::Grade;
 use crate::ground::{Look, LookFault, ReleaseGround};
 use crate::ids::{FenceId, NodeId, Term};
+use crate::record::{NodeRecord, Phase};
 use crate::time::BootTime;
 
 /// What the name of a hold begins with that a child's fence has on its parent. Nobody else's hold is named so.
@@ -22,6 +23,21 @@ pub fn hold_of(child: &NodeId) -> String {
 /// Whose fence has a hold of that name; `None`: it is no child's.
 pub fn child_of(holder: &str) -> Option<&str> {
     holder.strip_prefix(PREFIX)
+}
+
+/// Whether a hold of the child on that machine has nothing switched off: the machine is held for the child already, or goes off, and stays so,
+/// by the word of somebody who may say that. Before its off was sent a hold would keep its fence from being given up.
+pub fn is_kept_off_for(machine: &NodeRecord, child: &NodeId) -> bool {
+    let fence = machine.fence.as_ref().filter(|fence| fence.generation == machine.generation);
+    let Some(fence) = fence.filter(|_| !machine.is_undecided()) else { return false };
+    let is_held = machine.holds.get(&hold_of(child)).is_some_and(|hold| !hold.breached && !hold.ended);
+    let stays_off = machine.holds.values().any(|hold| !hold.drop_when_released);
+    match machine.phase {
+        Phase::Fenced | Phase::Released => stays_off,
+        Phase::Fencing => is_held || stays_off && !fence.is_unsent(),
+        Phase::NeedsOperator(_) => is_held,
+        Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed | Phase::Retired => false,
+    }
 }
 
 /// Where a machine runs, as whoever places it says.

@@ -356,6 +356,12 @@ impl Fence {
         self.outcome.as_ref().is_some_and(Outcome::sent_nothing)
     }
 
+    /// Whether nothing was done by it that binds: no off of it was sent, nor a release attempted, and no breach wants it.
+    pub fn is_unsent(&self) -> bool {
+        let begun = self.releases.iter().any(|release| release.attempts > 0);
+        !self.off_sent && self.cause != Cause::Breach && !begun
+    }
+
     /// Whether nothing is left to be let go: of what is not over, all parts are, and it is only to be asked once more what is attached.
     pub(crate) fn waits_for_nothing(&self) -> bool {
         let has_parts = |one: &ReleaseState| !one.id.is_part() && self.parts(&one.id).next().is_some();

@@ -4,7 +4,7 @@ use picket_core::device::{DeviceClass, Grade};
 use picket_core::event::{Event, Holder, Person};
 use picket_core::ids::{NodeId, Term};
 use picket_core::machine::Refused;
-use picket_core::parent::{ParentOff, child_of, hold_of};
+use picket_core::parent::{ParentOff, child_of, hold_of, is_kept_off_for};
 use picket_core::record::{EndedHold, Phase, SetAside, Then};
 use picket_core::topology::Level;
 
@@ -187,7 +187,7 @@ impl NodeTask {
         let askers = standing.as_ref().map(|child| child.askers.as_slice()).unwrap_or_default();
         let by = match self.office.may_for_child(child, askers, &self.plan) {
             Ok(by) => by,
-            Err(_) if self.is_kept_off_for(child) => names(askers),
+            Err(_) if is_kept_off_for(self.record(), child) => names(askers),
             Err(why) => return Ok(Err(EngineError::RoleLost(why))),
         };
         // Nobody is left who asked, where the settings name the child.
@@ -209,21 +209,6 @@ impl NodeTask {
         self.of_child = None;
         let admitted = admitted?;
         Ok(admitted.map(|admitted| ParentAnswer::Held { already: matches!(admitted, Admission::Already(_)) }))
-    }
-
-    /// Whether a hold of the child has nothing switched off: the node is held for the child already, or goes off, and stays so, by the word of
-    /// somebody who may say that. Before its off was sent a hold would keep its fence from being given up.
-    fn is_kept_off_for(&self, child: &NodeId) -> bool {
-        let record = self.record();
-        let is_held = record.holds.get(&hold_of(child)).is_some_and(|hold| !hold.breached && !hold.ended);
-        let stays_off = record.holds.values().any(|hold| !hold.drop_when_released);
-        let is_current = self.fence_is_current() && !record.is_undecided();
-        match record.phase {
-            Phase::Fenced | Phase::Released => is_current && stays_off,
-            Phase::Fencing => is_current && (is_held || stays_off && !self.is_unsent()),
-            Phase::NeedsOperator(_) => is_current && is_held,
-            Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed | Phase::Retired => false,
-        }
     }
 
     /// Why no level could prove as much of this node as its child wants: it would be switched off, with all that runs on it, for nothing.

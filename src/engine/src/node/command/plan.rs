@@ -4,6 +4,7 @@ use picket_core::confirm;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use picket_core::event::Holder;
 use picket_core::ids::{DeviceId, ReleaseId};
+use picket_core::parent::is_kept_off_for;
 use picket_core::record::{Phase, Then};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
@@ -15,6 +16,7 @@ use crate::node::NodeTask;
 use crate::plan::{Plan, PlanAction, PlanStep, Planned};
 use crate::request::{Asides, FenceCall};
 use crate::units;
+use crate::view::NodeView;
 
 /// Of a quorum that was set aside for nothing.
 const NO_QUORUM: &str = "it does not cost the store its quorum: the override of the quorum is of no use";
@@ -259,7 +261,12 @@ impl NodeTask {
 
     /// Why the machine on which the node runs would not be fenced for this caller (S22).
     fn out_of_reach(&self, holder: &Holder) -> Option<String> {
-        let parent = self.parts.parents.engine()?.plan_of(&self.office.parent(&self.plan.id)?)?;
+        let (engine, parent) = (self.parts.parents.engine()?, self.office.parent(&self.plan.id)?);
+        let is_kept_off = |view: NodeView| is_kept_off_for(&view.stored.record, &self.plan.id);
+        if engine.node(&parent).is_ok_and(is_kept_off) {
+            return None;
+        }
+        let parent = engine.plan_of(&parent)?;
         let standing = self.office.standing(&self.plan.id);
         let askers = standing.into_iter().flat_map(|node| node.askers);
         let askers: Vec<_> = askers.chain([holder.person()]).collect();

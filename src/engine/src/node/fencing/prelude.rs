@@ -7,7 +7,7 @@ use picket_core::device::Expected;
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::outcome::Reason;
-use picket_core::record::Cause;
+use picket_core::record::{Cause, Fence};
 use picket_driver::{HoldReport, Identified};
 
 use super::{Run, Stage};
@@ -57,10 +57,7 @@ impl NodeTask {
     }
 
     pub(in crate::node) fn is_unsent(&self) -> bool {
-        self.open_fence().is_some_and(|fence| {
-            let begun = fence.releases.iter().any(|release| release.attempts > 0);
-            !fence.off_sent && fence.cause != Cause::Breach && !begun
-        })
+        self.open_fence().is_some_and(Fence::is_unsent)
     }
 
     pub(super) async fn identified(
