@@ -8,7 +8,7 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::SetAside;
 use picket_core::roles::{Grant, Pattern, Person, Proof, Role, Roles, Scope};
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::{Asides, FenceCall, Until};
+use picket_engine::{Asides, EngineError, FenceCall, Until};
 
 use crate::lab::{Lab, NODE, node, person, s};
 use crate::setup::{NodeSetup, PARENT, Setup, named};
@@ -38,7 +38,8 @@ fn roles(of_both: &str) -> Roles {
             hosts: Some((nodes.join(","), nodes.iter().map(|name| id(name)).collect())),
             ..Scope::default()
         },
-        holders: Vec::new(),
+        // Whoever has a role for both may act for the tenant.
+        holders: vec![Pattern::new("tenant").expect("a good pattern")],
     };
     Roles::new(vec![grant("tenant", &[NODE]), grant(of_both, &[NODE, HV])])
 }
@@ -306,4 +307,57 @@ async fn a_plan_tells_who_does_not_reach_the_parent() {
         let told = off.obstacles.iter().any(|why| why.contains("`picket fence hv1`"));
         assert_eq!(told, !reaches, "{name}: {off:?}");
     }
+    // What stays off in any case is held for whoever asks.
+    let fence = fence_as(&mut lab, "ops", HV).await;
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    let call = call_of(&mut lab, "tenant");
+    let plan = lab.engine.plan(&node(), call).await.expect("a plan");
+    let off = plan.steps.iter().find(|step| step.target == PARENT).expect("its step");
+    assert!(!off.obstacles.iter().any(|why| why.contains("`picket fence hv1`")), "{off:?}");
+}
+
+/// A call that waits for the store is judged by the roles of the moment in which it is let in (S14).
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_the_store_has_no_right_that_was_taken_meanwhile() {
+    let mut lab = lab(6118, |_| {}).await;
+    let call = call_of(&mut lab, "ops");
+    lab.store.reads_take(s(60));
+    let engine = lab.engine.clone();
+    let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+    tokio::time::sleep(s(1)).await;
+    lab.setup.roles = roles("others");
+    lab.reload().await.expect("taken");
+    let answer = asked.await.expect("answered");
+    assert!(matches!(&answer, Err(EngineError::RoleLost(why)) if why.contains("ops")), "{answer:?}");
+    assert_eq!(lab.phase(), "normal");
+}
+
+/// A node that is not at rest is worked by the settings that it had, and judged by those of now: it may have come to somebody else.
+#[tokio::test(start_paused = true)]
+async fn a_role_by_labels_goes_with_the_labels_of_now() {
+    let of = |tenant: &str| [("tenant".to_owned(), tenant.to_owned())].into();
+    let grant = Grant {
+        name: "a".to_owned(),
+        role: Role::Controller,
+        callers: vec![Pattern::new("tenant").expect("a good pattern")],
+        uids: Vec::new(),
+        gids: Vec::new(),
+        nodes: Scope { labels: of("a"), ..Scope::default() },
+        holders: Vec::new(),
+    };
+    let mut lab = lab(6119, |setup| {
+        setup.roles = Roles::new(vec![grant]);
+        setup.labels = of("a");
+    })
+    .await;
+    lab.mend("server");
+    let fence = fence_as(&mut lab, "tenant", NODE).await;
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    lab.setup.labels = of("b");
+    let changed = lab.reload().await.expect("taken");
+    assert_eq!(changed.later, [node()]);
+    let call = call_of(&mut lab, "tenant");
+    let joined = lab.engine.fence(&node(), call).await;
+    assert!(matches!(joined, Err(EngineError::RoleLost(_))), "{joined:?}");
+    assert_eq!(*lab.engine.labels(&node()).expect("it is there"), of("b"));
 }

@@ -49,6 +49,8 @@ pub struct Setup {
     pub roles: Roles,
     /// What runs on a node and may be fenced by it, whoever asks.
     pub fenced_for: BTreeMap<String, BTreeSet<NodeId>>,
+    /// The labels of all nodes.
+    pub labels: BTreeMap<String, String>,
     pub releases: Vec<(String, Arc<dyn Releaser>)>,
     /// No node has any.
     pub without_releases: bool,
@@ -105,6 +107,7 @@ impl Setup {
             budget: Budget::unlimited(),
             roles: Roles::of_this_machine(),
             fenced_for: BTreeMap::new(),
+            labels: BTreeMap::new(),
             releases: Vec::new(),
             without_releases: false,
             drills: true,
@@ -221,15 +224,16 @@ impl Setup {
             releases,
             own_host: node.own_host,
             fenced_for: Arc::new(self.fenced_for.get(&node.name).cloned().unwrap_or_default()),
-            labels: Arc::default(),
+            labels: Arc::new(self.labels.clone()),
             groups: Arc::default(),
             liveness: self
                 .liveness
                 .clone()
                 .filter(|_| self.lives.as_ref().is_none_or(|only| *only == node.name)),
             mark: format!(
-                "{:?} {} {:?} {address:?} {identities:?}",
+                "{:?} {:?} {} {:?} {address:?} {identities:?}",
                 node.levels,
+                self.labels,
                 self.without_releases,
                 self.releases.iter().map(|(id, _)| id).collect::<Vec<_>>()
             ),

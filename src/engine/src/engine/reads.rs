@@ -1,5 +1,6 @@
 //! What is known, for whoever asks: nodes, changes, fences, and who leads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use picket_audit::Audit;
@@ -33,6 +34,14 @@ impl Engine {
     /// What is known of a node.
     pub fn node(&self, node: &NodeId) -> Result<NodeView, EngineError> {
         Ok(self.slot(node)?.view.borrow().clone())
+    }
+
+    /// The labels of a node by the settings of now, by which it is judged who may what with it. Where it is not at rest its plan may be older.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn labels(&self, node: &NodeId) -> Result<Arc<BTreeMap<String, String>>, EngineError> {
+        Ok(self.shared.office.labels(&self.slot(node)?.plan))
     }
 
     /// All nodes, by name.

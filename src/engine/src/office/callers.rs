@@ -1,7 +1,8 @@
 //! Whether those who asked for a fence still may, once their request has waited (S14), or once it comes to the machine on which the node
 //! runs (S22).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use picket_core::ids::NodeId;
 use picket_core::roles::{Person, Role, Roles};
@@ -18,13 +19,19 @@ pub(crate) struct May {
 }
 
 impl Office {
+    /// What the settings of now call a node; of one that left them, what they called it.
+    pub(crate) fn labels(&self, plan: &NodePlan) -> Arc<BTreeMap<String, String>> {
+        self.papers().says(plan).labels
+    }
+
     /// Judges a request by the roles of now.
     ///
     /// # Errors
     /// In words, what its caller has no more.
     pub(crate) fn may_still(&self, call: &FenceCall, plan: &NodePlan) -> Result<May, String> {
         let Some(asker) = &call.holder.asker else { return Ok(May { as_a_person: true }) };
-        may(&self.papers().roles, call, asker.clone(), plan)
+        let papers = self.papers();
+        may(&papers.roles, call, asker.clone(), &plan.id, &papers.says(plan).labels)
     }
 
     /// Judges by the roles of now whether a machine may be fenced for a node that runs on it, and tells by whose right: a role for the node alone
@@ -39,15 +46,16 @@ impl Office {
         parent: &NodePlan,
     ) -> Result<String, String> {
         let papers = self.papers();
+        let says = papers.says(parent);
         let may = |asker: &&Person| {
-            papers.roles.of((*asker).clone()).may(Role::Controller, &parent.id, &parent.labels)
+            papers.roles.of((*asker).clone()).may(Role::Controller, &parent.id, &says.labels)
         };
         let by_role = names(askers.iter().filter(may));
         if !by_role.is_empty() {
             return Ok(by_role);
         }
         let (all, machine) = (names(askers), &parent.id);
-        if parent.fenced_for.contains(child) {
+        if says.fenced_for.contains(child) {
             return Ok(all);
         }
         Err(format!(
@@ -63,14 +71,20 @@ pub(crate) fn names<'a>(people: impl IntoIterator<Item = &'a Person>) -> String 
     names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-fn may(roles: &Roles, call: &FenceCall, asker: Person, plan: &NodePlan) -> Result<May, String> {
-    let (caller, node, holder) = (roles.of(asker), &plan.id, &call.holder.name);
-    let lost = if !caller.may(Role::Controller, node, &plan.labels) {
+fn may(
+    roles: &Roles,
+    call: &FenceCall,
+    asker: Person,
+    node: &NodeId,
+    labels: &BTreeMap<String, String>,
+) -> Result<May, String> {
+    let (caller, holder) = (roles.of(asker), &call.holder.name);
+    let lost = if !caller.may(Role::Controller, node, labels) {
         format!("{} has no role any more that may fence {node}", caller.name)
-    } else if !caller.may_act_for(holder, node, &plan.labels) {
+    } else if !caller.may_act_for(holder, node, labels) {
         format!("{} may not act for {holder:?} on {node} any more", caller.name)
     } else {
-        return Ok(May { as_a_person: caller.may(Role::Operator, node, &plan.labels) });
+        return Ok(May { as_a_person: caller.may(Role::Operator, node, labels) });
     };
     Err(format!("{lost}: it waited meanwhile, and nothing was sent; an admin can give that back in [roles]"))
 }

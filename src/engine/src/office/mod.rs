@@ -48,8 +48,8 @@ struct Papers {
     pauses: Pauses,
     /// Who may what: in the same papers as the budget, so that a reload changes both at once.
     roles: Roles,
-    /// The groups in which the nodes of the settings are.
-    groups: BTreeMap<NodeId, Arc<BTreeSet<String>>>,
+    /// What the settings of now say of each node.
+    nodes: BTreeMap<NodeId, Says>,
     /// What is told of the requests that wait.
     queued: BTreeMap<Ticket, Seen>,
     /// The nodes that children hold, and which (S22).
@@ -102,8 +102,23 @@ fn books(budget: Budget, plans: &Plans) -> Books {
     books
 }
 
-fn groups(plans: &Plans) -> BTreeMap<NodeId, Arc<BTreeSet<String>>> {
-    plans.values().map(|plan| (plan.id.clone(), plan.groups.clone())).collect()
+/// What settings say of a node to whoever judges who may what with it, and when. One that is not at rest is worked by those that it had then,
+/// and judged by those of now.
+#[derive(Clone, Debug)]
+pub(crate) struct Says {
+    pub(crate) groups: Arc<BTreeSet<String>>,
+    pub(crate) labels: Arc<BTreeMap<String, String>>,
+    pub(crate) fenced_for: Arc<BTreeSet<NodeId>>,
+}
+
+impl Says {
+    fn of(plan: &NodePlan) -> Self {
+        Self { groups: plan.groups.clone(), labels: plan.labels.clone(), fenced_for: plan.fenced_for.clone() }
+    }
+}
+
+fn nodes(plans: &Plans) -> BTreeMap<NodeId, Says> {
+    plans.values().map(|plan| (plan.id.clone(), Says::of(plan))).collect()
 }
 
 impl Office {
@@ -233,7 +248,7 @@ impl Office {
         let mut papers = self.papers();
         papers.roles = roles;
         papers.books = books(budget, plans).going_on_from(&papers.books);
-        papers.groups = groups(plans);
+        papers.nodes = nodes(plans);
         drop(papers);
         self.changed.notify_one();
     }
@@ -277,13 +292,18 @@ impl Papers {
     fn new(budget: Budget, roles: Roles, plans: &Plans) -> Self {
         let (pauses, queued) = Default::default();
         let (held, relying, standing, ending) = Default::default();
-        let (books, groups) = (books(budget, plans), groups(plans));
-        Self { books, pauses, roles, groups, queued, held, relying, standing, ending, restored: None }
+        let (books, nodes) = (books(budget, plans), nodes(plans));
+        Self { books, pauses, roles, nodes, queued, held, relying, standing, ending, restored: None }
+    }
+
+    /// What the settings of now say of a node; of one that left them, what they said.
+    fn says(&self, plan: &NodePlan) -> Says {
+        self.nodes.get(&plan.id).cloned().unwrap_or_else(|| Says::of(plan))
     }
 
     /// The pause that bars a node of the settings.
     fn paused(&self, node: &NodeId, now: BootTime) -> Option<Bar> {
-        self.pauses.bar(node, self.groups.get(node)?, now)
+        self.pauses.bar(node, &self.nodes.get(node)?.groups, now)
     }
 
     /// The record is stored.

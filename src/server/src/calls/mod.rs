@@ -179,7 +179,7 @@ impl Desk {
     }
 
     fn labels(&self, node: &NodeId) -> Arc<BTreeMap<String, String>> {
-        self.engine.node(node).map(|view| view.plan.labels.clone()).unwrap_or_default()
+        self.engine.labels(node).unwrap_or_default()
     }
 
     /// What time it is.

@@ -54,6 +54,10 @@ impl NodeTask {
             Ok(Err(error)) => return Ok(Err(error)),
             Err(failure) => return refusal(failure),
         }
+        // The roles may have changed while the call waited, for the store or behind others.
+        if let Err(lost) = self.office.may_still(&call, &self.plan) {
+            return Ok(Err(EngineError::RoleLost(lost)));
+        }
         match self.way(&call) {
             Ok(Way::Open) => self.open(call).await,
             Ok(Way::JoinProven) => self.join_proven(call).await,
