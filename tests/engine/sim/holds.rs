@@ -3,6 +3,7 @@
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_driver_sim::{Act, Fault, RestorePolicy};
+use picket_engine::Admission;
 
 use crate::kept_off::restart;
 use crate::lab::{Answer, Lab, NODE, lab, node, person, s};
@@ -140,4 +141,27 @@ async fn a_node_is_unfenced_while_its_hold_is_engaged_again() {
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(300)).await;
     assert!(lab.is_on());
+}
+
+/// A device that is told to stay off has its session to itself: whoever joins meanwhile looks at it all the same, and finds it off.
+#[tokio::test(start_paused = true)]
+async fn a_hold_under_way_hides_no_device_from_whoever_looks() {
+    let mut lab = lab(920).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let offs = lab.received("bmc").offs;
+    tokio::time::sleep(s(30)).await;
+    lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+    *lab.points.waits_at.lock().expect("whole") = Some(("sending hold", s(1)));
+    while lab.points.waits_at.lock().expect("whole").is_some() {
+        tokio::time::sleep(s(1) / 4).await;
+    }
+    lab.fault("bmc", Fault::Slow(s(4)));
+    tokio::time::sleep(s(2)).await;
+    lab.mend("bmc");
+    let call = lab.call();
+    let joined = lab.engine.fence(&node(), call).await;
+    assert!(matches!(joined, Ok(Admission::Already(_))), "{joined:?}");
+    tokio::time::sleep(s(60)).await;
+    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked, "it is engaged all the same");
+    assert_eq!((lab.phase(), lab.received("bmc").offs), ("released", offs));
 }

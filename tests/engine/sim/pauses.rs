@@ -216,3 +216,23 @@ async fn a_fence_that_somebody_holds_asks_a_person_at_its_deadline_in_a_pause() 
     lab.engine.retry(&node(), person()).await.expect("taken");
     lab.reach("released", s(300)).await;
 }
+
+/// Whoever asks and hangs up, as the store is slow, has paused it, or has not: never in the store alone.
+#[tokio::test(start_paused = true)]
+async fn whoever_hangs_up_has_asked_all_the_same() {
+    let lab = lab(1102).await;
+    lab.store.notes_take(s(5));
+    let scope = PauseScope::Node(node());
+    let asked = lab.engine.pause(scope.clone(), person(), s(3_600));
+    assert!(tokio::time::timeout(s(1), asked).await.is_err(), "it hung up");
+    tokio::time::sleep(s(30)).await;
+    lab.store.notes_take(s(0));
+    let stored = async || lab.store.notes("pause/").await.expect("a store").len();
+    assert_eq!((stored().await, lab.engine.pauses().len()), (1, 1));
+    lab.store.notes_take(s(5));
+    let asked = lab.engine.resume(scope, person());
+    assert!(tokio::time::timeout(s(1), asked).await.is_err(), "it hung up");
+    tokio::time::sleep(s(30)).await;
+    lab.store.notes_take(s(0));
+    assert_eq!((stored().await, lab.engine.pauses().len()), (0, 0));
+}

@@ -80,6 +80,32 @@ async fn what_was_permitted_is_not_sent_once_its_release_is_given_up() {
     }
 }
 
+/// A word for one release ends no attempt of another.
+#[tokio::test(start_paused = true)]
+async fn what_is_given_up_cuts_no_attempt_of_another_release_off() {
+    let mut lab = Lab::dark(51, Setup::new(NODE, &[&["bmc"]]), |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    });
+    tokio::time::advance(s(100)).await;
+    let last = Arc::new(Observer::new(&lab.world, lab.clock.clone()));
+    *last.life.lock().expect("whole") = None;
+    *last.attempt_takes.lock().expect("whole") = s(10);
+    lab.setup.releases.push(("last".to_owned(), last.clone()));
+    lab.start().await;
+    // The first is complete, and one attempt of it was never answered.
+    *lab.observer.life.lock().expect("whole") = None;
+    lab.answers(&[Answer::Unknown, Answer::Complete]);
+    lab.open().await;
+    let attempts = || last.attempts.lock().expect("whole").len();
+    while attempts() == 0 {
+        tokio::time::sleep(s(1)).await;
+    }
+    lab.engine.abandon(&node(), detach(), person()).await.expect("its attempt has ended");
+    lab.reach("released", s(60)).await;
+    assert_eq!(attempts(), 1);
+    assert!(lab.record().ledger.open().iter().all(|open| open.life.is_some()), "{:?}", lab.record().ledger);
+}
+
 #[tokio::test(start_paused = true)]
 async fn power_that_comes_back_while_releasing_stops_the_release() {
     let mut lab = lab(43).await;

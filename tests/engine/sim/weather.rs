@@ -31,6 +31,7 @@ struct Sky {
     mute: Option<Duration>,
     records_away_until: BootTime,
     linger: Duration,
+    notes_take: Duration,
     reads_take: Duration,
     records_take: Duration,
     forgets_for: Duration,
@@ -59,6 +60,7 @@ impl Weather {
             mute: None,
             records_away_until: BootTime::default(),
             linger: Duration::ZERO,
+            notes_take: Duration::ZERO,
             reads_take: Duration::ZERO,
             records_take: Duration::ZERO,
             forgets_for: Duration::ZERO,
@@ -106,6 +108,11 @@ impl Weather {
     /// What is written is told so much later.
     pub fn linger(&self, time: Duration) {
         self.sky.lock().expect("whole").linger = time;
+    }
+
+    /// A note that is written is answered so much later.
+    pub fn notes_take(&self, time: Duration) {
+        self.sky.lock().expect("whole").notes_take = time;
     }
 
     /// Each read of a record, a key or a fence is answered so much later.
@@ -283,7 +290,10 @@ impl Store for Weather {
         text: Option<String>,
     ) -> Result<Version, StoreError> {
         self.door().await?;
-        self.inner().put_note(guard, name, expected, text).await
+        let put = self.inner().put_note(guard, name, expected, text).await;
+        let takes = self.sky.lock().expect("whole").notes_take;
+        tokio::time::sleep(takes).await;
+        put
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {

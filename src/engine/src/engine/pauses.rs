@@ -20,36 +20,54 @@ impl Engine {
         self.led().map_err(EngineError::NoLeader)
     }
 
-    /// From now on no new fence starts within the scope, for so long. Fences that have sent an off, and breaches, go on.
+    /// From now on no new fence starts within the scope, for so long. Fences that have sent an off, and breaches, go on. Whoever asks and
+    /// leaves has it all the same.
     pub async fn pause(
         &self,
         scope: PauseScope,
         person: Person,
         lasts: Duration,
     ) -> Result<Pause, EngineError> {
-        let (leadership, who) = (self.leadership()?, person.clone());
-        let store = &*self.shared.parts.store;
-        let paused = self.shared.office.pause(store, &leadership, scope.clone(), person, lasts).await;
-        let how = match &paused {
-            Ok(pause) => Ok(format!("paused until {}", pause.expires_at)),
-            Err(error) => Err(error.to_string()),
-        };
-        self.told("pause", &who, &scope, how);
-        Ok(paused?)
+        let (engine, leadership, who) = (self.clone(), self.leadership()?, person.clone());
+        self.to_its_end(async move {
+            let store = &*engine.shared.parts.store;
+            let paused = engine.shared.office.pause(store, &leadership, scope.clone(), person, lasts).await;
+            let how = match &paused {
+                Ok(pause) => Ok(format!("paused until {}", pause.expires_at)),
+                Err(error) => Err(error.to_string()),
+            };
+            engine.told("pause", &who, &scope, how);
+            Ok(paused?)
+        })
+        .await
     }
 
     /// Ends a pause; of everything, the brake as well.
     pub async fn resume(&self, scope: PauseScope, person: Person) -> Result<Resumed, EngineError> {
-        let leadership = self.leadership()?;
-        let resumed = self.shared.office.resume(&*self.shared.parts.store, &leadership, &scope).await;
-        let how = match &resumed {
-            Ok(Resumed { pause: false, brake: false }) => Err("nothing of that scope is paused".to_owned()),
-            Ok(Resumed { brake: true, .. }) => Ok("resumed, and the brake let go".to_owned()),
-            Ok(_) => Ok("resumed".to_owned()),
-            Err(error) => Err(error.to_string()),
-        };
-        self.told("resume", &person, &scope, how);
-        Ok(resumed?)
+        let (engine, leadership) = (self.clone(), self.leadership()?);
+        self.to_its_end(async move {
+            let store = &*engine.shared.parts.store;
+            let resumed = engine.shared.office.resume(store, &leadership, &scope).await;
+            let how = match &resumed {
+                Ok(Resumed { pause: false, brake: false }) => {
+                    Err("nothing of that scope is paused".to_owned())
+                }
+                Ok(Resumed { brake: true, .. }) => Ok("resumed, and the brake let go".to_owned()),
+                Ok(_) => Ok("resumed".to_owned()),
+                Err(error) => Err(error.to_string()),
+            };
+            engine.told("resume", &person, &scope, how);
+            Ok(resumed?)
+        })
+        .await
+    }
+
+    /// Does it to its end, also where whoever asked hangs up: half of it would be a pause that is stored, and holds for nobody.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        tokio::spawn(work).await.unwrap_or(Err(EngineError::Unanswered))
     }
 
     fn told(&self, call: &str, person: &Person, scope: &PauseScope, how: Result<String, String>) {

@@ -12,6 +12,7 @@ use picket_core::record::HoldState;
 use picket_core::time::BootTime;
 use picket_driver::{Effect, HoldFound, HoldReport};
 
+use super::children::Asks;
 use super::hands::{Did, Doing};
 use super::whose::Ours;
 use super::{Fatal, NodeTask};
@@ -44,14 +45,18 @@ impl NodeTask {
         if found.is_empty() {
             return Ok(());
         }
-        self.late_tries += 1;
-        self.engage(found, &Ours::new()).await
+        self.late_tries += u32::from(self.engage(found, &Ours::new()).await?);
+        Ok(())
     }
 
-    /// Engages those holds, each in that life of its device.
-    async fn engage(&mut self, found: BTreeMap<DeviceId, HoldFound>, lives: &Ours) -> Result<(), Fatal> {
-        let here = self.place();
+    /// Engages those holds, each in that life of its device. False: somebody else came first.
+    async fn engage(&mut self, found: BTreeMap<DeviceId, HoldFound>, lives: &Ours) -> Result<bool, Fatal> {
+        let (here, mut is_whole) = (self.place(), true);
+        let said = self.now();
         let opened = self.persist_in_sessions(|| Event::HoldIntent { found: found.clone() }).await?;
+        if self.is_old(said) {
+            return Ok(false);
+        }
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
         for one in opened {
             if let Opened::Hold(order) = one {
@@ -66,10 +71,23 @@ impl NodeTask {
                     Some((device, did)) => self.held_late(device, did).await?,
                     None => break,
                 },
-                Some(command) = self.mailbox.recv() => self.command(command).await?,
+                Some(command) = self.mailbox.recv() => {
+                    // A hold under way keeps its device's session: to whoever looks meanwhile the device would seem silent.
+                    if !matches!(self.asks(&command), Asks::Nothing) {
+                        doing.clear();
+                        is_whole = false;
+                    }
+                    self.command(command).await?;
+                }
             }
         }
-        Ok(())
+        Ok(is_whole)
+    }
+
+    /// Whether what devices said then of whose machine they control is too old to send anything by it: the store took its time, and a board may
+    /// have been exchanged meanwhile. It is asked anew.
+    pub(super) fn is_old(&self, said: BootTime) -> bool {
+        self.now().since(said) > self.parts.rules.device_call
     }
 
     fn hold_of(&self, device: &DeviceId) -> Option<&HoldState> {
@@ -146,11 +164,10 @@ impl NodeTask {
         let Some(ours) = self.still_ours(&devices, looks).await? else { return Ok(()) };
         let found = |device: &DeviceId| Some((device.clone(), self.hold_of(device)?.found.clone()));
         let found: BTreeMap<DeviceId, HoldFound> = ours.keys().filter_map(found).collect();
-        if !found.is_empty() {
-            self.engage(found, &ours).await?;
-        }
-        for device in devices {
-            *self.undone_tries.entry(device).or_default() += 1;
+        if !found.is_empty() && self.engage(found, &ours).await? {
+            for device in devices {
+                *self.undone_tries.entry(device).or_default() += 1;
+            }
         }
         Ok(())
     }

@@ -125,8 +125,12 @@ impl NodeTask {
             return Ok(false);
         }
         let devices: Vec<DeviceId> = ours.keys().cloned().collect();
+        let said = self.now();
         let off = || Event::OffIntent { devices: devices.clone(), identified: Vec::new() };
         let opened = self.persist_in_sessions(off).await?;
+        if self.is_old(said) {
+            return Ok(false);
+        }
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
         for one in opened {
             if let Opened::Off(order) = one {

@@ -68,6 +68,7 @@ use schedule::Schedule;
 use sessions::Sessions;
 use sparing::Sparing;
 use standing::Withdrawing;
+use steps::Place;
 pub(crate) use telling::Teller;
 use tidying::Tidying;
 use tokio::sync::{Semaphore, broadcast, watch};
@@ -87,9 +88,6 @@ struct Ground {
     dark_since: BootTime,
 }
 
-/// Where a node stands; a phase's loop ends when this changes.
-type Place = (&'static str, u64, Option<FenceId>);
-
 pub(crate) struct NodeTask {
     pub(crate) parts: Arc<Parts>,
     pub(crate) plan: Arc<NodePlan>,
@@ -108,6 +106,8 @@ pub(crate) struct NodeTask {
     doubt: Option<Doubt>,
     /// Cuts the call to a releaser off that is under way on that ground; `None`: none is.
     asking: Option<CancellationToken>,
+    /// What it may do, where that is an attempt of a release.
+    attempted: Option<EffectId>,
     /// When this process began to count the life of an open effect.
     counted_from: BTreeMap<EffectId, BootTime>,
     /// Effects that this process sent: their end can be brought about by ending its own sessions.
@@ -230,6 +230,7 @@ impl NodeTask {
             ground: None,
             doubt: None,
             asking: None,
+            attempted: None,
             counted_from,
             own,
             unclosed: BTreeMap::new(),
@@ -351,14 +352,6 @@ impl NodeTask {
 
     fn record(&self) -> &NodeRecord {
         &self.stored.record
-    }
-
-    fn place(&self) -> Place {
-        Self::place_of(self.record())
-    }
-
-    fn place_of(record: &NodeRecord) -> Place {
-        (record.phase.label(), record.generation.0, record.fence.as_ref().map(|fence| fence.id))
     }
 
     fn mint_fence(&self) -> FenceId {

@@ -57,6 +57,10 @@ impl NodeTask {
             let began = self.now();
             let devices: Vec<DeviceId> = self.stands_by().devices().map(|spec| spec.id.clone()).collect();
             let Some(looks) = self.watch(&devices).await? else { return Ok(()) };
+            // By settings that are gone nothing is stored: a reload was told that the node is at rest.
+            if self.steps_aside() {
+                return Ok(());
+            }
             let seen = restore::seen(self.stands_by(), &looks);
             if self.says_something_new(seen) {
                 let (id, topology) = (self.mint_fence(), self.topology_to_fence());

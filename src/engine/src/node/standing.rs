@@ -293,9 +293,10 @@ impl Stands {
         loop {
             let asked_at = clock.boot();
             match self.ask(self.releaser.attempt_time()).await {
+                // Told until it is stored: the word may come while the store is away.
                 Ok(()) if self.is_settled(asked_at) => {
-                    told.send(Command::Withdrawn(self.effects));
-                    return;
+                    told.send(Command::Withdrawn(self.effects.clone()));
+                    pause = LONGEST_PAUSE;
                 }
                 // It is gone, and what was sent before may set it up anew until then.
                 Ok(()) => {

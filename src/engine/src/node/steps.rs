@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::event::Event;
-use picket_core::ids::EffectId;
-use picket_core::ledger::OpenEffect;
+use picket_core::ids::{EffectId, FenceId};
+use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::machine::{self, Refused};
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
-use picket_core::record::Phase;
+use picket_core::record::{NodeRecord, Phase, ReleaseStage};
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 
@@ -18,7 +18,22 @@ use super::measuring::Standing;
 use super::sessions::Sessions;
 use super::{Failure, Fatal, NodeTask, labels, standing};
 
+/// Where a node stands; a phase's loop ends when this changes.
+pub(super) type Place = (&'static str, u64, Option<(FenceId, u32)>);
+
 impl NodeTask {
+    pub(super) fn place(&self) -> Place {
+        Self::place_of(self.record())
+    }
+
+    pub(super) fn place_of(record: &NodeRecord) -> Place {
+        (
+            record.phase.label(),
+            record.generation.0,
+            record.fence.as_ref().map(|fence| (fence.id, fence.round)),
+        )
+    }
+
     /// Decides, stores, and only then opens the effects.
     pub(super) async fn apply(&mut self, event: Event<'_>) -> Result<Vec<Opened>, Failure> {
         let event = self.after_met(event);
@@ -36,8 +51,8 @@ impl NodeTask {
             let why = "the machine on which it runs does not hold it any more";
             return Err(Failure::Refused(Refused::ForeignProof(why)));
         }
-        if Self::place_of(step.record()) != before {
-            // What moves the node may take its time to be stored, and nothing more is sent on the old ground meanwhile.
+        if Self::place_of(step.record()) != before || self.gives_up_what_is_attempted(step.record()) {
+            // What moves the node, or gives a release up, may take its time to be stored, and nothing more is sent on the old ground meanwhile.
             self.cut_off();
         }
         let told = self.teller.step(self.record(), &step, label);
@@ -109,6 +124,17 @@ impl NodeTask {
         self.publish();
         let _ = self.feed.send((self.stored.revision, self.record().node.clone()));
         Ok(opened)
+    }
+
+    /// Whether an attempt under way is none by that record: a person says that it has ended, or gave its release up.
+    fn gives_up_what_is_attempted(&self, next: &NodeRecord) -> bool {
+        let Some(open) = self.attempted.and_then(|effect| self.record().ledger.get(effect)) else {
+            return false;
+        };
+        let EffectKind::Release(release) = &open.kind else { return false };
+        let state = next.fence.as_ref().and_then(|fence| fence.release(release));
+        next.ledger.get(open.id).is_none()
+            || state.is_some_and(|state| state.stage == ReleaseStage::Abandoned)
     }
 
     /// Applies an event of our own. While the store is away it is tried again, and nothing else happens meanwhile.

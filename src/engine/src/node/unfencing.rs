@@ -236,7 +236,8 @@ impl NodeTask {
                 send_at = if clearance.bar.is_some() {
                     self.now() + letting::PACE
                 } else {
-                    let Some(again) = self.send_vouched(&mut pending, &mut vouched, &dark).await? else {
+                    let Some(again) = self.send_vouched(&mut pending, &mut vouched, clearance, &dark).await?
+                    else {
                         return Ok(false);
                     };
                     // All of them were asked something just now.

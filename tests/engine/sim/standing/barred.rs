@@ -210,3 +210,21 @@ async fn what_somebody_else_set_up_bars_the_supplies_of_a_node_that_is_stood_dow
     assert!(lab.received("pdu-a").ons > 0);
     lawful(&cluster);
 }
+
+/// The question before the on is of a moment ago: whatever comes between the two, and takes its time, it is asked once more (K7).
+#[tokio::test(start_paused = true)]
+async fn what_somebody_sets_up_between_the_question_and_the_on_bars_it() {
+    let (mut lab, cluster) = lab(1101, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    *lab.points.waits_at.lock().expect("whole") = Some(("sending on", s(30)));
+    lab.unfence().await.expect("it is let in");
+    while lab.points.waits_at.lock().expect("whole").is_some() {
+        tokio::time::sleep(s(1)).await;
+    }
+    cluster.state.lock().expect("whole").foreign = true;
+    waits_for(&lab, "somebody else's stands").await;
+    assert!(!lab.is_on() && lab.received("bmc").ons == 0);
+    cluster.state.lock().expect("whole").foreign = false;
+    lab.reach("normal", s(120)).await;
+    lawful(&cluster);
+}

@@ -199,10 +199,6 @@ impl NodeTask {
                 self.answer(asked, reply, answer)
             }
             Command::Abandon(release, ask, reply) => {
-                // That word ends its attempts: what was permitted a moment ago is not sent after it.
-                if self.is_attempted(&release) {
-                    self.cut_off();
-                }
                 let orphan = self.orphan.is_some();
                 let stands = !orphan && !self.stands_of(&release).is_empty();
                 let gone = if stands { self.withdraw_now().await } else { Vec::new() };

@@ -86,7 +86,10 @@ impl NodeTask {
                 if let Err(refused) = self.expect_no_child_is_kept() {
                     return Ok(Err(refused));
                 }
-                let (settings, left) = (self.settings_in_words(), self.left_beside().await);
+                // Where it is not possible no device is asked for it.
+                let is_possible = !matches!(self.record().phase, Phase::Fencing | Phase::Normal);
+                let left = if is_possible { self.left_beside().await } else { Vec::new() };
+                let settings = self.settings_in_words();
                 self.grant(ask, |person| Event::Retire { person, settings, left }).await
             }
             Wish::Accept { device, expected } => self.accept(ask, device, expected).await,

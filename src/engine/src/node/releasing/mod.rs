@@ -136,6 +136,11 @@ impl NodeTask {
             set_up: BTreeSet::new(),
         };
         loop {
+            // By the ledger an attempt may still set something up until it has ended there.
+            self.close_expired(|kind| !kind.bars_proof()).await?;
+            if self.place() != here {
+                return Ok(());
+            }
             // What stands on another confirmation, or by another leadership, goes first, whichever release is due (K3).
             if self
                 .record()
@@ -192,7 +197,6 @@ impl NodeTask {
             if self.pause(here, pause).await? {
                 return Ok(());
             }
-            self.close_expired(|kind| !kind.bars_proof()).await?;
         }
     }
 

@@ -59,9 +59,15 @@ impl NodeTask {
             let Opened::Release(order) = one else { continue };
             let effect = order.effect();
             let sending = self.send(order, releaser.clone(), part.clone(), looks.to_vec());
-            let sent = self.watch_over(sending).await?;
+            self.attempted = Some(effect);
+            let sent = self.watch_over(sending).await;
+            self.attempted = None;
+            let sent = sent?;
             self.counted_from.insert(effect, self.now());
-            let Some(result) = sent else { return Ok(()) };
+            let Some(result) = sent else {
+                run.back_off(&id, self.now());
+                return Ok(());
+            };
             let result = result?;
             self.parts.metrics.count(&RELEASE_ATTEMPTS, &[id.whole().as_str(), how(&result)]);
             self.note_barred(&id, &result).await?;
@@ -168,12 +174,6 @@ impl NodeTask {
     pub(super) fn open_attempts(&self, id: &ReleaseId) -> Vec<EffectId> {
         let ours = |kind: &EffectKind| matches!(kind, EffectKind::Release(release) if release == id);
         self.record().ledger.open().iter().filter(|open| ours(&open.kind)).map(|open| open.id).collect()
-    }
-
-    /// Whether an attempt of that release, or of a part of it, is open.
-    pub(in crate::node) fn is_attempted(&self, id: &ReleaseId) -> bool {
-        let ours = |kind: &EffectKind| matches!(kind, EffectKind::Release(of) if of.belongs_to(id));
-        self.record().ledger.open().iter().any(|open| ours(&open.kind))
     }
 
     pub(super) async fn progress(

@@ -40,6 +40,11 @@ impl Clearance {
     pub(super) fn given(at: BootTime) -> Self {
         Self { at, bar: None }
     }
+
+    /// Until when an on may go by it: a reading comes before the on, and takes as long as a call may.
+    pub(super) fn good_until(&self) -> BootTime {
+        self.at + FRESH * 3
+    }
 }
 
 /// What one of them said.

@@ -13,6 +13,7 @@ use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, Effect, ErrorKind};
 
+use super::letting::{self, Clearance};
 use super::{Intended, PACE};
 use crate::node::hands::Did;
 use crate::node::whose::{Ours, Vouched};
@@ -41,6 +42,7 @@ impl NodeTask {
         &mut self,
         pending: &mut Intended,
         vouched: &mut Vouched,
+        clearance: &mut Clearance,
         dark: &BTreeSet<DeviceId>,
     ) -> Result<Option<BootTime>, Fatal> {
         let here = self.place();
@@ -49,9 +51,16 @@ impl NodeTask {
             return Ok(None);
         }
         let Some(ours) = self.vouched(vouched, dark).await? else { return Ok(None) };
+        // The store, and the devices, may have taken their time.
+        if !self.renew(clearance).await? || self.place() != here {
+            return Ok(None);
+        }
+        if clearance.bar.is_some() {
+            return Ok(Some(self.now() + letting::PACE));
+        }
         let of_ours = |on: &&PendingOn| ours.contains_key(on.device());
         let to_send = pending.ons.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
-        let again = self.send_on(to_send, &ours).await?;
+        let again = self.send_on(to_send, &ours, clearance.good_until()).await?;
         let unsaid = dark.iter().filter(|device| !ours.contains_key(*device));
         let whose = unsaid.map(|device| self.asked_again(device, true, PACE * 2));
         Ok(Some(self.now() + whose.chain([again]).min().unwrap_or(again)))
@@ -62,9 +71,10 @@ impl NodeTask {
         &mut self,
         pending: impl Iterator<Item = &PendingOn>,
         ours: &Ours,
+        until: BootTime,
     ) -> Result<Duration, Fatal> {
         let life = |on: &PendingOn| ours.get(on.device()).copied().flatten();
-        let mut sending: FuturesUnordered<_> = pending.map(|on| self.send_one(on, life(on))).collect();
+        let mut sending: FuturesUnordered<_> = pending.map(|on| self.send_one(on, life(on), until)).collect();
         let mut again = REPEAT;
         while let Some((device, looked, sent)) = sending.next().await {
             self.show(&device, &looked);
@@ -97,11 +107,13 @@ impl NodeTask {
 
     /// Reads power, asks the store once more and sends at once: no other device's turn comes between. The on goes in the session of that
     /// reading, where the device said in it whose machine it controls (`life`). None is made for the on after the store's word: what comes
-    /// between the two, also a stop of the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8).
+    /// between the two, also a stop of the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8). After
+    /// `until` what the far sides of the releases said is not of now any more, and it does not go (K7).
     fn send_one<'on>(
         &self,
         on: &'on PendingOn,
         life: Option<u64>,
+        until: BootTime,
     ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
         let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
         async move {
@@ -122,6 +134,11 @@ impl NodeTask {
                 return (device, looked, Ok(Did::On(on.effect(), Err(why))));
             }
             parts.hooks.reached("sending on").await;
+            if parts.clock.boot() > until {
+                let why = "the question whether it may go is too old: it is asked once more";
+                let late = DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, why);
+                return (device, looked, Ok(Did::On(on.effect(), Err(late))));
+            }
             let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {
                 Ok(order) => Ok(hands.on(order, life).await.1),
                 Err(fault) => Err(fault),
