@@ -13,6 +13,7 @@ mod answer;
 
 use std::error::Error;
 use std::fmt;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -248,8 +249,15 @@ impl Gateways {
 
 /// Whether whoever answers there shows a certificate that is checked, or stands on this machine.
 fn is_checked(name: &str) -> bool {
-    name.starts_with("https://")
-        || ["http://127.", "http://[::1]", "http://localhost:"].iter().any(|at| name.starts_with(at))
+    let plain = |rest: &str| is_here(rest.trim_end_matches('/'));
+    name.starts_with("https://") || name.strip_prefix("http://").is_some_and(plain)
+}
+
+/// Whether `host:port` is this machine: a loopback address, or the name `localhost`. What is said there without encryption does not leave it.
+pub fn is_here(authority: &str) -> bool {
+    let Some((host, _)) = authority.rsplit_once(':') else { return false };
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn was_not_sent(error: &(dyn Error + 'static)) -> bool {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use picket_proto::client::Gateways;
+use picket_proto::client::{Gateways, is_here};
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -52,7 +52,7 @@ pub struct BadEndpoint {
 }
 
 impl Endpoint {
-    /// Reads `unix:/path`, `unix:///path`, `https://host:port` or `http://host:port`.
+    /// Reads `unix:/path`, `unix:///path`, `https://host:port`, or `http://host:port` of this machine.
     pub fn parse(text: &str) -> Result<Self, BadEndpoint> {
         let bad = |why| BadEndpoint { got: text.to_owned(), why };
         if let Some(path) = text.strip_prefix("unix:") {
@@ -72,6 +72,9 @@ impl Endpoint {
         let (host, port) = authority.rsplit_once(':').ok_or_else(|| bad(" (it has no port)"))?;
         if host.is_empty() || port.parse::<u16>().is_err() || authority.contains(['/', '@', '?']) {
             return Err(bad(""));
+        }
+        if !is_tls && !is_here(authority) {
+            return Err(bad(" (without encryption anybody on the way may say that a node is off)"));
         }
         let authority = authority.to_owned();
         Ok(if is_tls { Self::Tls(authority, Files::default()) } else { Self::Tcp(authority) })
@@ -257,6 +260,9 @@ mod tests {
             "http://:1",
             "http://h:99999",
             "http://u@h:1",
+            "http://gateway:7070",
+            "http://127.evil.example:7070",
+            "http://localhost:1@evil.example:2",
             "https://h",
             "https:h:1",
         ] {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_proto::client::{BoxError, Gateways, Maker};
+use picket_proto::client::{BoxError, Gateways, Maker, is_here};
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
@@ -24,14 +24,13 @@ pub fn wrong(endpoint: &str) -> Option<String> {
     if let Some(path) = endpoint.strip_prefix("unix:") {
         return if path.starts_with('/') { None } else { bad(" (the path is not absolute)") };
     }
-    let at_home = ["http://127.", "http://[::1]", "http://localhost:"];
     let rest = match endpoint.strip_prefix("https://") {
         Some(rest) => rest,
-        None if at_home.iter().any(|start| endpoint.starts_with(start)) => {
-            endpoint.trim_start_matches("http://")
-        }
-        None if endpoint.starts_with("http://") => return bad(" (without encryption on the loopback alone)"),
-        None => return bad(""),
+        None => match endpoint.strip_prefix("http://") {
+            Some(rest) if is_here(rest.trim_end_matches('/')) => rest,
+            Some(_) => return bad(" (without encryption on the loopback alone)"),
+            None => return bad(""),
+        },
     };
     let port = rest.trim_end_matches('/').rsplit_once(':');
     match port {
@@ -91,8 +90,17 @@ mod tests {
         {
             assert_eq!(wrong(right), None);
         }
-        for bad in ["", "g:7070", "http://g:7070", "https://g", "https://:1", "https://u@g:1", "unix:p.sock"]
-        {
+        for bad in [
+            "http://127.evil.example:1",
+            "http://localhost:1@evil.example:2",
+            "",
+            "g:7070",
+            "http://g:7070",
+            "https://g",
+            "https://:1",
+            "https://u@g:1",
+            "unix:p.sock",
+        ] {
             let told = wrong(bad).expect(bad);
             assert!(told.contains("write https://"), "{told}");
         }
