@@ -118,7 +118,7 @@ fn me(settings: &Settings) -> Member {
     }
 }
 
-/// A digest of what all gateways of a fleet must have alike: nodes, devices, releases, rules, budget. What is one gateway's own
+/// A digest of what all gateways of a fleet must have alike: nodes, devices, releases, rules, budget, and who may what. What is one gateway's own
 /// (where it listens, which node carries it) is no part of it, nor is what stands in the files that settings name.
 pub(crate) fn digest(settings: &Settings, plans: &[NodePlan]) -> String {
     // As one object of JSON, its keys in order, and one node in memory at a time: ten thousand would take three hundred megabytes.
@@ -132,6 +132,7 @@ pub(crate) fn digest(settings: &Settings, plans: &[NodePlan]) -> String {
         digest.update(format!("{between}{}:{}", json!(name), build::alike(settings, node, plan)));
         between = ",";
     }
-    digest.update(format!("}},\"rules\":{}}}", json!(format!("{:?}", settings.rules))));
+    digest.update(format!("}},\"rules\":{},", json!(format!("{:?}", settings.rules))));
+    digest.update(format!("\"roles\":{}}}", json!(format!("{:?}", settings.roles))));
     digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
