@@ -12,7 +12,7 @@ use crate::cluster::Patch;
 use crate::fault::{Fault, Kind};
 use crate::identity::Met;
 use crate::node;
-use crate::note::{self, Note};
+use crate::note::{self, Note, Ours};
 use crate::object::{Lease, Node};
 use crate::release::{OfNode, OutOfService};
 use crate::taints::{self, AGAIN, FENCED};
@@ -96,7 +96,13 @@ impl OutOfService {
             return Ok(None);
         }
         let note = ours.note(&node);
-        if note.as_ref().is_some_and(|note| note.generation > left.generation.0) {
+        let is_later = note.as_ref().is_some_and(|note| note.generation > left.generation.0);
+        let met = left.whose.met.as_deref().and_then(Met::read).filter(|met| met.node() == name);
+        // Its kubelet may write a note and a finalizer again and again: they go in one change, and the node's return does not wait for that.
+        if met.is_none() && !of.sought.concerns(&node, &left.whose.identities) {
+            return if is_later { Ok(None) } else { self.cleared(&node, ours, until).await };
+        }
+        if is_later {
             return Ok(Some(format!("what a later fence of Node {name} left is that one's")));
         }
         if taints::stands(&node, ours) {
@@ -112,7 +118,6 @@ impl OutOfService {
         // Where its release was given up before an attempt of it, the note does not say so.
         let was_off = left.off || note.as_ref().is_some_and(|note| note.off);
         // It is kept for the machine that is gone, and for no other one.
-        let met = left.whose.met.as_deref().and_then(Met::read).filter(|met| met.node() == name);
         let is_another = left.gone && met.is_some_and(|met| met.differs(&node, false).is_some());
         if keeps_away && left.gone && !is_another {
             return Ok(None);
@@ -124,8 +129,14 @@ impl OutOfService {
         {
             return Ok(Some(why));
         }
-        let Some(patch) = taints::clearing(&node, ours) else { return Ok(None) };
-        let _: Node = self.cluster.patch(&node::path(name), Patch::Json, &patch, until).await?;
+        self.cleared(&node, ours, until).await
+    }
+
+    /// What is left of ours goes. There is nothing to wait for after that.
+    async fn cleared(&self, node: &Node, ours: &Ours, until: Instant) -> Result<Option<String>, Fault> {
+        let Some(patch) = taints::clearing(node, ours) else { return Ok(None) };
+        let path = node::path(&node.metadata.name);
+        let _: Node = self.cluster.patch(&path, Patch::Json, &patch, until).await?;
         Ok(None)
     }
 

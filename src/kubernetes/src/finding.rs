@@ -97,8 +97,8 @@ impl Sought {
         }
     }
 
-    /// The names of the Nodes on which something of this node's stands: its own, and those on which it is noted. By a list that serves others for a
-    /// while.
+    /// The names of the Nodes on which something of this node's may be left: its own, and those on which it is noted. By a list that serves others
+    /// for a while.
     pub(crate) async fn touched(
         &self,
         cluster: &Cluster,
@@ -136,10 +136,16 @@ impl Sought {
         self.ours.note(node).is_some_and(|note| note.node.is_some())
     }
 
+    /// Whether that Node is this node's, or the gateway has tainted it for this node. A note alone does not say so: a kubelet may annotate its own
+    /// Node, and an API server lets none change that Node's taints (K1).
+    pub(crate) fn concerns(&self, node: &Node, devices: &[Identity]) -> bool {
+        self.is_noted(node) && taints::of_a_fence(node) || self.is(node, devices)
+    }
+
     /// A taint of ours of which no note says whose it is may be this node's: somebody took the note away, or it was written before it said so.
     /// Taking that taint away lets nothing go, whose ever it is.
     fn may_let_go(&self, node: &Node, devices: &[Identity]) -> bool {
-        self.is_noted(node) || self.is(node, devices) || taints::stands(node, &self.ours)
+        self.concerns(node, devices) || taints::stands(node, &self.ours)
     }
 
     /// Whether that is it.
@@ -231,7 +237,8 @@ mod tests {
             if let Some(note) = note {
                 annotations.insert("picket.dev/fence-blue".to_owned(), json!(note.to_string()));
             }
-            let taints = json!([{ "key": OUT_OF_SERVICE, "value": taint, "effect": "NoExecute" }]);
+            let taint = json!({ "key": OUT_OF_SERVICE, "value": taint, "effect": "NoExecute" });
+            let taints: Vec<_> = [taint].into_iter().filter(|taint| taint["value"] != "").collect();
             let whole = json!({ "metadata": { "name": "a", "annotations": annotations }, "spec": { "taints": taints } });
             serde_json::from_value(whole).expect("a Node")
         };
@@ -239,6 +246,7 @@ mod tests {
         for (note, taint, may) in [
             (of("r1"), "picket.blue.7", true),
             (of("r1"), "mine", true),
+            (of("r1"), "", false),
             (of("r2"), "picket.blue.7", false),
             (None, "picket.blue.7", true),
             (Some(json!({ "owner": "blue" })), "picket.blue.7", true),

@@ -116,6 +116,11 @@ pub(crate) fn setting(node: &Node, wanted: &[(&'static str, &str)], mark: &Mark,
     Value::Array(patch)
 }
 
+/// Whether a taint of a fence's stands there, whoever set it.
+pub(crate) fn of_a_fence(node: &Node) -> bool {
+    [FENCED, OUT_OF_SERVICE].into_iter().any(|key| value(node, key).is_some())
+}
+
 /// Whether our taint `out-of-service` stands there.
 pub(crate) fn stands(node: &Node, ours: &Ours) -> bool {
     value(node, OUT_OF_SERVICE).is_some_and(|value| is_of(&ours.owner, value)) && ours.others(node).is_none()

@@ -4,6 +4,7 @@ mod api;
 mod attachments;
 mod belonging;
 mod clocks;
+mod forged;
 mod machines;
 mod permit;
 mod replaced;
