@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::mind::{Grade, Policy, Requirement, Selector, Then, Unhealthy};
+use crate::object::SeenPolicy;
+use crate::told;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -118,11 +120,18 @@ impl From<Labels> for Selector {
     }
 }
 
-/// Reads a policy.
+/// Reads a policy, and what its status says of this spec.
 ///
 /// # Errors
-/// What this controller does not understand of it: it was stored under another version of its definition.
-pub fn read(name: &str, generation: i64, spec: &serde_json::Value) -> Result<Policy, serde_json::Error> {
+/// What this controller does not understand of it: it was stored under another version of its definition. Nobody is fenced by it.
+pub fn of(seen: &SeenPolicy) -> Result<Policy, serde_json::Error> {
+    let name = seen.metadata.name.as_deref().unwrap_or_default();
+    let generation = seen.metadata.generation.unwrap_or_default();
+    let selective = seen.status.as_ref().is_some_and(|status| told::was_selective(status, generation));
+    Ok(Policy { selective, ..read(name, generation, &seen.spec)? })
+}
+
+fn read(name: &str, generation: i64, spec: &serde_json::Value) -> Result<Policy, serde_json::Error> {
     let spec = Spec::deserialize(spec)?;
     let unhealthy = spec.unhealthy_conditions.into_iter().map(|one| Unhealthy {
         kind: one.kind,
@@ -134,6 +143,7 @@ pub fn read(name: &str, generation: i64, spec: &serde_json::Value) -> Result<Pol
         generation,
         selector: spec.node_selector.into(),
         every_node: spec.every_node,
+        selective: false,
         control_plane: spec.control_plane_nodes,
         unhealthy: unhealthy.collect(),
         quiet: Duration::from_secs(spec.quiet_seconds),

@@ -65,10 +65,8 @@ async fn spoken_for(api: &Api) -> Result<Vec<Node>, Fault> {
     let path = format!("/apis/{}/{}/{}", crd::GROUP, crd::VERSION, crd::PLURAL);
     // Where the definition is missing that is told.
     let policies: Option<List<SeenPolicy>> = api.find(&path).await?;
-    let read = |policy: SeenPolicy| {
-        spec::read(policy.metadata.name.as_deref().unwrap_or_default(), 0, &policy.spec).ok()
-    };
-    let policies: Vec<_> = policies.into_iter().flat_map(|list| list.items).filter_map(read).collect();
+    let policies = policies.into_iter().flat_map(|list| list.items);
+    let policies: Vec<_> = policies.filter_map(|policy| spec::of(&policy).ok()).collect();
     if policies.is_empty() {
         return Ok(nodes);
     }

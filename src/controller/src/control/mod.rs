@@ -181,8 +181,7 @@ impl Control {
         self.malformed.clear();
         for policy in policies {
             let name = policy.metadata.name.clone().unwrap_or_default();
-            let generation = policy.metadata.generation.unwrap_or_default();
-            match spec::read(&name, generation, &policy.spec) {
+            match spec::of(&policy) {
                 Ok(read) => right.push(read),
                 Err(why) => drop(self.malformed.insert(name.clone(), why.to_string())),
             }

@@ -377,6 +377,7 @@ impl Mind {
                 policy: policy.name.clone(),
                 generation: policy.generation,
                 selected: spoken.selected[place],
+                selective: spoken.selective[place],
                 unhealthy: of(place).filter(|(_, sight)| unhealthy(sight, policy).is_some()).count(),
                 fencing: of(place).map(|(name, _)| name).filter(is_fencing).count(),
                 faults,

@@ -54,6 +54,8 @@ pub struct Policy {
     pub selector: Selector,
     /// That it selects every Node of the cluster is meant.
     pub every_node: bool,
+    /// This spec was seen to leave a Node of the cluster out.
+    pub selective: bool,
     /// Nodes of the control plane for which it speaks, by name (K11).
     pub control_plane: BTreeSet<String>,
     /// What is unhealthy.
@@ -95,6 +97,8 @@ pub(super) struct Spoken {
     /// By the policy's place.
     pub(super) selected: Vec<usize>,
     pub(super) faults: Vec<Vec<Fault>>,
+    /// By the policy's place: it leaves a Node out, or was seen to.
+    pub(super) selective: Vec<bool>,
 }
 
 /// Why no policy acts for a Node.
@@ -176,9 +180,16 @@ pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
     let mut spoken = Spoken {
         selected: vec![0; policies.len()],
         faults: vec![Vec::new(); policies.len()],
+        selective: policies.iter().map(|policy| policy.selective || leaves_out(policy, nodes)).collect(),
         ..Spoken::default()
     };
-    let everything: Vec<bool> = policies.iter().map(|policy| is_everything(policy, nodes)).collect();
+    let is_everything =
+        |policy: &Policy, selective: &bool| !nodes.is_empty() && !policy.every_node && !selective;
+    let everything: Vec<bool> = policies
+        .iter()
+        .zip(&spoken.selective)
+        .map(|(policy, selective)| is_everything(policy, selective))
+        .collect();
     let mut unnamed: Vec<Vec<&str>> = vec![Vec::new(); policies.len()];
     let mut shared: Vec<BTreeMap<&str, Vec<&str>>> = vec![BTreeMap::new(); policies.len()];
     for node in nodes {
@@ -272,8 +283,7 @@ pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
     spoken
 }
 
-fn is_everything(policy: &Policy, nodes: &[&Node]) -> bool {
-    !policy.every_node
-        && !nodes.is_empty()
-        && nodes.iter().all(|node| policy.selector.meets(&node.labels) && !policy.spares(node))
+/// Whether it does not select one of these Nodes.
+fn leaves_out(policy: &Policy, nodes: &[&Node]) -> bool {
+    nodes.iter().any(|node| !policy.selector.meets(&node.labels) || policy.spares(node))
 }

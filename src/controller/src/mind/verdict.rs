@@ -88,6 +88,8 @@ pub struct Report {
     pub unhealthy: usize,
     /// So many of them are fenced, or are being fenced.
     pub fencing: usize,
+    /// Its selector leaves a Node out, or did when this spec was first looked at: a Node's labels, which its kubelet may write, do not change that.
+    pub selective: bool,
     /// What is wrong with it.
     pub faults: Vec<Fault>,
     /// Why it asks for nothing at the moment although it is right; empty: it does.
