@@ -103,13 +103,13 @@ impl Machine {
         format!("{}/{}", self.metadata.namespace, self.metadata.name)
     }
 
-    /// Whether Cluster API says that it is that Node's: a kubelet writes what its Node says by itself (K1).
+    /// Whether Cluster API says that it is that Node's: a kubelet writes what its Node says by itself (K1). A name alone says nothing, since each
+    /// cluster may have a Node of that name.
     fn is_of(&self, met: &Met) -> bool {
         let known = &self.status.node_ref;
-        let agrees = |said: &str, is: &str| said.is_empty() || is.is_empty() || said == is;
-        known.name == met.node()
-            && agrees(&known.uid, met.uid())
-            && agrees(&self.spec.provider_id, met.provider_id())
+        let pairs = [(known.uid.as_str(), met.uid()), (self.spec.provider_id.as_str(), met.provider_id())];
+        let mut told = pairs.into_iter().filter(|(said, is)| !said.is_empty() && !is.is_empty()).peekable();
+        known.name == met.node() && told.peek().is_some() && told.all(|(said, is)| said == is)
     }
 
     /// Our annotation; `None`: there is none, or it is somebody else's.
@@ -197,8 +197,8 @@ impl Machines {
         match self.cluster.get::<Machine>(&path, until).await {
             Ok(found) if found.is_of(met) => Ok(Some((path, found))),
             Ok(found) => Err(Fault::refused(format!(
-                "the Machine {machine}, which the Node {} names, is not that Node's: its status.nodeRef is {:?}, its providerID {:?}; correct \
-                 the annotations {NAME} and {NAMESPACE} of the Node",
+                "the Machine {machine}, which the Node {} names, is not that Node's: its status.nodeRef is {:?}, its providerID {:?}, and it needs \
+                 the Node's name, and its UID or providerID; correct the annotations {NAME} and {NAMESPACE} of the Node",
                 met.node(),
                 found.status.node_ref.name,
                 found.spec.provider_id

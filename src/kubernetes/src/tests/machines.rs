@@ -31,13 +31,15 @@ async fn a_machine_is_a_node_s_where_it_says_so_itself() {
     let of = |name: &str, uid: &str| json!({ "nodeRef": { "name": name, "uid": uid } });
     for (machine, is_its) in [
         (going("aws:///z/i-1", of("r1", "u-r1")), true),
-        (going("", of("r1", "")), true),
+        (going("", of("r1", "u-r1")), true),
         (going("aws:///z/i-1", json!({ "nodeRef": { "name": "r1" } })), true),
         (going("aws:///z/i-1", of("r7", "u-r7")), false),
         // Of another cluster.
         (going("", of("r1", "u-another")), false),
         (going("aws:///z/i-7", of("r1", "")), false),
         (going("aws:///z/i-1", json!({})), false),
+        // Another cluster may have a Node of that name, too.
+        (going("", of("r1", "")), false),
     ] {
         let group = json!({ "preferredVersion": { "groupVersion": "cluster.x-k8s.io/v1beta2" } });
         let api = Api::of_both([naming()], [(GROUP, group), (MACHINE, machine.clone())]);

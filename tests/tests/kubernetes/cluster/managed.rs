@@ -24,12 +24,14 @@ async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is
     let name = machine.name();
     let before = power(machine).len();
     cluster.define(("Machine", "machines"), "cluster.x-k8s.io", "v1beta2", "Namespaced").await?;
+    // A name alone may be that of another cluster's Node.
+    let uid = cluster.json(&["get", "node", name]).await?["metadata"]["uid"].clone();
     let managed = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "Machine",
         "metadata": { "name": name, "namespace": "default", "finalizers": ["machine.test/takes-it-away"] },
         "spec": { "clusterName": "test" },
-        "status": { "nodeRef": { "name": name } },
+        "status": { "nodeRef": { "name": name, "uid": uid } },
     });
     cluster.apply(&managed).await?;
     let its = ["get", "machines.cluster.x-k8s.io", name];
