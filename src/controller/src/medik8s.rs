@@ -116,7 +116,8 @@ pub async fn take(api: &Api, node: &Node, leases: &Leases) -> Result<Taken, Faul
     }
 }
 
-/// Looks whether somebody else has it than the NodeHealthCheck that asks; one that says nothing of itself may be any. Takes nothing.
+/// Looks whether somebody else has it than the NodeHealthCheck that asks. A remediation that no NodeHealthCheck owns passes by the lease of none:
+/// that one works on the Node for another remediation. Takes nothing.
 ///
 /// # Errors
 /// The API server does not answer, or refuses.
@@ -141,8 +142,8 @@ pub async fn heed(
 }
 
 fn is_accepted(holder: &str, health_check: Option<&str>) -> bool {
-    let of_health_check = holder.strip_prefix("NodeHealthCheck-");
-    holder == HOLDER || of_health_check.is_some_and(|name| health_check.is_none_or(|wanted| wanted == name))
+    let of_health_check = holder.strip_prefix("NodeHealthCheck-").filter(|name| !name.is_empty());
+    holder == HOLDER || of_health_check.is_some_and(|name| health_check == Some(name))
 }
 
 /// Gives it back, where it is ours.
@@ -176,7 +177,8 @@ mod tests {
     fn the_lease_of_the_health_check_that_asks_is_accepted_and_no_other_one() {
         for (holder, health_check, accepted) in [
             ("NodeHealthCheck-workers", Some("workers"), true),
-            ("NodeHealthCheck-workers", None, true),
+            ("NodeHealthCheck-workers", None, false),
+            ("NodeHealthCheck-", Some(""), false),
             ("NodeHealthCheck-others", Some("workers"), false),
             ("picket-controller", Some("workers"), true),
             ("node-maintenance", None, false),

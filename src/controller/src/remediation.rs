@@ -5,7 +5,7 @@
 //! one that was fenced; and only where it is this one's, in the generation that was looked at.
 
 use http::Method;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,6 +25,8 @@ const NODE: &str = "remediation.medik8s.io/node-name";
 /// By which it says that its time is over.
 const TIMED_OUT: &str = "remediation.medik8s.io/nhc-timed-out";
 const HEALTH_CHECK: &str = "NodeHealthCheck";
+/// Its group, in whichever version.
+const HEALTH_CHECKS: &str = "remediation.medik8s.io/";
 /// So often a status is written that somebody else writes into, too.
 const TRIES: u32 = 5;
 
@@ -94,8 +96,12 @@ pub fn id(seen: &SeenWish) -> WishId {
         namespace: metadata.namespace.clone().unwrap_or_default(),
         name: metadata.name.clone().unwrap_or_default(),
         uid: metadata.uid.clone().unwrap_or_default(),
-        health_check: owners.iter().find(|one| one.kind == HEALTH_CHECK).map(|one| one.name.clone()),
+        health_check: owners.iter().find(|one| is_health_check(one)).map(|one| one.name.clone()),
     }
+}
+
+fn is_health_check(owner: &OwnerReference) -> bool {
+    owner.kind == HEALTH_CHECK && owner.api_version.starts_with(HEALTH_CHECKS)
 }
 
 fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a String> {
@@ -271,6 +277,12 @@ mod tests {
         let made = read(&seen(&made, &Value::Null));
         assert!(made.kept && made.timed_out && !made.deleted && !made.freed);
         assert_eq!((made.node.as_str(), made.id.health_check.as_deref()), ("n1", Some("workers")));
+        let of = |api_version: &str| {
+            let owner = json!({ "apiVersion": api_version, "kind": "NodeHealthCheck", "name": "workers", "uid": "w" });
+            read(&seen(&json!({ "name": "n1", "ownerReferences": [owner] }), &Value::Null)).id.health_check
+        };
+        assert_eq!(of("remediation.medik8s.io/v1").as_deref(), Some("workers"), "whichever version");
+        assert_eq!(of("example.org/v1"), None, "a kind of somebody else's");
     }
 
     #[test]
