@@ -260,6 +260,22 @@ async fn no_caller_fills_the_queue() {
     }
 }
 
+/// A process that reaches the loopback chooses any of its addresses.
+#[tokio::test(start_paused = true)]
+async fn no_process_fills_the_queue_by_many_addresses() {
+    let mut lab = fleet(2412, 3, Budget { queue_most: 3, ..at_once(9) }).await;
+    lab.engine.pause(PauseScope::Everything, person(), s(3_600)).await.expect("paused");
+    let mut calls: Vec<FenceCall> = (0..3).map(|_| lab.call()).collect();
+    for (at, call) in calls.iter_mut().enumerate() {
+        call.holder.by = format!("tcp:127.0.0.{}", at + 1);
+    }
+    for call in &calls[..2] {
+        wait(&lab, &node(), call.clone(), None).await;
+    }
+    let third = lab.engine.fence_or_wait(&node(), calls[2].clone(), None).await;
+    assert!(matches!(&third, Err(EngineError::Barred(bar)) if bar.found == 2), "{third:?}");
+}
+
 /// Whoever has a role for all nodes, as a person or as a program.
 fn roles(role: Option<Role>) -> Roles {
     let grant = |role| Grant {

@@ -7,6 +7,7 @@ use crate::ids::ReceiptId;
 use crate::ledger::EffectKind;
 use crate::receipt::{Ended, Issued, MOST, MOST_EACH, ReceiptRequest};
 use crate::record::NodeRecord;
+use crate::roles::counts_as;
 
 pub(super) fn issue(draft: &mut Draft, request: ReceiptRequest<'_>) -> Result<(), Refused> {
     draft.expect_phase(
@@ -102,7 +103,8 @@ fn open_of(record: &NodeRecord, by: &str) -> Vec<String> {
 
 fn expect_room(record: &NodeRecord, by: &str) -> Result<(), Refused> {
     let open = |issued: &&Issued| record.ledger.get(issued.effect).is_some();
-    let own = record.receipts.iter().filter(open).filter(|issued| issued.by == by).count();
+    let own =
+        record.receipts.iter().filter(open).filter(|issued| counts_as(&issued.by) == counts_as(by)).count();
     if own >= MOST_EACH {
         return Err(Refused::TooManyReceipts(own));
     }

@@ -8,6 +8,7 @@ mod pattern;
 mod role;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 pub use pattern::{BadPattern, Pattern};
@@ -47,6 +48,16 @@ impl Person {
     pub fn known_by_name(name: &str) -> Self {
         Self { name: name.to_owned(), proof: Proof::Address }
     }
+}
+
+/// As whom all callers count who reach the loopback over TCP.
+pub const LOOPBACK: &str = "tcp:loopback";
+
+/// As whom the caller of that name counts against what one caller may have: a process that reaches the loopback chooses any of its
+/// addresses, and each would be a name of its own.
+pub fn counts_as(name: &str) -> &str {
+    let address = name.strip_prefix("tcp:").and_then(|address| address.parse::<IpAddr>().ok());
+    if address.is_some_and(|address| address.to_canonical().is_loopback()) { LOOPBACK } else { name }
 }
 
 /// Some nodes: those that fit both.

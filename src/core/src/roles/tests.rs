@@ -92,3 +92,13 @@ fn an_address_vouches_for_nothing() {
     let caller = roles.of(Person { name: "tcp:127.0.0.1".to_owned(), proof: Proof::Address });
     assert_eq!(caller.roles(), ["viewer"]);
 }
+
+#[test]
+fn a_process_that_reaches_the_loopback_counts_as_one_caller() {
+    for name in ["tcp:127.0.0.1", "tcp:127.9.9.9", "tcp:::1", "tcp:::ffff:127.0.0.2"] {
+        assert_eq!(counts_as(name), LOOPBACK, "{name}");
+    }
+    for name in ["tcp:192.0.2.7", "uid:1000", "spiffe://lab/ns/db", "127.0.0.1"] {
+        assert_eq!(counts_as(name), name);
+    }
+}

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use picket_core::roles::{Person, Proof};
+use picket_core::roles::{LOOPBACK, Person, Proof};
 use tokio::net::UnixStream;
 
 use super::origin::Origin;
@@ -46,7 +46,7 @@ impl Peer {
     pub(crate) fn origin(&self) -> Origin {
         match self {
             Peer::Process { .. } | Peer::Certified { .. } => Origin::known(&self.name()),
-            Peer::Loopback(_) => Origin::stranger(&self.name(), "tcp:loopback"),
+            Peer::Loopback(_) => Origin::stranger(&self.name(), LOOPBACK),
         }
     }
 

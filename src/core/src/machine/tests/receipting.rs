@@ -309,6 +309,18 @@ fn so_many_and_no_more_and_none_takes_all() {
 }
 
 #[test]
+fn one_process_has_no_more_by_many_addresses() {
+    let (mut player, ground) = released();
+    for number in 1..=MOST_EACH {
+        let number = u8::try_from(number).unwrap();
+        get(&mut player, &ground, number, &format!("tcp:127.0.0.{number}")).unwrap();
+    }
+    let more = get(&mut player, &ground, 200, "tcp:127.0.0.200").map(drop);
+    assert_eq!(more, Err(Refused::TooManyReceipts(MOST_EACH)));
+    get(&mut player, &ground, 201, "db").unwrap();
+}
+
+#[test]
 fn what_was_handed_back_is_kept_within_bounds() {
     let (mut player, ground) = released();
     for number in 0..100 {

@@ -10,6 +10,7 @@ use picket_core::order::Opened;
 use picket_core::power::Power;
 use picket_core::receipt::{Ended, Issued, MOST, MOST_EACH, ReceiptRequest, SeenOff, Standing};
 use picket_core::record::Phase;
+use picket_core::roles::counts_as;
 use picket_core::store::StoreError;
 
 use super::{DOUBTED, refusal, store_failure};
@@ -244,7 +245,8 @@ impl NodeTask {
         let open =
             |issued: &&Issued| record.ledger.get(issued.effect).is_some() && Some(issued.id) != call.renews;
         let full = |own: bool, most: usize| {
-            let counts = |issued: &&Issued| open(issued) && (!own || issued.by == call.by);
+            let counts =
+                |issued: &&Issued| open(issued) && (!own || counts_as(&issued.by) == counts_as(&call.by));
             let lives: Vec<Duration> = record
                 .receipts
                 .iter()
