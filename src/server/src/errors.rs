@@ -209,6 +209,11 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
         Refused::TooManyReceipts(open) => {
             receipts_full(open < picket_core::receipt::MOST, message).retry_after(RECEIPT)
         }
+        Refused::TooManyHolds { by, holds } => {
+            let limit = if by.is_some() { "holds_each" } else { "holds" };
+            let fault = Fault::new(ErrorReason::Limit, message.clone()).with("limit", limit);
+            fault.with_list("holders", &holds).quota(limit, &message)
+        }
         // Nobody asks for a survey.
         Refused::TooManyParts(..) => Fault::new(ErrorReason::WrongPhase, message),
         Refused::NotTheirs { of, .. } => {

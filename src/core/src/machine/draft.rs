@@ -13,18 +13,32 @@ use crate::step::{LockedEffect, Step};
 use crate::store::KeyEntry;
 use crate::time::WallTime;
 
-/// So many bytes of a text are stored at most: a record with as many texts as there may be is one request to etcd, and its fence with it.
+/// So many bytes of JSON a text is stored with at most: a record with as many texts as there may be is one request to etcd, and its
+/// fence with it.
 const LONGEST: usize = 1_024;
 
-/// The text, or its beginning and how much of it was left out.
+/// The text, or its beginning and how many of its bytes were left out.
 pub(super) fn bounded(mut text: String) -> String {
-    if text.len() > LONGEST {
-        let kept = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let mut length = 0;
+    let kept = text.char_indices().find_map(|(at, one)| {
+        length += json_length(one);
+        (length > LONGEST).then_some(at)
+    });
+    if let Some(kept) = kept {
         let left_out = text.len() - kept;
         text.truncate(kept);
         text += &format!(" … and {left_out} bytes more");
     }
     text
+}
+
+/// How many bytes it has in JSON at most.
+fn json_length(one: char) -> usize {
+    match one {
+        '"' | '\\' => 2,
+        '\0'..='\x1f' => 6,
+        one => one.len_utf8(),
+    }
 }
 
 pub(super) struct Draft {
@@ -155,7 +169,7 @@ impl Draft {
     pub(super) fn place(&mut self, holder: &Holder) {
         let drop_when_released = holder.then == Then::PowerOn;
         let since = self.at;
-        let (reason, by) = (holder.reason.clone(), holder.by.clone());
+        let (reason, by) = (bounded(holder.reason.clone()), holder.by.clone());
         let hold = Hold {
             reason,
             by,

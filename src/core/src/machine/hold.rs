@@ -1,10 +1,13 @@
 //! Named reasons to keep a node off, placed without a fence (S7).
 
 use super::Refused;
-use super::draft::Draft;
+use super::draft::{Draft, bounded};
 use super::restored::expect_other_name;
 use crate::event::Person;
+use crate::parent::child_of;
 use crate::record::Hold;
+use crate::restore::HOLD;
+use crate::roles::counts_as;
 
 /// Places a hold, or renews the reason of the one of that name. Where its fence had placed it until the release alone, it
 /// lasts from now on until it is dropped.
@@ -22,8 +25,9 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
             hint: "its fence was ended by an unfence, and a person is asked about that: fence the node",
         });
     }
+    expect_room(draft, holder, &person.name)?;
     let new = Hold {
-        reason: person.reason.clone(),
+        reason: bounded(person.reason.clone()),
         by: person.name.clone(),
         since: draft.at,
         drop_when_released: false,
@@ -37,5 +41,30 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
     let askers = std::mem::take(&mut held.askers);
     *held = Hold { since: held.since, breached: held.breached, ended: held.ended, askers, ..new };
     draft.moment(format!("held for {holder} by {}: {}", person.name, person.reason));
+    Ok(())
+}
+
+/// So many holds of callers a node has at most: its record is one request to etcd.
+const MOST: usize = 64;
+/// So many of these a caller has: whoever places many leaves room for others.
+const EACH: usize = 16;
+
+/// One more hold of a caller has room. A child's hold always has: without it the child is not proven off (S22).
+pub(super) fn expect_room(draft: &Draft, holder: &str, by: &str) -> Result<(), Refused> {
+    let holds = &draft.record.holds;
+    if holds.contains_key(holder) || child_of(holder).is_some() {
+        return Ok(());
+    }
+    let is_caller_s = |name: &str| name != HOLD && child_of(name).is_none();
+    let of_callers = || holds.iter().filter(|(name, _)| is_caller_s(name));
+    let own = of_callers().filter(|(_, hold)| counts_as(&hold.by) == counts_as(by));
+    let own: Vec<String> = own.map(|(name, _)| name.clone()).collect();
+    if own.len() >= EACH {
+        return Err(Refused::TooManyHolds { by: Some(by.to_owned()), holds: own });
+    }
+    if of_callers().count() >= MOST {
+        let holds = of_callers().map(|(name, _)| name.clone()).collect();
+        return Err(Refused::TooManyHolds { by: None, holds });
+    }
     Ok(())
 }

@@ -82,6 +82,14 @@ pub enum Refused {
     /// As many receipts are open as may be.
     #[error("{0} receipts are open, and no more may be: renew one, hand one back, or wait until one expires")]
     TooManyReceipts(usize),
+    /// As many holds keep the node off as may be.
+    #[error("{} under {} names, and no more may be: drop one of {}", held_by(.by.as_deref()), .holds.len(), .holds.join(", "))]
+    TooManyHolds {
+        /// The caller who has as many as one may have. `None`: all callers together have.
+        by: Option<String>,
+        /// The names of these holds.
+        holds: Vec<String>,
+    },
     /// A receipt that was issued to somebody else.
     #[error("receipt {receipt} was issued to {of:?}, and nobody else hands it back or renews it")]
     NotTheirs {
@@ -119,6 +127,10 @@ pub enum Refused {
 /// What there is, or that there is nothing.
 fn there_is(names: &[String], some: &str, none: &str) -> String {
     if names.is_empty() { none.to_owned() } else { format!("{some}{}", names.join(", ")) }
+}
+
+fn held_by(caller: Option<&str>) -> String {
+    caller.map_or("the node is held".to_owned(), |caller| format!("{caller:?} holds the node"))
 }
 
 /// Applies `event` to a record of version `version` under leadership `term`.

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::draft::Draft;
+use super::draft::{Draft, bounded};
+use super::hold::expect_room;
 use super::{Refused, restored};
 use crate::device::DeviceClass;
 use crate::event::{BoundKey, FenceRequest, Holder, Overrides};
@@ -33,7 +34,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         node,
         generation,
         cause: Cause::Asked,
-        reason: holder.reason.clone(),
+        reason: bounded(holder.reason.clone()),
         by: holder.by.clone(),
         holder: holder.name.clone(),
         by_person: holder.by_person,
@@ -213,6 +214,7 @@ pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> 
         ));
     }
     restored::expect_other_name(&holder.name, draft.record.phase.label())?;
+    expect_room(draft, &holder.name, &holder.by)?;
     draft.place(&holder);
     draft.fence()?.by_person |= holder.by_person;
     draft.bind(key);

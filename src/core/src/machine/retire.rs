@@ -1,7 +1,7 @@
 //! The hardware is gone for good (S16). What is kept of the node ends; what is open in the ledger does not: it is waited
 //! out, also by whatever machine the settings bring under that name.
 
-use super::draft::Draft;
+use super::draft::{Draft, bounded};
 use super::{Refused, describe};
 use crate::event::Person;
 use crate::ids::EffectId;
@@ -67,7 +67,7 @@ fn give_up_unbegun(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     for release in &mut draft.fence()?.releases {
         if !release.stage.is_over() && release.attempts == 0 && !release.unfinished {
             release.stage = ReleaseStage::Abandoned;
-            release.detail = format!("abandoned by {}: {}", person.name, person.reason);
+            release.detail = bounded(format!("abandoned by {}: {}", person.name, person.reason));
             names.push(release.id.to_string());
         }
     }

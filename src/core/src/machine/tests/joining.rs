@@ -1,8 +1,10 @@
 //! Other callers of an open fence: their holds, their keys.
 
-use crate::event::{BoundKey, Event, Overrides};
+use crate::event::{BoundKey, Event, Holder, Overrides, Person};
+use crate::ids::NodeId;
 use crate::machine::Refused;
 use crate::outcome::Reason;
+use crate::parent::hold_of;
 use crate::record::{SetAside, Then};
 use crate::support::{Player, device, fence_id, holder, host, person, request};
 
@@ -148,4 +150,61 @@ fn limits_are_set_aside_for_a_fence_that_has_sent_nothing() {
     assert!(fence.moments.iter().any(|moment| moment.what == told), "{:?}", fence.moments);
     player.off_intent(&["bmc"]);
     assert_eq!(player.try_apply(aside(Some("again"), None)).unwrap_err(), Refused::OffSent);
+}
+
+fn hold(player: &mut Player, name: &str, by: &str) -> Result<(), Refused> {
+    let person = Person { name: by.to_owned(), reason: "why".to_owned() };
+    player.try_apply(Event::Hold { holder: name.to_owned(), person }).map(drop)
+}
+
+fn joined_by(player: &mut Player, name: &str, by: &str) -> Result<(), Refused> {
+    let holder = Holder { by: by.to_owned(), ..holder(name, Then::StayOff) };
+    player.try_apply(Event::Join { holder, key: None }).map(drop)
+}
+
+#[test]
+fn a_caller_with_many_holds_takes_no_other_s_place() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    for number in 0..8 {
+        hold(&mut player, &format!("h{number}"), "mallory").unwrap();
+        joined_by(&mut player, &format!("j{number}"), "mallory").unwrap();
+    }
+    let refused = joined_by(&mut player, "one more", "mallory").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "\"mallory\" holds the node under 16 names, and no more may be: drop one of h0, h1, h2, h3, h4, h5, h6, h7, j0, j1, \
+         j2, j3, j4, j5, j6, j7"
+    );
+    assert_eq!(hold(&mut player, "one more", "mallory"), Err(refused));
+    // Nothing is added by a name that is there already.
+    joined_by(&mut player, "h3", "mallory").unwrap();
+    hold(&mut player, "j3", "mallory").unwrap();
+    joined_by(&mut player, "scheduler", "scheduler").unwrap();
+}
+
+#[test]
+fn one_process_has_no_more_holds_by_many_addresses() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    for number in 1..=16 {
+        hold(&mut player, &format!("h{number}"), &format!("tcp:127.0.0.{number}")).unwrap();
+    }
+    let refused = hold(&mut player, "one more", "tcp:::1").unwrap_err();
+    assert!(matches!(refused, Refused::TooManyHolds { by: Some(_), .. }), "{refused}");
+}
+
+#[test]
+fn a_full_node_takes_the_hold_of_a_child_and_a_breach() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    for number in 0..63 {
+        hold(&mut player, &format!("h{number}"), &format!("c{}", number / 8)).unwrap();
+    }
+    assert!(matches!(hold(&mut player, "one more", "new"), Err(Refused::TooManyHolds { by: None, .. })));
+    assert!(joined_by(&mut player, "one more", "new").is_err());
+    for number in 0..100 {
+        let child = hold_of(&NodeId::new(&format!("vm{number}")).unwrap());
+        joined_by(&mut player, &child, "new").unwrap();
+    }
+    player.confirm();
+    player.apply(Event::Breach { id: fence_id(2), device: device("bmc") });
+    assert_eq!((player.phase(), player.record().holds.len()), ("fencing", 164));
 }

@@ -1,7 +1,7 @@
 //! The record itself: numbers that only grow, moments, identities, and that it comes back from JSON as it was.
 
 use crate::device::Identity;
-use crate::event::Event;
+use crate::event::{Event, Person};
 use crate::machine::Refused;
 use crate::outcome::Reason;
 use crate::record::{Fence, NodeRecord, ReleaseStage};
@@ -57,6 +57,22 @@ fn a_record_stays_small_whatever_is_said_of_its_releases_and_however_often() {
     assert!(size < 300_000, "{size}");
     let detail = &player.open_fence().releases[0].detail;
     assert!(detail.starts_with("ää") && detail.ends_with("bytes more"), "{detail}");
+}
+
+/// In JSON one control character is six bytes.
+#[test]
+fn a_record_stays_small_whatever_its_callers_write() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let person = |number: usize| Person { name: format!("c{}", number / 8), reason: "\u{1}".repeat(1_024) };
+    for number in 0..64 {
+        let _ = player.try_apply(Event::Hold { holder: format!("h{number}"), person: person(number) });
+    }
+    for number in 0..200 {
+        player.apply(Event::GiveUp { reason: Reason::Deadline, detail: person(number).reason });
+        player.apply(Event::Retry(person(number)));
+    }
+    let size = serde_json::to_vec(player.record()).unwrap().len();
+    assert!(size < 400_000, "{size}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsk
     let reason = reason(&request.reason, &mut fields);
     let key = key(&request.idempotency_key, &mut fields);
     fields.done()?;
-    let digest = Digest::of("drill").with("reason", &reason).hex();
+    let digest = Digest::of("drill").with("reason", request.reason.trim()).hex();
     Ok(DrillAsked {
         target: target.ok_or_else(|| lost("target"))?,
         call: FenceCall {

@@ -11,7 +11,7 @@ use picket_engine::{Asides, FenceCall, Until};
 use picket_proto::v1;
 
 use super::fields::{
-    REASON, choice, deadline, holder, key, lost, not_after, printable, reason, with_deadline,
+    choice, deadline, holder, key, lost, not_after, printable, reason, sentence, with_deadline,
 };
 use crate::convert::time::span;
 use crate::convert::words;
@@ -64,7 +64,9 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
         v1::FenceThen::PowerOn => Then::PowerOn,
     };
     let min_grade = words::grade_of(grade);
-    let digest = fence_digest(&holder, &reason, then, min_grade, deadline);
+    // Of the reason as it was written: a repeat is found also where a version before bound the key (S20).
+    let digest = fence_digest(&holder, request.reason.trim(), then, min_grade, deadline);
+    let key = key.map(|key| BoundKey { key, digest });
     Ok(FenceAsked {
         node: node.ok_or_else(|| lost("node"))?,
         call: FenceCall {
@@ -77,7 +79,7 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
                 by_person: false,
                 asker: None,
             },
-            key: key.map(|key| BoundKey { key, digest }),
+            key,
             min_grade,
             deadline,
             not_after,
@@ -102,13 +104,11 @@ fn aside(
     caller: &str,
     fields: &mut Fields,
 ) -> Option<SetAside> {
-    let reason = given?.reason.trim();
-    if reason.is_empty() {
-        fields.wrong(&format!("{field}.reason"), "is empty: say why the limit is set aside; it is audited");
-    } else if reason.len() > REASON {
-        fields.wrong(&format!("{field}.reason"), format!("has {} bytes: at most {REASON}", reason.len()));
+    let (given, field) = (given?, format!("{field}.reason"));
+    if given.reason.trim().is_empty() {
+        fields.wrong(&field, "is empty: say why the limit is set aside; it is audited");
     }
-    Some(SetAside { by: caller.to_owned(), reason: reason.to_owned() })
+    Some(SetAside { by: caller.to_owned(), reason: sentence(&field, &given.reason, fields) })
 }
 
 /// A Node without a UID may be any that has that name.

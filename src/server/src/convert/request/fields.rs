@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::fault::{Fault, Fields};
 
 /// The longest reason, in bytes.
-pub(super) const REASON: usize = 1_024;
+const REASON: usize = 1_024;
 /// The longest key, in bytes.
 const KEY: usize = 128;
 /// The longest name of a holder, in bytes.
@@ -35,15 +35,25 @@ pub(super) fn lost(field: &str) -> Fault {
     fields.done().err().unwrap_or_else(|| Fault::new(ErrorReason::BadRequest, "a field is missing"))
 }
 
-/// Says why: required, and bounded, since it is stored and told.
+/// Says why: required, and bounded, since it is stored and told. Line breaks and tabs, which people type, become blanks.
 pub(super) fn reason(text: &str, fields: &mut Fields) -> String {
-    let text = text.trim();
-    if text.is_empty() {
+    if text.trim().is_empty() {
         fields.wrong("reason", "is empty: say why; it stands in the history");
-    } else if text.len() > REASON {
-        fields.wrong("reason", format!("has {} bytes: at most {REASON}", text.len()));
     }
-    text.to_owned()
+    sentence("reason", text, fields)
+}
+
+/// A text of at most [`REASON`] bytes on one line.
+pub(super) fn sentence(field: &str, text: &str, fields: &mut Fields) -> String {
+    let text = text.trim().replace(['\n', '\r', '\t'], " ");
+    // One of these can be six bytes in the store: a record of many would be too large to be stored.
+    let is_plain = !text.chars().any(char::is_control);
+    if text.len() > REASON {
+        fields.wrong(field, format!("has {} bytes: at most {REASON}", text.len()));
+    } else if !is_plain {
+        fields.wrong(field, "has control characters: plain text is wanted");
+    }
+    text
 }
 
 pub(super) fn key(text: &str, fields: &mut Fields) -> Option<String> {
@@ -112,9 +122,7 @@ pub(super) fn identity(uuid: &str, serial: &str, fields: &mut Fields) -> Identit
     if !uuid.is_empty() && known.is_none() {
         fields.wrong("uuid", "is no UUID that identifies a machine: 32 hexadecimal digits, not all 0 or f");
     }
-    if serial.len() > HOLDER {
-        fields.wrong("serial", format!("has {} bytes: at most {HOLDER}", serial.len()));
-    }
+    printable("serial", serial, HOLDER, fields);
     Identity { uuid: known, serial: (!serial.is_empty()).then(|| serial.to_owned()) }
 }
 

@@ -111,17 +111,18 @@ impl Asked<'_> {
         let reason = reason(self.reason, &mut fields);
         let key = key(self.key, &mut fields);
         fields.done()?;
-        let digest = Digest::of(self.call).with("holder", &holder).with("reason", &reason);
+        // Of the reason as it was written: a repeat is found also where a version before bound the key (S20).
+        let digest = Digest::of(self.call).with("holder", &holder).with("reason", self.reason.trim());
         let digest = with_deadline(digest, deadline).hex();
         Ok(MotionAsked {
             node: node.ok_or_else(|| lost("node"))?,
-            holder,
             ask: Ask {
                 person: Person { name: caller.to_owned(), reason },
                 key: key.map(|key| BoundKey { key, digest }),
                 not_after,
                 expected_generation: self.generation.map(Generation),
             },
+            holder,
             deadline,
         })
     }

@@ -7,7 +7,7 @@ use picket_core::event::Person;
 use picket_core::ids::NodeId;
 use picket_proto::v1::{self, pause_scope};
 
-use super::fields::{lost, reason};
+use super::fields::{lost, printable, reason};
 use crate::convert::time::span;
 use crate::fault::{Fault, Fields};
 
@@ -60,6 +60,7 @@ fn scope_of(scope: Option<&v1::PauseScope>, fields: &mut Fields) -> Option<Pause
             None
         }
         Some(pause_scope::Of::Group(name)) if (1..=NAME).contains(&name.len()) => {
+            printable("scope.group", name, NAME, fields);
             Some(PauseScope::Group(name.clone()))
         }
         Some(pause_scope::Of::Group(name)) => {

@@ -6,6 +6,7 @@ use picket_proto::v1;
 use tonic_types::StatusExt;
 
 use super::{fence, page_size, unfence};
+use crate::digest::Digest;
 use crate::fault::{Fault, Fields};
 
 fn named(name: &str) -> Option<v1::NodeSelector> {
@@ -57,6 +58,46 @@ fn all_faults_of_a_request_are_told_at_once() {
         "idempotency_key",
     ];
     assert_eq!(found, want);
+}
+
+#[test]
+fn a_text_that_is_stored_has_no_control_characters() {
+    let typed = v1::FenceRequest { reason: " kernel\tpanic,\r\nnobody answers\n".to_owned(), ..good() };
+    let asked = fence(&typed, "me").expect("people type these");
+    assert_eq!(asked.call.holder.reason, "kernel panic,  nobody answers");
+    let bad = "a\u{1}b".to_owned();
+    let limit = Some(v1::LimitOverride { reason: bad.clone() });
+    let asked = v1::FenceRequest {
+        reason: bad.clone(),
+        override_budget: limit.clone(),
+        override_quorum: limit,
+        ..good()
+    };
+    let found = faults(fence(&asked, "me").expect_err("bad"));
+    assert_eq!(found, ["reason", "override_budget.reason", "override_quorum.reason"]);
+    let retire = v1::RetireRequest { node: named("n1"), reason: bad.clone(), ..Default::default() };
+    assert_eq!(faults(super::retire(&retire, "me").expect_err("bad")), ["reason"]);
+    let accept = v1::AcceptIdentityRequest {
+        node: named("n1"),
+        device: "bmc".to_owned(),
+        serial: bad.clone(),
+        reason: bad.clone(),
+        ..Default::default()
+    };
+    assert_eq!(faults(super::accept_identity(&accept, "me").expect_err("bad")), ["serial", "reason"]);
+    let group = v1::PauseScope { of: Some(v1::pause_scope::Of::Group(bad.clone())) };
+    let pause = v1::ResumeRequest { scope: Some(group), reason: bad };
+    assert_eq!(faults(super::pause::resume(&pause, "me").expect_err("bad")), ["scope.group", "reason"]);
+}
+
+/// A repeat is found by the digest of a version before (S20).
+#[test]
+fn a_key_is_bound_to_the_reason_as_it_was_written() {
+    let asked =
+        v1::FenceRequest { reason: "two\nlines".to_owned(), idempotency_key: "k".to_owned(), ..good() };
+    let key = fence(&asked, "me").expect("good").call.key.expect("a key");
+    let before = Digest::of("fence").with("holder", "me").with("reason", "two\nlines").hex();
+    assert_eq!(key.digest, before);
 }
 
 #[test]
