@@ -7,6 +7,7 @@
 //! runtime's thread. Every wait has a deadline and a next step (S16).
 //! **Boundary.** The gRPC server sees [`Engine`], [`NodeView`] and [`EngineError`]; drivers and releasers see nothing of it.
 
+mod bound_keys;
 pub mod clock;
 mod engine;
 mod error;

@@ -1,11 +1,12 @@
 //! Callers: joins, keys, generations, fences against unfences.
 
+use picket_core::event::BoundKey;
 use picket_core::ids::Generation;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Then;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::{Admission, EngineError, Until};
+use picket_engine::{Admission, EngineError, FenceCall, Until};
 use std::sync::Arc;
 
 use crate::lab::{NODE, lab, node, person, s};
@@ -23,6 +24,28 @@ async fn the_same_key_joins_and_other_parameters_are_refused() {
     let mut other = call;
     other.key.as_mut().expect("a key").digest = "other".to_owned();
     assert!(matches!(lab.engine.fence(&node(), other).await, Err(EngineError::KeyTaken(_))));
+}
+
+/// A version before stored a key under a name that all callers shared.
+#[tokio::test(start_paused = true)]
+async fn a_key_of_a_version_before_is_found_by_the_same_request_alone() {
+    let mut lab = lab(42).await;
+    let call = lab.call();
+    let first = lab.engine.fence(&node(), call.clone()).await.expect("let in").fence();
+    let written = call.key.clone().expect("a key").key;
+    let asked_by = |owner: &str, digest: &str| FenceCall {
+        key: Some(BoundKey::of(owner, &written, digest.to_owned())),
+        ..call.clone()
+    };
+    assert_eq!(lab.outcome(first, Until::Released).await, Outcome::Fenced { released: true });
+    lab.unfence().await.expect("dropped");
+    lab.reach("normal", s(60)).await;
+    let repeated = lab.engine.fence(&node(), asked_by("db", "d")).await.expect("let in");
+    assert!(matches!(&repeated, Admission::Superseded(fence) if fence.id == first), "{repeated:?}");
+    let other = lab.engine.fence(&node(), asked_by("db", "other")).await.expect("let in");
+    assert!(matches!(other, Admission::Opened(_)), "{other:?}");
+    let refused = lab.engine.fence(&node(), asked_by("db", "d")).await;
+    assert!(matches!(&refused, Err(EngineError::KeyTaken(taken)) if taken.key == written), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,10 +11,28 @@ use crate::topology::Topology;
 /// A caller's idempotency key, and the digest of what it asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundKey {
-    /// The key.
+    /// Under which name it is stored for the node.
     pub key: String,
     /// Digest of the request's parameters.
     pub digest: String,
+}
+
+impl BoundKey {
+    /// The key `written` of a holder, or of a caller who names none: nobody else binds it.
+    pub fn of(owner: &str, written: &str, digest: String) -> Self {
+        // Neither of the two has control characters: no name is that of another owner's key, nor that of a version before.
+        Self { key: format!("{owner}\n{written}"), digest }
+    }
+
+    /// The key as its caller wrote it. A version before stored it under this name, whoever it was.
+    pub fn written(&self) -> &str {
+        self.key.split_once('\n').map_or(&self.key, |(_, written)| written)
+    }
+
+    /// Whether `before` is the same key: by its name, or bound by a version before to the same request (S20).
+    pub fn is_same(&self, before: &Self) -> bool {
+        before.key == self.key || (before.key == self.written() && before.digest == self.digest)
+    }
 }
 
 /// Who keeps the node off, and until when.

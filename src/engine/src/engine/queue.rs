@@ -163,7 +163,8 @@ impl Runner<'_> {
     async fn take_in(&mut self, enter: &Enter) -> Result<Waits, EngineError> {
         let same = self.entries.iter().find(|(_, entry)| entry.is_asked_by(enter));
         if let Some((ticket, entry)) = same {
-            return match entry.call.key == enter.call.key {
+            let digest = |call: &FenceCall| call.key.as_ref().map(|key| key.digest.clone());
+            return match digest(&entry.call) == digest(&enter.call) {
                 true => Ok(entry.waits(*ticket)),
                 false => Err(EngineError::Invalid(
                     "a request with this key waits already, and has other parameters".to_owned(),

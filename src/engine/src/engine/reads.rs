@@ -6,6 +6,7 @@ use std::sync::Arc;
 use picket_audit::Audit;
 use picket_core::election::Leadership;
 use picket_core::groups::Groups;
+use picket_core::event::BoundKey;
 use picket_core::ids::{FenceId, NodeId, Revision, Term};
 use picket_core::near::near;
 use picket_core::outcome::{Outcome, Reason};
@@ -16,6 +17,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::{Engine, Lead, Slot};
 use crate::error::EngineError;
+use crate::bound_keys::bound_to;
 use crate::request::{Until, outcome_of};
 use crate::view::NodeView;
 
@@ -78,8 +80,8 @@ impl Engine {
     }
 
     /// Whether a key of a caller is bound for this node: what was asked with it was done.
-    pub async fn is_bound(&self, node: &NodeId, key: &str) -> Result<bool, EngineError> {
-        Ok(self.shared.parts.store.key(node, key).await?.is_some())
+    pub async fn is_bound(&self, node: &NodeId, key: &BoundKey) -> Result<bool, EngineError> {
+        Ok(bound_to(&*self.shared.parts.store, node, key).await?.is_some())
     }
 
     /// Nodes of which something changed that is not stored (readiness), from now on.

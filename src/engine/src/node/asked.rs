@@ -23,7 +23,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     fn new(call: &'static str, person: &Person, key: Option<&BoundKey>) -> Self {
-        let more = key.map(|bound| ("key", bound.key.clone())).into_iter().collect();
+        let more = key.map(|bound| ("key", bound.written().to_owned())).into_iter().collect();
         Self { call, who: person.name.clone(), role: String::new(), reason: person.reason.clone(), more }
     }
 

@@ -156,7 +156,7 @@ impl Entry {
     /// Whether that request asks for nothing that this one does not: it has its key, or neither has one.
     pub(crate) fn is_asked_by(&self, enter: &Enter) -> bool {
         let is_same = match (&self.call.key, &enter.call.key) {
-            (Some(its), Some(key)) => its.key == key.key,
+            (Some(its), Some(key)) => key.is_same(its),
             // What was set aside is asked for anew when its turn comes.
             (None, None) => {
                 let asker = self.call.holder.asker.clone();

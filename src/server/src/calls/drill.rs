@@ -73,7 +73,7 @@ impl Desk {
         };
         self.leads()?;
         let members = group.members(self)?;
-        let key = asked.call.key.as_ref().map(|bound| bound.key.as_str());
+        let key = asked.call.key.as_ref();
         let mut views = Vec::new();
         for member in members {
             if let Some(key) = key

@@ -37,7 +37,7 @@ impl Desk {
             .fence
             .clone()
             .map(|fence| fence.id.to_string());
-        let key = asked.call.key.as_ref().map(|bound| bound.key.clone());
+        let key = asked.call.key.as_ref().map(|bound| bound.written().to_owned());
         tracing::info!(
             %node,
             fence = present,
@@ -155,7 +155,7 @@ impl Wishes {
             grade: call.min_grade,
             then: call.holder.then,
             deadline: call.deadline,
-            key: call.key.as_ref().map(|bound| bound.key.clone()),
+            key: call.key.as_ref().map(|bound| bound.written().to_owned()),
             aside: call.set_aside.is_some(),
         }
     }

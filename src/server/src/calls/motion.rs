@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
+use picket_core::event::BoundKey;
 use picket_core::ids::{FenceId, Generation, NodeId};
 use picket_core::machine::Refused;
 use picket_core::outcome::Outcome;
@@ -200,7 +201,7 @@ pub(super) fn log(call: &str, view: &NodeView, guest: &Guest, asked: &MotionAske
         caller = guest.caller,
         holder = asked.holder,
         reason = asked.ask.person.reason,
-        key = asked.ask.key.as_ref().map(|bound| bound.key.as_str()),
+        key = asked.ask.key.as_ref().map(BoundKey::written),
         "a person asks"
     );
 }

@@ -127,6 +127,18 @@ async fn the_same_key_is_the_same_fence_and_with_other_parameters_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_that_another_holder_has_used_is_not_taken() {
+    let lab = lab().await;
+    let mut early = fence_request("k");
+    early.holder = "mallory".to_owned();
+    let opened = lab.open(early).await.expect("let in").update().await;
+    let mut joined = lab.open(fence_request("k")).await.expect("let in");
+    assert_eq!(joined.update().await.fence_id, opened.fence_id);
+    assert_eq!(kind(&joined.outcome().await), OutcomeKind::Fenced);
+    assert_eq!(kind(&lab.unfence("u").await), OutcomeKind::StillHeld);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_gateways_own_machine_is_blocked_which_is_an_outcome() {
     let lab = lab().await;
     let mut request = fence_request("k");

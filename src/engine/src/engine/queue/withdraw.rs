@@ -88,7 +88,7 @@ impl Engine {
         // What waits is the leadership's that comes: nobody knows yet that nothing does.
         self.leading().map_err(EngineError::NoLeader)?;
         if let Some(bound) = &ask.key
-            && self.is_bound(node, &bound.key).await?
+            && self.is_bound(node, bound).await?
         {
             return Ok(Vec::new());
         }

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use super::asked::{Asked, InWords};
 use super::{Failure, Fatal, NodeTask, standing};
+use crate::bound_keys::bound_to;
 use crate::error::{EngineError, Stale, TakenKey, another_machine};
 use crate::parents::{ParentAnswer, ParentAsk};
 use crate::plan::Plan;
@@ -305,10 +306,10 @@ impl NodeTask {
     ) -> Result<Result<Option<KeyEntry>, EngineError>, Failure> {
         let Some(bound) = key else { return Ok(Ok(None)) };
         let (store, node) = (self.parts.store.clone(), self.record().node.clone());
-        let entry = self.of_store(store.key(&node, &bound.key)).await.map_err(store_failure)?;
+        let entry = self.of_store(bound_to(&*store, &node, bound)).await.map_err(store_failure)?;
         Ok(match entry {
             Some(entry) if entry.digest != bound.digest => {
-                Err(EngineError::KeyTaken(TakenKey { key: bound.key.clone(), fence: entry.fence }))
+                Err(EngineError::KeyTaken(TakenKey { key: bound.written().to_owned(), fence: entry.fence }))
             }
             entry => Ok(entry),
         })

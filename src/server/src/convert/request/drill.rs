@@ -61,7 +61,7 @@ pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsk
                 by_person: true,
                 asker: None,
             },
-            key: key.map(|key| BoundKey { key, digest }),
+            key: key.map(|key| BoundKey::of(caller, &key, digest)),
             min_grade: None,
             deadline: None,
             not_after: None,

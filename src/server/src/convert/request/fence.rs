@@ -66,7 +66,7 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
     let min_grade = words::grade_of(grade);
     // Of the reason as it was written: a repeat is found also where a version before bound the key (S20).
     let digest = fence_digest(&holder, request.reason.trim(), then, min_grade, deadline);
-    let key = key.map(|key| BoundKey { key, digest });
+    let key = key.map(|key| BoundKey::of(&holder, &key, digest));
     Ok(FenceAsked {
         node: node.ok_or_else(|| lost("node"))?,
         call: FenceCall {

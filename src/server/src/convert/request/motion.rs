@@ -114,11 +114,12 @@ impl Asked<'_> {
         // Of the reason as it was written: a repeat is found also where a version before bound the key (S20).
         let digest = Digest::of(self.call).with("holder", &holder).with("reason", self.reason.trim());
         let digest = with_deadline(digest, deadline).hex();
+        let owner = if holder.is_empty() { caller } else { &holder };
         Ok(MotionAsked {
             node: node.ok_or_else(|| lost("node"))?,
             ask: Ask {
                 person: Person { name: caller.to_owned(), reason },
-                key: key.map(|key| BoundKey { key, digest }),
+                key: key.map(|key| BoundKey::of(owner, &key, digest)),
                 not_after,
                 expected_generation: self.generation.map(Generation),
             },
