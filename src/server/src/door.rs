@@ -127,6 +127,8 @@ pub(crate) struct Guest {
     pub(crate) who: Admitted,
     /// Their place.
     pub(crate) place: Place,
+    /// Ends their stream when the gateway goes down, or when they are to come again.
+    pub(crate) stop: CancellationToken,
 }
 
 /// A place among the caller's own, and among all.
@@ -189,19 +191,21 @@ impl Door {
     }
 
     /// Ends when the gateway goes down, or when streams are to come again.
-    pub(crate) fn stop(&self) -> CancellationToken {
+    fn stop(&self) -> CancellationToken {
         self.streams_end.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Lets a request in and gives it a place, before anything of it is read; or says why not.
     pub(crate) fn enter(&self, path: &str, peer: Option<&Peer>) -> Result<Guest, Fault> {
+        // Before the roles are read: a change of the roles that is not seen there ends the stream.
+        let stop = self.stop();
         let who = self.guard.admit(path, peer)?;
         if self.stop.is_cancelled() && who.call.is_some() {
             return Err(errors::shutting_down());
         }
         let place =
             self.place(&who).map_err(|fault| self.guard.denied(&who.origin, who.asked.word(), fault))?;
-        Ok(Guest { caller: who.caller.name.clone(), who, place })
+        Ok(Guest { caller: who.caller.name.clone(), who, place, stop })
     }
 
     fn place(&self, who: &Admitted) -> Result<Place, Fault> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use picket_audit::Audit;
 use picket_core::election::Leadership;
-use picket_core::groups::Groups;
 use picket_core::event::BoundKey;
+use picket_core::groups::Groups;
 use picket_core::ids::{FenceId, NodeId, Revision, Term};
 use picket_core::near::near;
 use picket_core::outcome::{Outcome, Reason};
@@ -16,8 +16,8 @@ use picket_core::time::Clock;
 use tokio::sync::{broadcast, watch};
 
 use super::{Engine, Lead, Slot};
-use crate::error::EngineError;
 use crate::bound_keys::bound_to;
+use crate::error::EngineError;
 use crate::request::{Until, outcome_of};
 use crate::view::NodeView;
 

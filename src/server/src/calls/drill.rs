@@ -50,7 +50,7 @@ impl Desk {
             Err(error) => return Err(errors::engine(error, Verb::Drill, &node, &self.engine).into()),
         };
         let following = Following { node, fence, goal: Goal::Drill, deadline: None, start };
-        let updates = Follower::new(&self.engine, following, &self.door.stop(), guest.place)?.updates();
+        let updates = Follower::new(self, following, guest.place)?.updates();
         let engine = self.engine.clone();
         let told = updates.then(move |update| {
             let engine = engine.clone();

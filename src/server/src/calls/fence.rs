@@ -130,7 +130,7 @@ impl Desk {
             deadline: wishes.deadline.filter(|_| !opened),
             start,
         };
-        let follower = Follower::new(&self.engine, following, &self.door.stop(), place)?;
+        let follower = Follower::new(self, following, place)?;
         Ok(stream::iter(first.map(Ok)).chain(follower.updates()).boxed())
     }
 }

@@ -28,6 +28,7 @@ use picket_core::roles::Role;
 use picket_engine::{Ask, Engine, EngineError, NodeView, Taken};
 use picket_proto::v1::{self, ErrorReason};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::convert::device::Now;
@@ -48,18 +49,21 @@ pub(crate) struct Desk {
     pub(crate) door: Arc<Door>,
     /// For whom it works.
     who: Admitted,
+    /// Ends what it answers with a stream.
+    pub(crate) stop: CancellationToken,
 }
 
 impl Desk {
     /// A desk that works for nobody yet.
     pub(crate) fn new(engine: Engine, door: Arc<Door>) -> Self {
-        Self { engine, door, who: Admitted::nobody() }
+        Self { engine, door, who: Admitted::nobody(), stop: CancellationToken::new() }
     }
 
     /// The desk, working for that guest.
     pub(crate) fn of(&self, guest: &Guest) -> Self {
-        let who = guest.who.clone();
-        Self { engine: self.engine.acting_as(&who.caller.roles().join(",")), who, door: self.door.clone() }
+        let (who, stop) = (guest.who.clone(), guest.stop.clone());
+        let engine = self.engine.acting_as(&who.caller.roles().join(","));
+        Self { engine, who, door: self.door.clone(), stop }
     }
 
     /// Whether the call may be made for that node; of one that the settings do not know any more only the name counts.

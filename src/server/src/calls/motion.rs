@@ -187,7 +187,7 @@ impl Desk {
     }
 
     pub(super) fn start(&self, guest: Guest, following: Following) -> Result<Updates, Status> {
-        Ok(Follower::new(&self.engine, following, &self.door.stop(), guest.place)?.updates().boxed())
+        Ok(Follower::new(self, following, guest.place)?.updates().boxed())
     }
 }
 

@@ -100,7 +100,7 @@ impl Waiting {
         tokio::select! {
             biased;
             changed = self.waits.state.changed() => changed.map_err(|_| gone()),
-            () = self.desk.door.stop().cancelled_owned() => Err(errors::shutting_down().into()),
+            () = self.desk.stop.cancelled() => Err(errors::shutting_down().into()),
             () = engine.until_over(self.term) => Err(gone()),
             () = tokio::time::sleep(SIGN) => {
                 self.told = None;
@@ -110,6 +110,7 @@ impl Waiting {
     }
 
     fn tell(&self, bar: &Bar) -> Result<v1::FenceUpdate, Status> {
+        self.desk.may(&self.node)?;
         let view = self.desk.view(&self.node)?;
         let wait = queue::wait(bar, self.waits.expires_at);
         let base = follow::at_once(&view, self.desk.now().wall, None, v1::Outcome::default());

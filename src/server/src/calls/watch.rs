@@ -14,7 +14,6 @@ use picket_core::ids::{NodeId, Revision};
 use picket_proto::v1::{self, watch_nodes_response::Event};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::Desk;
@@ -52,7 +51,6 @@ struct Watch {
     queue: VecDeque<Due>,
     sign_at: Instant,
     over: bool,
-    stop: CancellationToken,
     _place: Place,
 }
 
@@ -95,7 +93,6 @@ impl Desk {
             queue: VecDeque::new(),
             sign_at: Instant::now() + SIGN,
             over: false,
-            stop: self.door.stop(),
             _place: guest.place,
         };
         if resumed.is_none() {
@@ -122,12 +119,30 @@ impl Watch {
             return Ok(None);
         }
         self.desk.tells()?;
+        if !self.may_tell_of(&node) {
+            return Ok(self.leaves(&node).then(|| self.removed(&node)));
+        }
         // One that has left the settings since is told of by its own change.
         let Ok(view) = self.desk.engine.node(&node) else { return Ok(None) };
         self.told.insert(node, view.stored.revision);
         let at = change.map(|revision| Position { revision, ..self.at }.text());
         let event = Some(Event::Node(self.desk.node(&view)));
         Ok(Some(v1::WatchNodesResponse { revision: at.unwrap_or_default(), event }))
+    }
+
+    /// Whether the caller may be told of that node still. Its labels may differ since it was found, and the roles go by these.
+    fn may_tell_of(&self, node: &NodeId) -> bool {
+        self.desk.sees(node)
+    }
+
+    /// The caller is told nothing of that node any more. False: it was told nothing before.
+    fn leaves(&mut self, node: &NodeId) -> bool {
+        self.told.remove(node);
+        self.members.remove(node)
+    }
+
+    fn removed(&self, node: &NodeId) -> v1::WatchNodesResponse {
+        v1::WatchNodesResponse { revision: self.at.text(), event: Some(Event::Removed(node.to_string())) }
     }
 
     fn synced(&mut self) {
@@ -203,11 +218,10 @@ impl Watch {
         }
         self.groups = groups;
         if let WantedSet::Names(_) | WantedSet::One(_) = self.wanted {
-            let gone: Vec<NodeId> =
-                self.members.iter().filter(|id| self.desk.engine.node(id).is_err()).cloned().collect();
+            let is_gone = |id: &&NodeId| self.desk.engine.node(id).is_err() || !self.may_tell_of(id);
+            let gone: Vec<NodeId> = self.members.iter().filter(is_gone).cloned().collect();
             for id in gone {
-                self.members.remove(&id);
-                self.told.remove(&id);
+                self.leaves(&id);
                 self.tell(Event::Removed(id.to_string()));
             }
             return Ok(());
@@ -242,13 +256,14 @@ impl Watch {
                     Err(RecvError::Lagged(_)) => self.members.iter().cloned().collect(),
                     Err(RecvError::Closed) => return Err(errors::shutting_down()),
                 };
-                for node in nodes {
+                // Whoever may not look at a node any more is told so with the next change.
+                for node in nodes.into_iter().filter(|node| self.may_tell_of(node)).collect::<Vec<_>>() {
                     let view = self.desk.stored(&node)?;
                     self.tell(Event::Node(self.desk.node(&view)));
                 }
                 Ok(())
             }
-            () = self.stop.cancelled() => Err(errors::shutting_down()),
+            () = self.desk.stop.cancelled() => Err(errors::shutting_down()),
             () = sleep_until(self.sign_at) => {
                 self.synced();
                 Ok(())

@@ -16,13 +16,13 @@ use futures::stream;
 use picket_core::ids::{FenceId, NodeId, Term};
 use picket_core::record::{Fence, Moment};
 use picket_core::time::WallTime;
-use picket_engine::{Engine, NodeView};
+use picket_engine::NodeView;
 use picket_proto::v1;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use crate::calls::Desk;
 use crate::convert::device::{Now, reading};
 use crate::convert::time::{between, duration, timestamp};
 use crate::convert::{evidence, node, outcome, words};
@@ -60,11 +60,10 @@ pub(crate) enum Start {
 /// A stream on its way to its outcome.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    engine: Engine,
+    desk: Desk,
     following: Following,
     view: watch::Receiver<NodeView>,
     term: Term,
-    stop: CancellationToken,
     told: Told,
     queue: VecDeque<v1::FenceUpdate>,
     began: Instant,
@@ -76,12 +75,8 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// Begins to follow. Fails where nobody leads here.
-    pub(crate) fn new(
-        engine: &Engine,
-        following: Following,
-        stop: &CancellationToken,
-        place: Place,
-    ) -> Result<Self, Status> {
+    pub(crate) fn new(desk: &Desk, following: Following, place: Place) -> Result<Self, Status> {
+        let engine = &desk.engine;
         let term = engine.leading().map_err(|why| errors::ended(&why))?;
         let node = &following.node;
         let view = engine.follow(node).map_err(|error| errors::engine(error, Verb::Look, node, engine))?;
@@ -93,12 +88,11 @@ impl Follower {
             told.skip_moments(fence);
         }
         Ok(Self {
-            engine: engine.clone(),
+            desk: desk.clone(),
             joins: matches!(following.start, Start::Joined),
             following,
             view,
             term,
-            stop: stop.clone(),
             told,
             queue: VecDeque::new(),
             began: Instant::now(),
@@ -149,7 +143,7 @@ impl Follower {
 
     /// Whether the leadership under which the stream began still lasts.
     fn expect_leadership(&self) -> Result<(), Status> {
-        let over = match self.engine.leading() {
+        let over = match self.desk.engine.leading() {
             Ok(term) if term == self.term => return Ok(()),
             Ok(_) => "another leadership has begun".to_owned(),
             Err(why) => why,
@@ -169,19 +163,21 @@ impl Follower {
         tokio::select! {
             biased;
             changed = self.view.changed() => changed.map_err(|_| errors::shutting_down().into()),
-            () = self.stop.cancelled() => Err(errors::shutting_down().into()),
-            () = self.engine.until_over(self.term) => self.expect_leadership(),
+            () = self.desk.stop.cancelled() => Err(errors::shutting_down().into()),
+            () = self.desk.engine.until_over(self.term) => self.expect_leadership(),
             () = timer => Ok(()),
         }
     }
 
     /// Tells what is new in the view.
     async fn take(&mut self, view: &NodeView) -> Result<(), Status> {
+        // Its labels may differ since the call was let in, and the roles go by these.
+        self.desk.may(&self.following.node)?;
         let (goal, id) = (self.following.goal.clone(), self.following.fence);
         let (fence, mut end) = goal
-            .end(&self.engine, view, id)
+            .end(&self.desk.engine, view, id)
             .await
-            .map_err(|error| errors::engine(error, Verb::Look, &self.following.node, &self.engine))?;
+            .map_err(|error| errors::engine(error, Verb::Look, &self.following.node, &self.desk.engine))?;
         let now = Instant::now();
         self.wake = None;
         let deadline =
@@ -252,7 +248,7 @@ impl Follower {
     /// Where the node stands, now.
     fn update(&self, view: &NodeView, fence: Option<&Fence>) -> v1::FenceUpdate {
         let record = &view.stored.record;
-        let now = self.engine.clock().wall();
+        let now = self.desk.engine.clock().wall();
         let fencing = words::phase(&record.phase) == v1::Phase::Fencing;
         let level =
             fence.filter(|_| fencing).map_or(0, |fence| u32::try_from(fence.level + 1).unwrap_or(u32::MAX));
@@ -288,7 +284,7 @@ impl Follower {
     }
 
     fn now(&self) -> Now {
-        let clock = self.engine.clock();
+        let clock = self.desk.engine.clock();
         Now { wall: clock.wall(), boot: clock.boot() }
     }
 }

@@ -15,10 +15,12 @@ use hyper_util::rt::TokioIo;
 use picket_audit::Audit;
 use picket_core::budget::Budget;
 use picket_core::ids::{Incarnation, NodeId};
+use picket_core::roles::Roles;
+use picket_core::rules::Rules;
 use picket_core::store::Store;
 use picket_core::time::{Clock, WallTime};
 use picket_driver_sim::{Act, Fault, SharedWorld, SimClock, World};
-use picket_engine::{Engine, NoHooks};
+use picket_engine::{Change, Engine, NoHooks};
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use picket_proto::v1::{FenceRequest, NodeSelector, Outcome, OutcomeKind, UnfenceRequest, node_selector};
 use picket_server::{Addresses, Limits, SocketFile, serve_within};
@@ -201,6 +203,17 @@ impl Lab {
     pub fn another_gateway(&self) -> Engine {
         let (clock, limits) = (&self.other_clock, (Audit::none(), Budget::unlimited()));
         fleet::engine(&NODES, &self.world, clock, &self.store, &self.volumes, limits, Arc::new(NoHooks))
+    }
+
+    /// A reload: `n1` has this label from now on, and no other.
+    pub async fn label(&self, key: &str, value: &str, roles: Roles) {
+        let mut nodes = fleet::plans(&NODES, &self.world, &self.volumes);
+        for plan in nodes.iter_mut().filter(|plan| plan.id.as_str() == "n1") {
+            plan.labels = Arc::new(BTreeMap::from([(key.to_owned(), value.to_owned())]));
+            plan.mark = format!("{key}={value}");
+        }
+        let (rules, budget) = (Rules::default(), Budget::unlimited());
+        self.engine.change(Change { nodes, rules, budget, roles }).await.expect("good settings");
     }
 
     /// Fences `n1` for `db` and waits for the end.

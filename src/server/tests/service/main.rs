@@ -5,6 +5,7 @@ mod following;
 mod half;
 mod history;
 mod lab;
+mod labelled;
 mod limits;
 mod meant;
 mod nodes;

@@ -29,7 +29,7 @@ pub fn engine(
     hooks: Arc<dyn Hooks>,
 ) -> Engine {
     let rules = Rules::default();
-    let nodes = nodes.iter().map(|node| plan(world, node, &rules, volumes)).collect();
+    let nodes = plans(nodes, world, volumes);
     let random = Mutex::new(picket_driver_sim::Random::new(1));
     Engine::new(Parts {
         clock: clock.clone(),
@@ -55,6 +55,11 @@ pub fn engine(
         logins: Logins::new(512),
         programs: Arc::new(Unit::of_programs(64)),
     })
+}
+
+/// What the settings say of these nodes.
+pub fn plans(nodes: &[&str], world: &SharedWorld, volumes: &Arc<Volumes>) -> Vec<NodePlan> {
+    nodes.iter().map(|node| plan(world, node, &Rules::default(), volumes)).collect()
 }
 
 fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) -> NodePlan {

@@ -1,0 +1,68 @@
+//! Streams of callers whose roles go by labels, when a reload changes these.
+
+use std::collections::BTreeMap;
+
+use picket_core::roles::{Grant, Role, Roles, Scope};
+use picket_proto::v1::watch_nodes_response::Event;
+use picket_proto::v1::{NodeSet, WatchNodesRequest, node_set};
+use picket_server::Limits;
+use tokio_stream::StreamExt;
+use tonic::Code;
+
+use crate::lab::{Updates, fence_request, lab, reason, s};
+use crate::roles::{mine, side};
+
+/// A role for the nodes of rack r1.
+fn in_rack(role: Role) -> Grant {
+    let labels = BTreeMap::from([("rack".to_owned(), "r1".to_owned())]);
+    Grant { nodes: Scope { labels, hosts: None }, ..mine(role) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_a_node_by_its_name_ends_with_the_label_that_let_it_in() {
+    let lab = lab().await;
+    let roles = || Roles::new(vec![in_rack(Role::Viewer)]);
+    lab.label("rack", "r1", roles()).await;
+    let side = side(&lab, vec![in_rack(Role::Viewer)], Limits::default()).await;
+    let nodes = Some(NodeSet { of: Some(node_set::Of::Hosts("n1".to_owned())) });
+    let request = WatchNodesRequest { nodes, ..Default::default() };
+    let mut watch = side.client.clone().watch_nodes(request).await.expect("let in").into_inner();
+    let mut next = async || watch.next().await.expect("an event").expect("no error").event.expect("an event");
+    assert!(matches!(next().await, Event::Node(node) if node.name == "n1"));
+    assert!(matches!(next().await, Event::Synced(_)));
+    lab.label("rack", "r2", roles()).await;
+    lab.fence("k").await;
+    loop {
+        match next().await {
+            Event::Synced(_) => {}
+            Event::Removed(name) => break assert_eq!(name, "n1"),
+            Event::Node(node) => panic!("it is told of {} in {:?}", node.name, node.phase()),
+        }
+    }
+    for _ in 0..3 {
+        assert!(matches!(next().await, Event::Synced(_)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_follows_a_fence_is_told_no_more_once_the_label_that_let_them_in_is_gone() {
+    let lab = lab().await;
+    let roles = || Roles::new(vec![in_rack(Role::Controller)]);
+    lab.label("rack", "r1", roles()).await;
+    let side = side(&lab, vec![in_rack(Role::Controller)], Limits::default()).await;
+    let mut request = fence_request("k");
+    request.holder.clear();
+    let stream = side.client.clone().fence(request).await.expect("let in").into_inner();
+    let mut stream = Updates::of(stream, |answer| answer.update);
+    stream.update().await;
+    lab.label("rack", "r2", roles()).await;
+    let ended = loop {
+        match stream.next().await.expect("an end") {
+            Ok(update) => assert_eq!(update.outcome, None, "{update:?}"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!((ended.code(), reason(&ended).0.as_str()), (Code::PermissionDenied, "ROLE_MISSING"));
+    // The fence goes on for all that (S15).
+    tokio::time::timeout(s(600), lab.reach("released")).await.expect("released");
+}
