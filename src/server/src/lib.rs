@@ -22,6 +22,7 @@ pub mod fuzz;
 mod guard;
 mod handshakes;
 mod health;
+mod hiding;
 mod house;
 mod listen;
 mod names;

@@ -125,7 +125,13 @@ impl WantedSet {
                 Ok(members)
             }
             WantedSet::Names(names) => {
-                let unknown: Vec<&NodeId> = names.iter().filter(|name| known(desk, name).is_err()).collect();
+                let mut unknown: Vec<&NodeId> =
+                    names.iter().filter(|name| known(desk, name).is_err()).collect();
+                if !unknown.is_empty() && !desk.knows_all() {
+                    // How many are unknown would tell how many of the others there are.
+                    unknown =
+                        names.iter().filter(|name| !desk.knows(name) || known(desk, name).is_err()).collect();
+                }
                 match unknown.as_slice() {
                     [] => names.iter().map(|name| desk.may(name).map(|()| name.clone())).collect(),
                     [one] => Err(known(desk, one).err().unwrap_or_else(|| not_found(one.as_str(), ""))),

@@ -20,10 +20,13 @@ type Answered<T> = Result<Response<T>, Status>;
 macro_rules! updates {
     ($self:ident, $request:ident, $call:ident, $message:ident) => {{
         let guest = $self.0.door.stream(&$request)?;
-        let updates = $self.0.of(&guest).$call(guest, $request.into_inner()).await?;
-        Ok(Response::new(
-            updates.map(|update| update.map(|update| v1::$message { update: Some(update) })).boxed(),
-        ))
+        let desk = $self.0.of(&guest);
+        let updates = desk.$call(guest, $request.into_inner()).await?;
+        let told = updates.map(move |update| {
+            let update = Some(desk.hiding(update?));
+            Ok(v1::$message { update })
+        });
+        Ok(Response::new(told.boxed()))
     }};
 }
 
@@ -156,7 +159,9 @@ impl FencingService for Service {
 
     async fn drill(&self, request: Request<v1::DrillRequest>) -> Streamed<v1::DrillResponse> {
         let guest = self.0.door.stream(&request)?;
-        Ok(Response::new(self.0.of(&guest).drill(guest, request.into_inner()).await?))
+        let desk = self.0.of(&guest);
+        let told = desk.drill(guest, request.into_inner()).await?;
+        Ok(Response::new(told.map(move |told| Ok(desk.hiding(told?))).boxed()))
     }
 
     async fn attest(&self, request: Request<v1::AttestRequest>) -> Streamed<v1::AttestResponse> {

@@ -103,12 +103,12 @@ impl Desk {
                 let checked = view.live.devices.iter().find(|(id, _)| id.as_str() == told.id);
                 let took =
                     checked.and_then(|(_, live)| live.checked.as_ref()).map_or(took, |checked| checked.took);
-                Ok(v1::CheckDevicesResponse {
+                Ok(self.hiding(v1::CheckDevicesResponse {
                     node: node.to_string(),
                     device: Some(told),
                     took: Some(duration(took)),
                     left: u32::try_from(*left).unwrap_or(u32::MAX),
-                })
+                }))
             })
             .collect()
     }

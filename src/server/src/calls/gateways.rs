@@ -15,7 +15,7 @@ impl Desk {
         &self,
         _request: v1::ListGatewaysRequest,
     ) -> Result<v1::ListGatewaysResponse, Status> {
-        Ok(gateway::gateways(&self.engine))
+        Ok(self.hiding(gateway::gateways(&self.engine)))
     }
 
     /// In which part this gateway tells what is stored; a refusal where it may not be so any more.

@@ -83,7 +83,7 @@ impl Desk {
         let mut told = self.fence_of(&found, full);
         if full {
             let read = self.exchanges(&found).await;
-            told.exchanges = read.exchanges.into_iter().map(fence::exchange).collect();
+            told.exchanges = self.hiding(read.exchanges.into_iter().map(fence::exchange).collect());
             told.exchanges_cut = read.is_cut;
         }
         Ok(v1::GetFenceResponse { fence: Some(told) })
@@ -193,7 +193,7 @@ impl Desk {
 
     fn fence_of(&self, found: &Fence, full: bool) -> v1::Fence {
         let view = self.engine.node(&found.node).ok().filter(|_| found.ended_at.is_none());
-        fence::fence(found, full, view.as_ref().map(|view| &view.stored.record.holds))
+        self.hiding(fence::fence(found, full, view.as_ref().map(|view| &view.stored.record.holds)))
     }
 }
 

@@ -243,6 +243,6 @@ impl Desk {
         if node.wait.is_none() && view.stored.record.phase == Phase::Normal {
             node.wait = self.engine.waiting_for(&view.plan.id).first().map(queue::wait_of_node);
         }
-        node
+        self.hiding(node)
     }
 }

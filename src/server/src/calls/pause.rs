@@ -1,6 +1,6 @@
 //! Pause and Resume.
 
-use picket_core::budget::pause::PauseScope;
+use picket_core::budget::pause::{Pause, PauseScope};
 use picket_proto::v1::{self, ErrorReason};
 use tonic::Status;
 
@@ -34,7 +34,8 @@ impl Desk {
         let scope = asked.scope;
         self.heard(&guest, "resume", self.may_scope(&scope))?;
         let ended = self.engine.resume(scope.clone(), asked.person).await.map_err(errors::asked)?;
-        let left = self.engine.pauses();
+        let left: Vec<Pause> =
+            self.engine.pauses().into_iter().filter(|pause| self.may_hear_of(&pause.scope)).collect();
         if !ended.pause && !ended.brake {
             let others: Vec<String> = left.iter().map(|pause| pause.scope.to_string()).collect();
             let hint = match others.as_slice() {
@@ -46,7 +47,19 @@ impl Desk {
                 .resource("pause", &scope.to_string())
                 .into());
         }
-        Ok(v1::ResumeResponse { pauses: left.iter().map(pause::pause).collect() })
+        Ok(self.hiding(v1::ResumeResponse { pauses: left.iter().map(pause::pause).collect() }))
+    }
+
+    /// Whether the caller may be told of a pause of that scope: some node of it is one that it may look at.
+    fn may_hear_of(&self, scope: &PauseScope) -> bool {
+        match scope {
+            PauseScope::Everything => true,
+            PauseScope::Group(name) => {
+                let groups = self.engine.groups();
+                groups.members(name).is_some_and(|nodes| nodes.iter().any(|node| self.knows(node)))
+            }
+            PauseScope::Node(node) => self.knows(node),
+        }
     }
 
     /// Refuses a scope that has a node for which the caller may not pause.

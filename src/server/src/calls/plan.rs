@@ -25,7 +25,7 @@ impl Desk {
         let (node, asked) = self.fence_asked(&guest, &request)?;
         self.is_meant(&guest, &node, &asked).await?;
         let (found, outcome) = self.planned(&node, asked).await?;
-        Ok(plan::plan(&node, &found, outcome))
+        Ok(self.hiding(plan::plan(&node, &found, outcome)))
     }
 
     /// The same as a stream: a message a step, and the outcome.

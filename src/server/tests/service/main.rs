@@ -3,6 +3,7 @@
 mod fencing;
 mod following;
 mod half;
+mod hidden;
 mod history;
 mod lab;
 mod labelled;

@@ -1,0 +1,196 @@
+//! What answers say of nodes that their caller may not look at: nothing of them is named.
+//!
+//! **Invariant.** A text that is made for people may name any node: a twin, an orphan, a parent, whoever shares a unit. To a caller
+//! who has no role for all nodes, "another node" stands in the place of each name that its roles hide.
+
+use picket_core::hostlist;
+use picket_core::ids::NodeId;
+use picket_proto::v1;
+
+use crate::calls::Desk;
+
+/// In the place of one name.
+const ONE: &str = "another node";
+
+impl Desk {
+    /// The same answer, for this caller.
+    pub(crate) fn hiding<M: Texts>(&self, mut message: M) -> M {
+        if !self.knows_all() {
+            let is_hidden = |name: &str| {
+                let node = NodeId::new(name).ok().filter(|node| self.engine.node(node).is_ok());
+                node.is_some_and(|node| !self.knows(&node))
+            };
+            message.texts(&mut |text| *text = without(text, &is_hidden));
+        }
+        message
+    }
+}
+
+/// The text without the names of hidden nodes, nor of what is one's: its device, its release.
+fn without(text: &str, is_hidden: &dyn Fn(&str) -> bool) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(begin) = rest.find(|one: char| one.is_ascii_alphanumeric()) {
+        shown.push_str(&rest[..begin]);
+        rest = &rest[begin..];
+        let token = &rest[..token_length(rest)];
+        // A sentence may end right after a name.
+        let plain = token.trim_end_matches(['.', '-', '_']);
+        let list = || hostlist::expand(token).is_ok_and(|names| names.iter().any(|name| is_hidden(name)));
+        let length = match token {
+            token if token.contains('[') && list() => Some(token.len()),
+            token if is_hidden(token) => Some(token.len()),
+            _ if is_hidden(plain) => Some(plain.len()),
+            _ => None,
+        };
+        match length {
+            Some(length) => {
+                shown.push_str(ONE);
+                rest = &rest[length..];
+                if let Some(part) = rest.strip_prefix('/') {
+                    rest = &part[token_length(part)..];
+                }
+            }
+            None => {
+                shown.push_str(token);
+                rest = &rest[token.len()..];
+            }
+        }
+    }
+    shown.push_str(rest);
+    counted(&shown)
+}
+
+/// How long the name, or the host list of one prefix, is with which the text begins.
+fn token_length(text: &str) -> usize {
+    let of_name = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
+    let of_numbers = |one: char| one.is_ascii_digit() || matches!(one, '-' | ',');
+    let mut length = 0;
+    loop {
+        length += text[length..].find(|one| !of_name(one)).unwrap_or(text.len() - length);
+        let numbers = text[length..].strip_prefix('[').and_then(|within| within.split_once(']'));
+        match numbers {
+            Some((numbers, _)) if numbers.chars().all(of_numbers) => length += numbers.len() + 2,
+            _ => return length,
+        }
+    }
+}
+
+/// Several in a row are told by their number.
+fn counted(text: &str) -> String {
+    let (mut told, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(ONE) {
+        told.push_str(&rest[..at]);
+        rest = &rest[at + ONE.len()..];
+        let mut count = 1;
+        while let Some(next) = rest.strip_prefix(", ").and_then(|next| next.strip_prefix(ONE)) {
+            (count, rest) = (count + 1, next);
+        }
+        match count {
+            1 => told.push_str(ONE),
+            more => told.push_str(&format!("{more} other nodes")),
+        }
+    }
+    told + rest
+}
+
+/// A message with texts that are made for people.
+pub(crate) trait Texts {
+    /// Each of them, to be changed.
+    fn texts(&mut self, each: &mut dyn FnMut(&mut String));
+}
+
+impl<M: Texts> Texts for Option<M> {
+    fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
+        self.iter_mut().for_each(|one| one.texts(each));
+    }
+}
+
+impl<M: Texts> Texts for Vec<M> {
+    fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
+        self.iter_mut().for_each(|one| one.texts(each));
+    }
+}
+
+impl Texts for String {
+    fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
+        each(self);
+    }
+}
+
+/// These fields are texts, or have some.
+macro_rules! texts {
+    ($($message:ident: $($field:ident)*;)*) => {$(
+        impl Texts for v1::$message {
+            fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
+                $(self.$field.texts(each);)*
+            }
+        }
+    )*};
+}
+
+texts! {
+    Attestation: reason;
+    CheckDevicesResponse: device;
+    Device: problems reading;
+    DeviceEvidence: said hold long_window;
+    DeviceHold: engaged detail;
+    DeviceProblem: text;
+    DeviceReading: said;
+    DrillResponse: update findings;
+    Evidence: lowered_by devices attestation;
+    Exchange: asked answered;
+    Fence: askers holds releases evidence outcome moments exchanges;
+    FenceAsker: reason;
+    FenceUpdate: text wait readings releases evidence outcome;
+    Gateway: aside;
+    Hold: reason;
+    Limit: whose;
+    ListGatewaysResponse: gateways trouble;
+    Moment: what;
+    Node: detail devices holds pauses wait retired releases;
+    Pause: reason;
+    PlanFenceResponse: steps outcome;
+    PlanStep: text obstacles;
+    Release: detail;
+    ResumeResponse: pauses;
+    Retirement: reason;
+    Wait: what whose otherwise;
+}
+
+impl Texts for v1::Outcome {
+    fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
+        self.detail.texts(each);
+        self.limit.texts(each);
+        if let Some(superseded) = &mut self.superseded {
+            superseded.texts(each);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        without(text, &|name| ["n2", "n3", "r1.example"].contains(&name))
+    }
+
+    #[test]
+    fn names_that_a_role_hides_are_not_told() {
+        for (text, want) in [
+            ("it takes away too n1, n2, n3", "it takes away too n1, 2 other nodes"),
+            (
+                "n2/bmc claims the same of itself (n2).",
+                "another node claims the same of itself (another node).",
+            ),
+            ("it stands on r1.example.", "it stands on another node."),
+            ("n[1-3], which run there", "another node, which run there"),
+            ("n1 (n10, n22, n-2, xn2) stays", "n1 (n10, n22, n-2, xn2) stays"),
+            ("held by child:n2: \u{e4} n3", "held by child:another node: \u{e4} another node"),
+            ("[], ], n2[, n1[1-", "[], ], another node[, n1[1-"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(text), want);
+        }
+    }
+}
