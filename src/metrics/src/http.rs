@@ -13,14 +13,14 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::Metrics;
+use crate::room::Room;
 
-/// Connections that are served at once; more wait.
-const AT_ONCE: usize = 16;
-/// How long a request may take to arrive, and a connection to be done with.
+/// How long the head of a request may take to arrive. A probe of Kubernetes waits for one second by default.
+const HEAD: Duration = Duration::from_secs(1);
+/// How long a connection may take in all.
 const PATIENCE: Duration = Duration::from_secs(10);
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -45,13 +45,12 @@ pub async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// Answers for as long as it is polled.
 pub async fn serve(listener: TcpListener, asked: Arc<impl Answers>) {
-    let room = Arc::new(Semaphore::new(AT_ONCE));
+    let room = Room::default();
     let mut serving = JoinSet::new();
     loop {
         while serving.try_join_next().is_some() {}
-        let Ok(place) = room.clone().acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection for metrics cannot be taken");
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -59,18 +58,23 @@ pub async fn serve(listener: TcpListener, asked: Arc<impl Answers>) {
             }
         };
         let asked = asked.clone();
+        // Connections of a stranger that say nothing make room: a probe that had to wait for them would have the gateway killed.
+        let mut place = room.take(address.ip());
         serving.spawn(async move {
-            let _place = place;
             let service = service_fn(move |request| {
                 let asked = asked.clone();
                 async move { Ok::<_, Infallible>(answer(&request, &*asked).await) }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
+                .header_read_timeout(HEAD)
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service);
-            let _ = tokio::time::timeout(PATIENCE * 2, connection).await;
+            tokio::select! {
+                biased;
+                _ = &mut place.out => {}
+                _ = tokio::time::timeout(PATIENCE, connection) => {}
+            }
         });
     }
 }
@@ -95,4 +99,54 @@ async fn answer(request: &Request<Incoming>, asked: &impl Answers) -> Response<F
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    struct Healthy;
+
+    impl Answers for Healthy {
+        fn metrics(&self) -> String {
+            String::new()
+        }
+
+        async fn ready(&self) -> Result<String, String> {
+            Ok("leads".to_owned())
+        }
+    }
+
+    async fn connected(address: SocketAddr) -> TcpStream {
+        TcpStream::connect(address).await.expect("connected")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_does_not_wait_for_connections_that_say_nothing() {
+        let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).await.expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let serving = tokio::spawn(serve(listener, Arc::new(Healthy)));
+        let began = Instant::now();
+        let mut silent = Vec::new();
+        for _ in 0..100 {
+            silent.push(connected(address).await);
+        }
+        let mut probe = connected(address).await;
+        probe.write_all(b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n").await.expect("sent");
+        let mut answer = String::new();
+        probe.read_to_string(&mut answer).await.expect("read");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("alive\n"), "{answer}");
+        assert!(began.elapsed() < HEAD, "after {:?}", began.elapsed());
+        let mut rest = Vec::new();
+        let last = silent.last_mut().expect("many");
+        let _closed = last.read_to_end(&mut rest).await;
+        assert!(began.elapsed() <= 2 * HEAD, "after {:?}", began.elapsed());
+        serving.abort();
+    }
 }

@@ -11,6 +11,8 @@
 mod handle;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "http")]
+mod room;
 mod table;
 
 pub use handle::{MOST, Metrics};
