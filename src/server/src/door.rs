@@ -236,3 +236,43 @@ fn let_in<T>(request: &Request<T>, stays: bool) -> Result<Guest, Fault> {
     let guest = guest.filter(|guest| guest.who.call.is_some_and(|call| call.stays == stays));
     guest.cloned().ok_or_else(|| errors::internal("a request did not come through the gate"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use picket_core::roles::Roles;
+    use picket_core::time::{BootTime, Clock, WallTime};
+
+    use super::*;
+    use crate::guard::HouseRules;
+
+    #[derive(Debug)]
+    struct Stands;
+
+    impl Clock for Stands {
+        fn boot(&self) -> BootTime {
+            BootTime::default()
+        }
+
+        fn wall(&self) -> WallTime {
+            WallTime::from_millis(0)
+        }
+    }
+
+    /// It was judged by the roles of before, and its stream begins after the change.
+    #[tokio::test]
+    async fn whoever_is_let_in_while_the_roles_change_comes_again() {
+        let rules = HouseRules { roles: Roles::of_this_machine(), ..HouseRules::default() };
+        let limits = rules.limits.clone();
+        let guard = Arc::new(Guard::new(rules, Arc::new(Stands)));
+        let door = Door::new(&limits, guard, CancellationToken::new());
+        let peer = Peer::Loopback(Ipv4Addr::LOCALHOST.into());
+        let path = format!("/{}/WatchNodes", picket_proto::SERVICE_NAME);
+        let early = door.enter(&path, Some(&peer)).expect("let in");
+        assert!(door.guard.change(Roles::new(Vec::new())));
+        door.end_streams();
+        assert!(early.stop.is_cancelled());
+        assert!(door.enter(&path, Some(&peer)).is_err(), "it has no role any more");
+    }
+}
