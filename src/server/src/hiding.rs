@@ -5,7 +5,9 @@
 
 use picket_core::hostlist;
 use picket_core::ids::NodeId;
-use picket_proto::v1;
+use picket_proto::v1::{self, ErrorReason};
+use tonic::Status;
+use tonic_types::{ErrorDetail, StatusExt};
 
 use crate::calls::Desk;
 
@@ -16,15 +18,34 @@ impl Desk {
     /// The same answer, for this caller.
     pub(crate) fn hiding<M: Texts>(&self, mut message: M) -> M {
         if !self.knows_all() {
-            let is_hidden = |name: &str| {
-                let node = NodeId::new(name).ok().filter(|node| self.engine.node(node).is_ok());
-                node.is_some_and(|node| !self.knows(&node))
-            };
-            message.texts(&mut |text| *text = without(text, &is_hidden));
+            message.texts(&mut |text| *text = without(text, &|name| self.is_hidden(name)));
         }
         message
     }
+
+    /// The same refusal, for this caller. One for want of a role, or of a node that is not there, names what the caller named.
+    pub(crate) fn refusing(&self, status: Status) -> Status {
+        let mut details = status.get_error_details_vec();
+        let is_of_callers = |detail: &ErrorDetail| {
+            let words = [ErrorReason::RoleMissing.word(), ErrorReason::NodeNotFound.word()];
+            matches!(detail, ErrorDetail::ErrorInfo(info) if words.contains(&info.reason.as_str()))
+        };
+        if self.knows_all() || details.iter().any(is_of_callers) {
+            return status;
+        }
+        details.iter_mut().for_each(|detail| *detail = self.hiding(detail.clone()));
+        let message = self.hiding(status.message().to_owned());
+        Status::with_error_details_vec(status.code(), message, details)
+    }
+
+    fn is_hidden(&self, name: &str) -> bool {
+        let node = NodeId::new(name).ok().filter(|node| self.engine.node(node).is_ok());
+        node.is_some_and(|node| !self.knows(&node))
+    }
 }
+
+/// In a refusal's metadata: by these names holds are dropped.
+const HOLDERS: &str = "holders";
 
 /// The text without the names of hidden nodes, nor of what is one's: its device, its release.
 fn without(text: &str, is_hidden: &dyn Fn(&str) -> bool) -> String {
@@ -163,6 +184,26 @@ impl Texts for v1::Outcome {
         self.limit.texts(each);
         if let Some(superseded) = &mut self.superseded {
             superseded.texts(each);
+        }
+    }
+}
+
+impl Texts for ErrorDetail {
+    fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
+        match self {
+            Self::ErrorInfo(info) => {
+                info.metadata.iter_mut().filter(|(key, _)| *key != HOLDERS).for_each(|(_, text)| each(text));
+            }
+            Self::PreconditionFailure(failure) => {
+                failure.violations.iter_mut().for_each(|one| each(&mut one.description));
+            }
+            Self::QuotaFailure(failure) => {
+                failure.violations.iter_mut().for_each(|one| each(&mut one.description));
+            }
+            Self::BadRequest(bad) => {
+                bad.field_violations.iter_mut().for_each(|one| each(&mut one.description));
+            }
+            _ => {}
         }
     }
 }

@@ -21,9 +21,10 @@ macro_rules! updates {
     ($self:ident, $request:ident, $call:ident, $message:ident) => {{
         let guest = $self.0.door.stream(&$request)?;
         let desk = $self.0.of(&guest);
-        let updates = desk.$call(guest, $request.into_inner()).await?;
+        let updates =
+            desk.$call(guest, $request.into_inner()).await.map_err(|status| desk.refusing(status))?;
         let told = updates.map(move |update| {
-            let update = Some(desk.hiding(update?));
+            let update = Some(desk.hiding(update.map_err(|status| desk.refusing(status))?));
             Ok(v1::$message { update })
         });
         Ok(Response::new(told.boxed()))
@@ -34,7 +35,19 @@ macro_rules! updates {
 macro_rules! answer {
     ($self:ident, $request:ident, $call:ident) => {{
         let guest = $self.0.door.call(&$request)?;
-        Ok(Response::new($self.0.of(&guest).$call($request.into_inner()).await?))
+        let desk = $self.0.of(&guest);
+        let answer = desk.$call($request.into_inner()).await;
+        Ok(Response::new(answer.map_err(|status| desk.refusing(status))?))
+    }};
+}
+
+/// The same for a call that has to know its guest; `$of` makes the answer.
+macro_rules! answer_guest {
+    ($self:ident, $request:ident, $call:ident, $of:expr) => {{
+        let guest = $self.0.door.call(&$request)?;
+        let desk = $self.0.of(&guest);
+        let answer = desk.$call(guest, $request.into_inner()).await;
+        Ok(Response::new($of(answer.map_err(|status| desk.refusing(status))?)))
     }};
 }
 
@@ -98,14 +111,14 @@ impl FencingService for Service {
         &self,
         request: Request<v1::AbandonReleaseRequest>,
     ) -> Answered<v1::AbandonReleaseResponse> {
-        let guest = self.0.door.call(&request)?;
-        let node = self.0.of(&guest).abandon(guest, request.into_inner()).await?;
-        Ok(Response::new(v1::AbandonReleaseResponse { node: Some(node) }))
+        answer_guest!(self, request, abandon, |node| v1::AbandonReleaseResponse { node: Some(node) })
     }
 
     async fn get_receipt(&self, request: Request<v1::GetReceiptRequest>) -> Answered<v1::GetReceiptResponse> {
         let guest = self.0.door.call(&request)?;
-        Ok(Response::new(self.0.of(&guest).get_receipt(&guest, request.into_inner()).await?))
+        let desk = self.0.of(&guest);
+        let answer = desk.get_receipt(&guest, request.into_inner()).await;
+        Ok(Response::new(answer.map_err(|status| desk.refusing(status))?))
     }
 
     async fn return_receipt(
@@ -113,7 +126,9 @@ impl FencingService for Service {
         request: Request<v1::ReturnReceiptRequest>,
     ) -> Answered<v1::ReturnReceiptResponse> {
         let guest = self.0.door.call(&request)?;
-        Ok(Response::new(self.0.of(&guest).return_receipt(&guest, request.into_inner()).await?))
+        let desk = self.0.of(&guest);
+        let answer = desk.return_receipt(&guest, request.into_inner()).await;
+        Ok(Response::new(answer.map_err(|status| desk.refusing(status))?))
     }
 
     async fn verify_receipt(
@@ -131,37 +146,31 @@ impl FencingService for Service {
     }
 
     async fn hold(&self, request: Request<v1::HoldRequest>) -> Answered<v1::HoldResponse> {
-        let guest = self.0.door.call(&request)?;
-        let node = self.0.of(&guest).hold(guest, request.into_inner()).await?;
-        Ok(Response::new(v1::HoldResponse { node: Some(node) }))
+        answer_guest!(self, request, hold, |node| v1::HoldResponse { node: Some(node) })
     }
 
     async fn drop_hold(&self, request: Request<v1::DropHoldRequest>) -> Answered<v1::DropHoldResponse> {
-        let guest = self.0.door.call(&request)?;
-        let node = self.0.of(&guest).drop_hold(guest, request.into_inner()).await?;
-        Ok(Response::new(v1::DropHoldResponse { node: Some(node) }))
+        answer_guest!(self, request, drop_hold, |node| v1::DropHoldResponse { node: Some(node) })
     }
 
     async fn retire(&self, request: Request<v1::RetireRequest>) -> Answered<v1::RetireResponse> {
-        let guest = self.0.door.call(&request)?;
-        let node = self.0.of(&guest).retire(guest, request.into_inner()).await?;
-        Ok(Response::new(v1::RetireResponse { node: Some(node) }))
+        answer_guest!(self, request, retire, |node| v1::RetireResponse { node: Some(node) })
     }
 
     async fn accept_identity(
         &self,
         request: Request<v1::AcceptIdentityRequest>,
     ) -> Answered<v1::AcceptIdentityResponse> {
-        let guest = self.0.door.call(&request)?;
-        let node = self.0.of(&guest).accept_identity(guest, request.into_inner()).await?;
-        Ok(Response::new(v1::AcceptIdentityResponse { node: Some(node) }))
+        answer_guest!(self, request, accept_identity, |node| v1::AcceptIdentityResponse { node: Some(node) })
     }
 
     async fn drill(&self, request: Request<v1::DrillRequest>) -> Streamed<v1::DrillResponse> {
         let guest = self.0.door.stream(&request)?;
         let desk = self.0.of(&guest);
-        let told = desk.drill(guest, request.into_inner()).await?;
-        Ok(Response::new(told.map(move |told| Ok(desk.hiding(told?))).boxed()))
+        let told = desk.drill(guest, request.into_inner()).await.map_err(|status| desk.refusing(status))?;
+        let told =
+            told.map(move |told| told.map(|told| desk.hiding(told)).map_err(|status| desk.refusing(status)));
+        Ok(Response::new(told.boxed()))
     }
 
     async fn attest(&self, request: Request<v1::AttestRequest>) -> Streamed<v1::AttestResponse> {
@@ -169,18 +178,15 @@ impl FencingService for Service {
     }
 
     async fn pause(&self, request: Request<v1::PauseRequest>) -> Answered<v1::PauseResponse> {
-        let guest = self.0.door.call(&request)?;
-        Ok(Response::new(self.0.of(&guest).pause(guest, request.into_inner()).await?))
+        answer_guest!(self, request, pause, std::convert::identity)
     }
 
     async fn resume(&self, request: Request<v1::ResumeRequest>) -> Answered<v1::ResumeResponse> {
-        let guest = self.0.door.call(&request)?;
-        Ok(Response::new(self.0.of(&guest).resume(guest, request.into_inner()).await?))
+        answer_guest!(self, request, resume, std::convert::identity)
     }
 
     async fn plan_fence(&self, request: Request<v1::PlanFenceRequest>) -> Answered<v1::PlanFenceResponse> {
-        let guest = self.0.door.call(&request)?;
-        Ok(Response::new(self.0.of(&guest).plan_fence(guest, request.into_inner()).await?))
+        answer_guest!(self, request, plan_fence, std::convert::identity)
     }
 
     async fn backup(&self, request: Request<v1::BackupRequest>) -> Streamed<v1::BackupResponse> {
@@ -193,6 +199,9 @@ impl FencingService for Service {
         request: Request<v1::CheckDevicesRequest>,
     ) -> Streamed<v1::CheckDevicesResponse> {
         let guest = self.0.door.stream(&request)?;
-        Ok(Response::new(self.0.of(&guest).check_devices(guest, request.into_inner()).await?.boxed()))
+        let desk = self.0.of(&guest);
+        let told = desk.check_devices(guest, request.into_inner()).await;
+        let told = told.map_err(|status| desk.refusing(status))?;
+        Ok(Response::new(told.map(move |told| told.map_err(|status| desk.refusing(status))).boxed()))
     }
 }

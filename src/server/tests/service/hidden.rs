@@ -6,11 +6,13 @@ use picket_core::ids::NodeId;
 use picket_core::roles::{Grant, Role, Scope};
 use picket_proto::v1::watch_nodes_response::Event;
 use picket_proto::v1::{
-    FenceRequest, FenceView, GetFenceRequest, GetNodeRequest, ListFencesRequest, ListNodesRequest, NodeSet,
-    PauseRequest, PauseScope, PlanFenceRequest, ResumeRequest, WatchNodesRequest, node_set, pause_scope,
+    DropHoldRequest, FenceRequest, FenceView, GetFenceRequest, GetNodeRequest, ListFencesRequest,
+    ListNodesRequest, NodeSet, PauseRequest, PauseScope, PlanFenceRequest, ResumeRequest, WatchNodesRequest,
+    node_set, pause_scope,
 };
 use picket_server::Limits;
 use tokio_stream::StreamExt;
+use tonic::Code;
 
 use crate::lab::{Lab, fence_request, lab, named, reason};
 use crate::roles::{Side, mine, side};
@@ -97,4 +99,24 @@ async fn a_host_list_does_not_tell_how_many_nodes_there_are() {
     assert!(refused.message().ends_with("and 31 more"), "{refused}");
     let refused = lab.client.clone().list_nodes(list("n[1-40]")).await.expect_err("some are not there");
     assert!(refused.message().ends_with("and 29 more"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_names_no_node_that_the_caller_may_not_look_at() {
+    let lab = lab().await;
+    lab.open(FenceRequest { holder: "n2".to_owned(), ..fence_request("k") })
+        .await
+        .expect("let in")
+        .outcome()
+        .await;
+    let side = limited(&lab, Role::Operator).await;
+    let drop_own =
+        || DropHoldRequest { node: named("n1"), reason: "why".to_owned(), ..DropHoldRequest::default() };
+    let refused = side.client.clone().drop_hold(drop_own()).await.expect_err("it holds nothing");
+    let (word, metadata) = reason(&refused);
+    assert_eq!((refused.code(), word.as_str()), (Code::NotFound, "HOLD_NOT_FOUND"));
+    assert!(refused.message().ends_with("holds: another node"), "{refused}");
+    assert_eq!(metadata["holders"], "n2", "by that name it is dropped");
+    let refused = lab.client.clone().drop_hold(drop_own()).await.expect_err("it holds nothing");
+    assert!(refused.message().ends_with("holds: n2"), "{refused}");
 }
