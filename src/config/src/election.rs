@@ -14,7 +14,7 @@ pub struct ElectionSettings {
     pub lease: Duration,
     /// `advertise`: where callers reach this gateway, for those who ask another one: `https://g1:7070`. Default: none.
     pub advertise: Vec<String>,
-    /// `take_over_settings`: stands also where the last leader had other nodes, devices or rules in its settings than this one.
+    /// `take_over_settings`: stands also where the last leader had other nodes, devices, rules or roles in its settings than this one.
     /// Default: false.
     pub take_over_settings: bool,
 }

@@ -124,7 +124,7 @@ pub trait Election: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
-    /// The digest of this gateway's settings of nodes, devices and rules: a gateway whose own differs from the leader's does
+    /// The digest of this gateway's settings of nodes, devices, rules and roles: a gateway whose own differs from the leader's does
     /// not stand. Set before the first campaign, and whenever the settings change; whoever leads stores it at once.
     async fn set_fleet(&self, _digest: &str) -> Result<(), ElectionError> {
         Ok(())

@@ -132,7 +132,11 @@ pub(crate) fn digest(settings: &Settings, plans: &[NodePlan]) -> String {
         digest.update(format!("{between}{}:{}", json!(name), build::alike(settings, node, plan)));
         between = ",";
     }
-    digest.update(format!("}},\"rules\":{},", json!(format!("{:?}", settings.rules))));
-    digest.update(format!("\"roles\":{}}}", json!(format!("{:?}", settings.roles))));
+    digest.update(format!("}},\"rules\":{}}}", json!(format!("{:?}", settings.rules))));
+    // Beside the others, so that a fleet that was led before roles counted is known by what it was led by.
+    format!("{}+{}", hex(digest), hex(Sha256::new_with_prefix(settings.roles.everywhere())))
+}
+
+fn hex(digest: Sha256) -> String {
     digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

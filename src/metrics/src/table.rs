@@ -92,7 +92,7 @@ metrics! {
     FOLLOWING = "picket_following", Kind::Gauge, [], "1 while another gateway leads and this one tells what is stored";
     STANDING = "picket_standing", Kind::Gauge, [], "1 while this gateway leads or stands for election; 0 while something keeps it from that";
     GATEWAYS = "picket_gateways", Kind::Gauge, ["part"], "Gateways that share the store, this one included, as it sees them: leads, stands_by or aside";
-    SETTINGS_DIFFER = "picket_settings_differ", Kind::Gauge, [], "1 while the nodes, devices or rules of this gateway are not those by which the fleet was led last";
+    SETTINGS_DIFFER = "picket_settings_differ", Kind::Gauge, [], "1 while the nodes, devices, rules or roles of this gateway are not those by which the fleet was led last";
     SHOWN_AGE = "picket_shown_age_seconds", Kind::Gauge, [], "How long ago what this gateway tells of nodes was read from the store; 0 while it leads, not told before it was read";
     STORE_AWAY = "picket_store_away_seconds", Kind::Gauge, [], "For how long the store was not heard of, could not be read, or has not answered a write; 0: it is there";
 

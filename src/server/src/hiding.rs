@@ -39,13 +39,15 @@ impl Desk {
     }
 
     fn is_hidden(&self, name: &str) -> bool {
-        let node = NodeId::new(name).ok().filter(|node| self.engine.node(node).is_ok());
+        let node = NodeId::new(name).ok().filter(|node| self.engine.knows(node));
         node.is_some_and(|node| !self.knows(&node))
     }
 }
 
-/// In a refusal's metadata: by these names holds are dropped.
-const HOLDERS: &str = "holders";
+/// In a refusal's metadata: by these names holds are dropped, and gateways are reached.
+const KEPT: [&str; 3] = ["holders", "endpoint", "leader"];
+/// A host list of more names than this is not looked through: it stands for hidden ones in any case.
+const MOST_LISTED: usize = 256;
 
 /// The text without the names of hidden nodes, nor of what is one's: its device, its release.
 fn without(text: &str, is_hidden: &dyn Fn(&str) -> bool) -> String {
@@ -58,9 +60,9 @@ fn without(text: &str, is_hidden: &dyn Fn(&str) -> bool) -> String {
         let plain = token.trim_end_matches(['.', '-', '_']);
         let list = || hostlist::expand(token).is_ok_and(|names| names.iter().any(|name| is_hidden(name)));
         let length = match token {
-            token if token.contains('[') && list() => Some(token.len()),
+            token if token.contains('[') => (is_long(token) || list()).then_some(token.len()),
             token if is_hidden(token) => Some(token.len()),
-            _ if is_hidden(plain) => Some(plain.len()),
+            token if plain.len() < token.len() && is_hidden(plain) => Some(plain.len()),
             _ => None,
         };
         match length {
@@ -94,6 +96,22 @@ fn token_length(text: &str) -> usize {
             _ => return length,
         }
     }
+}
+
+/// Whether a host list stands for more names than are looked at, as far as its ranges say: whoever wrote the text chose it.
+fn is_long(list: &str) -> bool {
+    let within = list.split('[').skip(1).filter_map(|part| part.split_once(']'));
+    let names = within.fold(1_usize, |product, (numbers, _)| {
+        let count = |range: &str| match range.split_once('-') {
+            Some((from, to)) => {
+                let number = |text: &str| text.parse::<usize>().unwrap_or(usize::MAX);
+                number(to).saturating_sub(number(from)).saturating_add(1)
+            }
+            None => 1,
+        };
+        product.saturating_mul(numbers.split(',').map(count).fold(0, usize::saturating_add))
+    });
+    names > MOST_LISTED
 }
 
 /// Several in a row are told by their number.
@@ -192,7 +210,10 @@ impl Texts for ErrorDetail {
     fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
         match self {
             Self::ErrorInfo(info) => {
-                info.metadata.iter_mut().filter(|(key, _)| *key != HOLDERS).for_each(|(_, text)| each(text));
+                info.metadata
+                    .iter_mut()
+                    .filter(|(key, _)| !KEPT.contains(&key.as_str()))
+                    .for_each(|(_, text)| each(text));
             }
             Self::PreconditionFailure(failure) => {
                 failure.violations.iter_mut().for_each(|one| each(&mut one.description));
@@ -233,5 +254,18 @@ mod tests {
         ] {
             assert_eq!(shown(text), want);
         }
+    }
+
+    /// Whoever writes a text chooses how much is looked through.
+    #[test]
+    fn a_host_list_of_very_many_names_is_not_looked_through() {
+        let looked = std::cell::Cell::new(0);
+        let nobody = |_: &str| {
+            looked.set(looked.get() + 1);
+            false
+        };
+        assert_eq!(without("zz[1-65000] and a[1-99]b[1-99]", &nobody), "another node and another node");
+        assert!(looked.get() < 10, "{}", looked.get());
+        assert_eq!(without("n[1-3,7]", &nobody), "n[1-3,7]");
     }
 }

@@ -18,7 +18,7 @@ pub struct Member {
     pub aside: Option<String>,
 }
 
-/// By which settings of nodes, devices and rules each gateway works, as far as one knows: digests, each empty where it is not
+/// By which settings of nodes, devices, rules and roles each gateway works, as far as one knows: digests, each empty where it is not
 /// known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digests {

@@ -151,6 +151,16 @@ impl Roles {
         Self { grants: Vec::new(), local: Some(Arc::new(local)) }
     }
 
+    /// What they grant by names that all machines have alike, in words that are only compared: users and groups are one machine's own.
+    pub fn everywhere(&self) -> String {
+        let words = |grant: &Arc<Grant>| {
+            let callers: Vec<&Pattern> =
+                grant.callers.iter().filter(|pattern| !pattern.is_of_a_machine()).collect();
+            format!("{:?}", (&grant.name, grant.role, callers, &grant.nodes, &grant.holders))
+        };
+        self.grants.iter().map(words).collect()
+    }
+
     /// Whether it is the default, by which whoever is on this machine is admin.
     pub fn is_of_this_machine(&self) -> bool {
         self.local.is_some()

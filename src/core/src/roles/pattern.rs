@@ -31,6 +31,11 @@ fn kind(name: &str, rest: &str) -> Option<&'static str> {
 }
 
 impl Pattern {
+    /// Whether it means users or addresses of one machine, whose numbers are its own.
+    pub fn is_of_a_machine(&self) -> bool {
+        self.before.starts_with("uid:") || self.before.starts_with("tcp:")
+    }
+
     /// Reads it.
     pub fn new(text: &str) -> Result<Self, BadPattern> {
         let mut parts = text.split('*').map(str::to_owned);

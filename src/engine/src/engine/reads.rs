@@ -38,6 +38,11 @@ impl Engine {
         Ok(self.slot(node)?.view.borrow().clone())
     }
 
+    /// Whether there is a node of that name.
+    pub fn knows(&self, node: &NodeId) -> bool {
+        self.fleet().slots.contains_key(node)
+    }
+
     /// The labels of a node by the settings of now, by which it is judged who may what with it. Where it is not at rest its plan may be older.
     ///
     /// # Errors

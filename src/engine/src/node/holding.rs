@@ -6,7 +6,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use picket_core::event::Event;
 use picket_core::ground::Look;
-use picket_core::ids::DeviceId;
+use picket_core::ids::{DeviceId, EffectId};
 use picket_core::order::Opened;
 use picket_core::record::HoldState;
 use picket_core::time::BootTime;
@@ -55,6 +55,7 @@ impl NodeTask {
         let said = self.now();
         let opened = self.persist_in_sessions(|| Event::HoldIntent { found: found.clone() }).await?;
         if self.is_old(said) {
+            self.leave_unsent(&opened).await?;
             return Ok(false);
         }
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
@@ -68,14 +69,24 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 did = doing.next() => match did {
-                    Some((device, did)) => self.held_late(device, did).await?,
+                    Some((device, did)) => {
+                        self.holds_cut = 0;
+                        self.held_late(device, did).await?;
+                    }
                     None => break,
                 },
                 Some(command) = self.mailbox.recv() => {
-                    // A hold under way keeps its device's session: to whoever looks meanwhile the device would seem silent.
+                    // A hold under way keeps its device's session: to whoever looks meanwhile the device would seem silent. Whoever looks all the
+                    // time waits for it in the end: it would never be engaged.
                     if !matches!(self.asks(&command), Asks::Nothing) {
-                        doing.clear();
-                        is_whole = false;
+                        if self.holds_cut < LATE_TRIES {
+                            self.holds_cut += 1;
+                            is_whole &= doing.is_empty();
+                            doing.clear();
+                        }
+                        while let Some((device, did)) = doing.next().await {
+                            self.held_late(device, did).await?;
+                        }
                     }
                     self.command(command).await?;
                 }
@@ -88,6 +99,17 @@ impl NodeTask {
     /// have been exchanged meanwhile. It is asked anew.
     pub(super) fn is_old(&self, said: BootTime) -> bool {
         self.now().since(said) > self.parts.rules.device_call
+    }
+
+    /// What was stored to be sent, and is not, has ended.
+    pub(super) async fn leave_unsent(&mut self, opened: &[Opened]) -> Result<(), Fatal> {
+        let effect = |one: &Opened| match one {
+            Opened::Hold(order) => Some(order.effect()),
+            Opened::Off(order) => Some(order.effect()),
+            _ => None,
+        };
+        let effects: Vec<EffectId> = opened.iter().filter_map(effect).collect();
+        self.persist(|| Event::Closed { effects: effects.clone(), why: "it was not sent" }).await.map(drop)
     }
 
     fn hold_of(&self, device: &DeviceId) -> Option<&HoldState> {

@@ -129,6 +129,7 @@ impl NodeTask {
         let off = || Event::OffIntent { devices: devices.clone(), identified: Vec::new() };
         let opened = self.persist_in_sessions(off).await?;
         if self.is_old(said) {
+            self.leave_unsent(&opened).await?;
             return Ok(false);
         }
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();

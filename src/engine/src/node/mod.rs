@@ -108,6 +108,8 @@ pub(crate) struct NodeTask {
     asking: Option<CancellationToken>,
     /// What it may do, where that is an attempt of a release.
     attempted: Option<EffectId>,
+    /// How often in a row a hold under way made room for whoever looks.
+    holds_cut: u32,
     /// When this process began to count the life of an open effect.
     counted_from: BTreeMap<EffectId, BootTime>,
     /// Effects that this process sent: their end can be brought about by ending its own sessions.
@@ -231,6 +233,7 @@ impl NodeTask {
             doubt: None,
             asking: None,
             attempted: None,
+            holds_cut: 0,
             counted_from,
             own,
             unclosed: BTreeMap::new(),

@@ -182,6 +182,13 @@ impl NodeTask {
 
     /// What the task of its own told.
     pub(super) async fn withdrawn(&mut self, effects: Vec<EffectId>) -> Result<(), Fatal> {
+        // Told again before it was stored.
+        let stands = |effect: &EffectId| self.record().ledger.standing().any(|(one, _)| one == *effect);
+        let effects: Vec<EffectId> = effects.into_iter().filter(stands).collect();
+        if effects.is_empty() {
+            self.withdraw_unproven();
+            return Ok(());
+        }
         // It was asked after they had ended.
         self.close_expired(|kind| matches!(kind, EffectKind::Release(_))).await?;
         let effects = self.note_gone(effects);

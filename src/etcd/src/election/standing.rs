@@ -20,9 +20,9 @@ pub(super) fn aside(candidate: &Candidate, digest: &str, seen: &Sight) -> Option
         }
     }
     let stored = seen.digest.as_deref()?;
-    (stored != digest && !candidate.take_over_settings).then(|| {
+    (!is_same(stored, digest) && !candidate.take_over_settings).then(|| {
         format!(
-            "its nodes, devices or rules ({}) are not those by which the fleet was led last ({}): make the settings the same \
+            "its nodes, devices, rules or roles ({}) are not those by which the fleet was led last ({}): make the settings the same \
              and reload it; or, where nobody leads and these are the right ones: picketd accept-settings, once, on its machine",
             short(digest),
             short(stored)
@@ -30,9 +30,18 @@ pub(super) fn aside(candidate: &Candidate, digest: &str, seen: &Sight) -> Option
     })
 }
 
+/// Whether a fleet that was led by these settings may be led by those. What leaders before roles counted stored says nothing of roles (`+`).
+fn is_same(stored: &str, own: &str) -> bool {
+    stored == own || own.split_once('+').is_some_and(|(before, _)| before == stored)
+}
+
 /// Enough of a digest of settings to tell two apart.
 pub fn short(digest: &str) -> String {
-    digest.chars().take(12).collect()
+    let short = |text: &str, most: usize| text.chars().take(most).collect::<String>();
+    match digest.split_once('+') {
+        Some((nodes, roles)) => format!("{}+{}", short(nodes, 12), short(roles, 6)),
+        None => short(digest, 12),
+    }
 }
 
 #[cfg(test)]
@@ -65,6 +74,9 @@ mod tests {
         let mut one = candidate("0.4.0");
         assert_eq!(aside(&one, "a", &sight(None, None)), None, "nobody ever led");
         assert_eq!(aside(&one, "a", &sight(Some("a"), None)), None);
+        assert_eq!(aside(&one, "a+r", &sight(Some("a"), None)), None, "led before roles counted");
+        assert!(aside(&one, "a+r", &sight(Some("a+s"), None)).is_some_and(|why| why.contains("roles")));
+        assert!(aside(&one, "a", &sight(Some("a+s"), None)).is_some());
         let why = aside(&one, "a", &sight(Some("b"), None)).expect("other settings");
         assert!(why.contains("picketd accept-settings"), "{why}");
         one.take_over_settings = true;

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use picket_tests::peers::{HANGS, until};
 use picket_tests::{Result, Said};
 
 use crate::doors::scene::Scene;
@@ -21,7 +22,10 @@ async fn what_waits_for_a_caller_whose_role_is_taken_away_is_not_begun() -> Resu
     let mut waits = scene.command(&db, &["fence", "n1", "--yes", "--reason", "a test", "--queue=10m"])?;
     let waits =
         waits.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn().expect("it runs");
-    while !scene.gateway.picket(&["status", "n1"]).await?.out.contains("waits for") {}
+    until("it waits", HANGS, async || {
+        Ok(scene.gateway.picket(&["status", "n1"]).await?.out.contains("waits for"))
+    })
+    .await?;
 
     // One reload takes the role, and with it what kept the request waiting.
     let file = scene.gateway.settings_file();

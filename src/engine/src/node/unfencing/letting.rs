@@ -23,7 +23,7 @@ const MOST_ROUNDS: u32 = 3;
 /// So long an answer is waited for; whoever is away, and was not seen to bar it, keeps no node off: it may be what answers there.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// For so long what was answered holds: before an on that goes later it is asked for anew.
-const FRESH: Duration = Duration::from_secs(5);
+pub(super) const FRESH: Duration = Duration::from_secs(5);
 /// So long that answer is waited for: where it does not come, what was known holds.
 const ANEW: Duration = Duration::from_secs(3);
 
@@ -39,11 +39,6 @@ impl Clearance {
     /// All of them let it go just now.
     pub(super) fn given(at: BootTime) -> Self {
         Self { at, bar: None }
-    }
-
-    /// Until when an on may go by it: a reading comes before the on, and takes as long as a call may.
-    pub(super) fn good_until(&self) -> BootTime {
-        self.at + FRESH * 3
     }
 }
 
@@ -117,6 +112,11 @@ impl NodeTask {
             }
         }
         Ok(false)
+    }
+
+    /// Whether anybody is asked whether something may be switched on.
+    pub(super) fn is_asked_before_an_on(&self) -> bool {
+        !self.asked_before_an_on().is_empty()
     }
 
     /// Whom to ask whether something may be switched on, and about whom.

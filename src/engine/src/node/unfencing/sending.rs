@@ -60,7 +60,7 @@ impl NodeTask {
         }
         let of_ours = |on: &&PendingOn| ours.contains_key(on.device());
         let to_send = pending.ons.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
-        let again = self.send_on(to_send, &ours, clearance.good_until()).await?;
+        let again = self.send_on(to_send, &ours).await?;
         let unsaid = dark.iter().filter(|device| !ours.contains_key(*device));
         let whose = unsaid.map(|device| self.asked_again(device, true, PACE * 2));
         Ok(Some(self.now() + whose.chain([again]).min().unwrap_or(again)))
@@ -71,10 +71,11 @@ impl NodeTask {
         &mut self,
         pending: impl Iterator<Item = &PendingOn>,
         ours: &Ours,
-        until: BootTime,
     ) -> Result<Duration, Fatal> {
         let life = |on: &PendingOn| ours.get(on.device()).copied().flatten();
-        let mut sending: FuturesUnordered<_> = pending.map(|on| self.send_one(on, life(on), until)).collect();
+        let is_asked = self.is_asked_before_an_on();
+        let mut sending: FuturesUnordered<_> =
+            pending.map(|on| self.send_one(on, life(on), is_asked)).collect();
         let mut again = REPEAT;
         while let Some((device, looked, sent)) = sending.next().await {
             self.show(&device, &looked);
@@ -107,13 +108,14 @@ impl NodeTask {
 
     /// Reads power, asks the store once more and sends at once: no other device's turn comes between. The on goes in the session of that
     /// reading, where the device said in it whose machine it controls (`life`). None is made for the on after the store's word: what comes
-    /// between the two, also a stop of the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8). After
-    /// `until` what the far sides of the releases said is not of now any more, and it does not go (K7).
+    /// between the two, also a stop of the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8). Where the reading took
+    /// longer than its call may, something stood still: what the far sides of the releases said (`is_asked`) is not of now any more, and it does not
+    /// go (K7).
     fn send_one<'on>(
         &self,
         on: &'on PendingOn,
         life: Option<u64>,
-        until: BootTime,
+        is_asked: bool,
     ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
         let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
         async move {
@@ -126,6 +128,7 @@ impl NodeTask {
                     return (on.device().clone(), looked, Ok(Did::On(on.effect(), Err(error))));
                 }
             };
+            let until = parts.clock.boot() + hands.time(on.device()) + letting::FRESH;
             let (device, looked) = hands.read(on.device()).await;
             // What a parent is asked goes in no session, and lets go also of one whose whereabouts nobody tells.
             let is_parent = hands.class(&device) == Some(DeviceClass::Parent);
@@ -134,7 +137,7 @@ impl NodeTask {
                 return (device, looked, Ok(Did::On(on.effect(), Err(why))));
             }
             parts.hooks.reached("sending on").await;
-            if parts.clock.boot() > until {
+            if is_asked && parts.clock.boot() > until {
                 let why = "the question whether it may go is too old: it is asked once more";
                 let late = DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, why);
                 return (device, looked, Ok(Did::On(on.effect(), Err(late))));
