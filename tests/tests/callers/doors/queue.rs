@@ -38,7 +38,7 @@ async fn what_waits_for_a_caller_whose_role_is_taken_away_is_not_begun() -> Resu
     let ended = waits.wait_with_output().await.expect("it ends");
     let said = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.code() == Some(7) && said.contains("spiffe://lab/ns/db"), "{said}");
-    let told = scene.gateway.picket(&["history", "--node", "n1"]).await?;
+    let told = scene.gateway.picket(&["history", "n1"]).await?;
     assert_eq!(told.out.matches("n1").count(), 1, "one fence, and it was ours: {told:?}");
     Ok(())
 }

@@ -131,7 +131,9 @@ async fn what_everybody_may_write_is_neither_read_nor_run() -> Result<()> {
     assert_eq!(home.says("").await?, (0, String::new()));
 
     let probe = home.path().join("probe");
-    let lines = format!("[nodes.\"n[1-2]\".liveness]\nkind = \"command\"\nprogram = {probe:?}\n");
+    let lines = format!(
+        "[groups.all]\nhosts = \"n[1-4]\"\n[groups.all.liveness]\nkind = \"command\"\nprogram = {probe:?}\n"
+    );
     secret(&probe, "#!/bin/sh\nexit 1\n", 0o777);
     let (code, text) = home.says(&lines).await?;
     assert!(code == 78 && text.contains("probe") && text.contains("mode 777"), "{text}");
