@@ -281,7 +281,9 @@ impl People {
             let gate: Arc<dyn Gate> = life.process.clone();
             self.calls.spawn(async move {
                 let changing = gated(Some(gate), async move { engine.change(change).await });
-                if let Some(Ok(_)) = gone.run_until_cancelled(changing).await {
+                let changing = gone.run_until_cancelled(changing);
+                // Whoever reloads a process that died waits no longer than other callers.
+                if let Ok(Some(Ok(_))) = tokio::time::timeout(s(200), changing).await {
                     scene.note(What::Rights { gateway: id, rights, hold: true });
                 }
             });
