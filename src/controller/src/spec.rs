@@ -123,7 +123,7 @@ impl From<Labels> for Selector {
 /// Reads a policy, and what its status says of this spec.
 ///
 /// # Errors
-/// What this controller does not understand of it: it was stored under another version of its definition. Nobody is fenced by it.
+/// The policy was stored under another version of its definition, and this controller does not understand it. No Node is fenced by that policy.
 pub fn of(seen: &SeenPolicy) -> Result<Policy, serde_json::Error> {
     let name = seen.metadata.name.as_deref().unwrap_or_default();
     let generation = seen.metadata.generation.unwrap_or_default();

@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(told(&malformed(1, "x", &Value::Null))[0], ("False", "Malformed"));
     }
 
-    /// Whoever leads next goes by it; of another spec it says nothing.
+    /// The next leader goes by the condition; of another spec the condition says nothing.
     #[test]
     fn a_policy_that_left_a_node_out_says_so_of_its_own_spec() {
         let (said, not) =

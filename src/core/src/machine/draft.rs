@@ -13,7 +13,7 @@ use crate::step::{LockedEffect, Step};
 use crate::store::KeyEntry;
 use crate::time::WallTime;
 
-/// So many bytes of JSON a text is stored with at most: a record with as many texts as there may be is one request to etcd, and its
+/// The most bytes of JSON with which a text is stored: a record with as many texts as there may be is one request to etcd, and its
 /// fence with it.
 const LONGEST: usize = 1_024;
 

@@ -44,9 +44,9 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
     Ok(())
 }
 
-/// So many holds of callers a node has at most: its record is one request to etcd.
+/// A node has at most this many holds of callers: its record is one request to etcd.
 const MOST: usize = 64;
-/// So many of these a caller has: whoever places many leaves room for others.
+/// One caller has at most this many of them, and so leaves room for others.
 const EACH: usize = 16;
 
 /// One more hold of a caller has room. A child's hold always has: without it the child is not proven off (S22).
