@@ -1,11 +1,15 @@
 //! Clocks that jump and commands that land late.
 
+use picket_core::budget::pause::PauseScope;
+use picket_core::budget::{Budget, LimitKind, Limits};
 use picket_core::outcome::Outcome;
 use picket_core::time::Clock;
 use picket_driver_sim::{Fault, Verb};
-use picket_engine::Until;
+use picket_engine::{Planned, Until};
 
-use crate::lab::{lab, s};
+use crate::budget::name;
+use crate::lab::{lab, person, s};
+use crate::queue::wait;
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_jump_ends_leadership_and_the_fence_goes_on_under_the_next_term() {
@@ -18,6 +22,55 @@ async fn a_clock_jump_ends_leadership_and_the_fence_goes_on_under_the_next_term(
     tokio::time::sleep(s(5)).await;
     assert!(lab.engine.leading().expect("leads again") > term);
     assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+}
+
+/// S14: what a jump ends is the leadership, and nothing of what the budget counts, nor a pause.
+#[tokio::test(start_paused = true)]
+async fn a_clock_jump_ends_no_cool_down_no_window_and_no_pause_and_lengthens_none() {
+    for jump in [7_200_000, -7_200_000] {
+        let fleet = Limits { at_once: Some(9), per_window: Some((1, s(1_000))), ..Limits::default() };
+        let fleet = Limits { min_not_fenced: Some(0), ..fleet };
+        let budget = Budget { fleet, cool_down: s(500), ..Budget::unlimited() };
+        let mut lab = crate::budget::fleet(54, 3, budget).await;
+        lab.fence().await;
+        lab.unfence().await.expect("unfenced");
+        lab.reach("normal", s(120)).await;
+        lab.engine.pause(PauseScope::Node(name(2)), person(), s(2_000)).await.expect("paused");
+        let waits = {
+            let call = lab.call();
+            wait(&lab, &name(3), call, Some(s(300))).await
+        };
+        let ended = tokio::time::Instant::now();
+        lab.clock.jump_wall(jump);
+        tokio::time::sleep(s(5)).await;
+        lab.engine.until_leading().await;
+        let mut barred = Vec::new();
+        for after in [100, 290, 310, 600, 1_050, 1_900, 2_100] {
+            tokio::time::sleep_until(ended + s(after)).await;
+            let mut bars = async |index| {
+                let call = lab.call();
+                let plan = lab.engine.plan(&name(index), call).await.expect("a plan");
+                match plan.planned {
+                    Planned::Barred(bar) => Some(bar.kind),
+                    _ => None,
+                }
+            };
+            barred.push((after, bars(1).await, bars(2).await, lab.engine.waiting_for(&name(3)).len()));
+        }
+        let (cools, window, pause) =
+            (Some(LimitKind::CoolDown), Some(LimitKind::PerWindow), Some(LimitKind::Pause));
+        let want = [
+            (100, cools, pause, 1),
+            (290, cools, pause, 1),
+            (310, cools, pause, 0),
+            (600, window, pause, 0),
+            (1_050, None, pause, 0),
+            (1_900, None, pause, 0),
+            (2_100, None, None, 0),
+        ];
+        assert_eq!(barred, want, "{jump}");
+        drop(waits);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -72,7 +72,7 @@ pub(super) async fn read(engine: &Engine) -> Result<Waiting, StoreError> {
     let mut waiting = Waiting { entries: BTreeMap::new(), left: Vec::new(), next: 1 };
     for (ticket, stored) in stored(engine).await? {
         waiting.next = waiting.next.max(ticket + 1);
-        let until = parts.clock.boot() + stored.left(parts.clock.wall());
+        let until = parts.clock.boot() + stored.left(&engine.shared.office);
         let entry = stored.entry(until, restarted());
         if engine.slot(&entry.node).is_err() {
             tracing::error!(node = %entry.node, "a request waits for a node that is not in the settings: it ends");
@@ -88,10 +88,9 @@ pub(super) async fn read(engine: &Engine) -> Result<Waiting, StoreError> {
 
 /// Shows what waits, where another gateway lets it go.
 pub(super) async fn see(engine: &Engine) -> Result<(), StoreError> {
-    let clock = &engine.shared.parts.clock;
-    let now = clock.boot();
+    let now = engine.shared.parts.clock.boot();
     let entries = stored(engine).await?.into_iter().map(|(ticket, stored)| {
-        let until = now + stored.left(clock.wall());
+        let until = now + stored.left(&engine.shared.office);
         (ticket, stored.entry(until, elsewhere()))
     });
     engine.shared.office.see_queue(entries.collect());

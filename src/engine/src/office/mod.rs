@@ -3,6 +3,7 @@
 //! **Invariants.** Deciding and taking a place is one step under one lock, and the place is taken before the intent is stored: two
 //! tasks never take the last one. What counts is read from the store when a leadership begins. Nobody waits while the lock is held.
 
+mod calendar;
 mod callers;
 mod children;
 mod pauses;
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use calendar::Calendar;
 pub(crate) use callers::names;
 use children::ChildsHold;
 pub(crate) use children::Standing;
@@ -34,6 +36,7 @@ use crate::parts::{NodePlan, Parts};
 #[derive(Debug)]
 pub(crate) struct Office {
     clock: Arc<dyn Clock>,
+    calendar: Mutex<Calendar>,
     desk: Mutex<Papers>,
     /// Pauses are written one after the other, so that what is stored is what holds.
     writing: tokio::sync::Mutex<()>,
@@ -126,6 +129,7 @@ impl Office {
         let papers = Papers::new(parts.budget.clone(), parts.roles.clone(), plans);
         Self {
             clock: parts.clock.clone(),
+            calendar: Mutex::default(),
             desk: Mutex::new(papers),
             writing: tokio::sync::Mutex::new(()),
             changed: Notify::new(),

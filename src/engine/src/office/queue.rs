@@ -234,7 +234,8 @@ impl Stored {
     }
 
     /// What is left of its life; never more than it had, whatever the clock did.
-    pub(crate) fn left(&self, now: WallTime) -> Duration {
+    pub(crate) fn left(&self, office: &Office) -> Duration {
+        let now = office.now_as_of(self.since);
         let life = self.expires_at.millis().saturating_sub(self.since.millis());
         Duration::from_millis(self.expires_at.millis().saturating_sub(now.millis()).min(life))
     }

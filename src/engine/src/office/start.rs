@@ -1,7 +1,7 @@
 //! The beginning of a leadership: what counts is read from the store.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use picket_core::budget::pause::{Pause, Pauses};
@@ -9,8 +9,9 @@ use picket_core::ids::NodeId;
 use picket_core::record::{Cause, Fence, NodeRecord};
 use picket_core::restore::{NOTE, Restored};
 use picket_core::store::{FenceQuery, Store, StoreError, Stored};
-use picket_core::time::{BootTime, Clock, WallTime};
+use picket_core::time::{BootTime, WallTime};
 
+use super::calendar::Calendar;
 use super::pauses::PREFIX;
 use super::{Office, Papers, Plans};
 
@@ -25,13 +26,14 @@ impl Office {
         plans: &Plans,
         stored: &BTreeMap<NodeId, Arc<Stored>>,
     ) -> Result<(), StoreError> {
-        let clock = &*self.clock;
+        let now = self.clock.boot();
+        let calendar = self.calendar();
         let budget = self.budget();
         let roles = self.papers().roles.clone();
         let mut papers = Papers::new(budget.clone(), roles, plans);
         papers.books.know_places_of(&self.papers().books);
-        for (node, opened, sent_nothing) in begun(store, budget.longest_window(), clock.wall()).await? {
-            papers.books.remember(&node, ago(clock.boot(), clock.wall(), opened), sent_nothing);
+        for (opened, node, sent_nothing) in begun(store, budget.longest_window(), now, &calendar).await? {
+            papers.books.remember(&node, opened, sent_nothing);
         }
         let mut records: Vec<_> = stored.values().map(|one| &one.record).collect();
         // In the order in which they were begun, which is that of the last look: what sent nothing was begun anew with each retry, and stands
@@ -44,9 +46,9 @@ impl Office {
             record.fence.as_ref().map(|fence| (!fence.off_sent, fence.gave_way, begun(fence), fence.id))
         });
         for record in records {
-            papers.take_in(record, clock);
+            papers.take_in(record, now, &calendar);
         }
-        papers.pauses = read_pauses(store, clock.boot(), clock.wall()).await?;
+        papers.pauses = read_pauses(store, now, &calendar).await?;
         papers.restored = read_restored(store).await?;
         *self.papers() = papers;
         Ok(())
@@ -54,64 +56,75 @@ impl Office {
 
     /// Shows the pauses that are stored, where another gateway decides by them.
     pub(crate) async fn see(&self, store: &dyn Store) -> Result<(), StoreError> {
-        let pauses = read_pauses(store, self.clock.boot(), self.clock.wall()).await?;
+        let pauses = read_pauses(store, self.clock.boot(), &self.calendar()).await?;
         self.papers().pauses = pauses;
         Ok(())
     }
 
     /// A node came into the settings, and this is stored of it.
     pub(crate) fn take_in(&self, record: &NodeRecord) {
-        self.papers().take_in(record, &*self.clock);
+        let calendar = self.calendar();
+        self.papers().take_in(record, self.clock.boot(), &calendar);
+    }
+
+    /// What both clocks have said until now.
+    fn calendar(&self) -> Calendar {
+        let mut calendar = self.calendar.lock().unwrap_or_else(PoisonError::into_inner);
+        calendar.look(self.clock.boot(), self.clock.wall());
+        calendar.clone()
+    }
+
+    /// What the wall clock would say now that wrote this stamp, had it not jumped since.
+    pub(crate) fn now_as_of(&self, stamp: WallTime) -> WallTime {
+        self.calendar().now_as_of(stamp, self.clock.boot())
     }
 }
 
 impl Papers {
-    fn take_in(&mut self, record: &NodeRecord, clock: &dyn Clock) {
+    fn take_in(&mut self, record: &NodeRecord, now: BootTime, calendar: &Calendar) {
         if let Some(stamp) = record.back_since {
-            self.books.remember_back(&record.node, stamp, ago(clock.boot(), clock.wall(), stamp));
+            self.books.remember_back(&record.node, stamp, calendar.when(stamp, now));
         }
-        self.stored(record, clock.boot());
+        self.stored(record, now);
     }
-}
-
-/// When that was on our own clock. What a clock that was set back says is yet to come was just now.
-fn ago(now: BootTime, wall: WallTime, then: WallTime) -> BootTime {
-    let age = Duration::from_millis(wall.millis().saturating_sub(then.millis()));
-    BootTime::from_boot(now.since_boot().saturating_sub(age))
 }
 
 /// The callers' fences that were begun within the longest window, oldest first, and whether they ended before an off.
 async fn begun(
     store: &dyn Store,
     window: Duration,
-    now: WallTime,
-) -> Result<Vec<(NodeId, WallTime, bool)>, StoreError> {
-    let window = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
-    let oldest = WallTime::from_millis(now.millis().saturating_sub(window));
+    now: BootTime,
+    calendar: &Calendar,
+) -> Result<Vec<(BootTime, NodeId, bool)>, StoreError> {
+    let earliest = calendar.earliest(window, now);
     let (mut found, mut before) = (Vec::new(), None);
     loop {
         let batch = store.fences(FenceQuery { node: None, before, limit: BATCH }).await?;
         let Some(last) = batch.last() else { break };
         before = Some(last.id);
-        let past = batch.len() < BATCH || last.opened_at < oldest;
-        let counts = |fence: &Fence| fence.cause != Cause::Breach && fence.opened_at >= oldest;
-        let told = |fence: Fence| (fence.node.clone(), fence.opened_at, fence.sent_nothing());
+        let past = batch.len() < BATCH || last.opened_at < earliest;
+        let counts =
+            |fence: &Fence| fence.cause != Cause::Breach && calendar.age(fence.opened_at, now) <= window;
+        let told =
+            |fence: Fence| (calendar.when(fence.opened_at, now), fence.node.clone(), fence.sent_nothing());
         found.extend(batch.into_iter().filter(counts).map(told));
         if past {
             break;
         }
     }
     found.reverse();
+    // By their ids they stand in the order of the wall clock.
+    found.sort_by_key(|(opened, ..)| *opened);
     Ok(found)
 }
 
 /// The pauses that stand. One that cannot be read might have been meant for anything: nothing begins on that ground.
-async fn read_pauses(store: &dyn Store, now: BootTime, wall: WallTime) -> Result<Pauses, StoreError> {
+async fn read_pauses(store: &dyn Store, now: BootTime, calendar: &Calendar) -> Result<Pauses, StoreError> {
     let mut pauses = Pauses::default();
     for (name, note) in store.notes(PREFIX).await? {
         match serde_json::from_str::<Pause>(&note.text) {
             Ok(pause) => {
-                let until = now + pause.left(wall);
+                let until = now + pause.left(calendar.now_as_of(pause.since, now));
                 pauses.put(pause, until);
             }
             Err(error) => {
