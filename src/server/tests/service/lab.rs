@@ -1,6 +1,6 @@
 //! A gateway in paused time: simulated machines, a store in memory, the service on a Unix socket, and a client.
 
-mod far;
+pub mod far;
 mod fleet;
 mod points;
 mod updates;

@@ -1,5 +1,6 @@
 //! The service over a real Unix socket, an engine in paused time, and a simulated world.
 
+mod brought_about;
 mod fencing;
 mod following;
 mod half;
