@@ -1,10 +1,11 @@
 //! What devices of several nodes share (a PDU, a chassis, one management service): they take turns there.
 //!
 //! Two kinds of turns. A *call* is one question or command: so many go on side by side as the unit bears. A fence's comes first, and
-//! what waits long enough comes all the same: no rank waits for ever for another. A *level* is the time in which a node's devices
+//! what waits long enough comes all the same, every other time: no rank waits for ever for another. A *level* is the time in which a node's devices
 //! there are switched off and confirmed: so many at once as the unit can answer within a dwell, by how long its readings took of
 //! late. More would make each wait for the others' readings until its own are too old, and none would ever be confirmed. For the
-//! same reason the dwell of a slow unit's devices is longer ([`Unit::least_dwell`]).
+//! same reason the dwell of a slow unit's devices is longer ([`Unit::least_dwell`]), and while a level is held nobody looks at what did not
+//! answer last time.
 //!
 //! The gateway itself is one, too: to the drivers whose calls are programs that run on its machine ([`Unit::of_programs`]).
 //!
@@ -47,6 +48,8 @@ pub(crate) enum Rank {
     Watch,
     /// Whether it could be used.
     Check,
+    /// Keeping off, or looking at, what did not answer last time: it takes its whole time again, as a rule.
+    Unanswered,
 }
 
 impl Rank {
@@ -56,8 +59,17 @@ impl Rank {
             Rank::Fence => Duration::ZERO,
             Rank::Ground => Duration::from_millis(500),
             Rank::Watch => Duration::from_secs(10),
-            Rank::Check => Duration::from_secs(60),
+            Rank::Check | Rank::Unanswered => Duration::from_secs(60),
         }
+    }
+
+    /// Whether what it finds becomes too old where another call comes between.
+    fn is_urgent(self) -> bool {
+        matches!(self, Rank::Fence | Rank::Ground)
+    }
+
+    fn is_check(self) -> bool {
+        matches!(self, Rank::Check | Rank::Unanswered)
     }
 }
 
@@ -253,7 +265,8 @@ impl Drop for Turn {
 #[derive(Debug)]
 pub(crate) struct Together {
     unit: Arc<Unit>,
-    rank: Rank,
+    /// The least urgent of all of them.
+    rank: Mutex<Rank>,
     /// How long all of them may take.
     life: Mutex<Duration>,
     turn: OnceCell<Turn>,
@@ -262,20 +275,22 @@ pub(crate) struct Together {
 }
 
 impl Together {
-    pub(crate) fn new(unit: &Arc<Unit>, rank: Rank) -> Arc<Self> {
-        let line = Semaphore::new(unit.limits().at_once);
+    pub(crate) fn new(unit: &Arc<Unit>) -> Arc<Self> {
+        let (line, rank) = (Semaphore::new(unit.limits().at_once), Mutex::new(Rank::Fence));
         Arc::new(Self { unit: unit.clone(), rank, life: Mutex::default(), turn: OnceCell::new(), line })
     }
 
     /// One more call, which takes so long at the most.
-    pub(crate) fn add(&self, life: Duration) {
+    pub(crate) fn add(&self, rank: Rank, life: Duration) {
+        let mut least = whole(&self.rank);
+        *least = rank.max(*least);
         *whole(&self.life) += life;
     }
 
     /// The turn of all, for one of them at a time.
     pub(crate) async fn next(&self) -> Result<Option<SemaphorePermit<'_>>, DriverError> {
-        let life = *whole(&self.life);
-        self.turn.get_or_try_init(|| self.unit.turn(self.rank, life)).await?;
+        let (rank, life) = (*whole(&self.rank), *whole(&self.life));
+        self.turn.get_or_try_init(|| self.unit.turn(rank, life)).await?;
         Ok(self.line.acquire().await.ok())
     }
 }
@@ -289,7 +304,7 @@ pub(crate) struct LevelTurn {
 
 impl Drop for LevelTurn {
     fn drop(&mut self) {
-        let woken = whole(&self.unit.state).level_ended(&self.unit, self.number);
-        drop(woken);
+        let (calls, levels) = whole(&self.unit.state).level_ended(&self.unit, self.number);
+        drop((calls, levels));
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct State {
     /// Calls under way.
     calls: BTreeMap<u64, UnderWay>,
     last_began: Option<Instant>,
+    /// The last call was not urgent.
+    gave_way: bool,
     /// By when they are due, then in the order in which they came.
     waiting: BTreeMap<(Instant, u64), Asking>,
     next: u64,
@@ -41,7 +43,7 @@ struct UnderWay {
 
 #[derive(Debug)]
 struct Asking {
-    is_check: bool,
+    rank: Rank,
     life: Duration,
     turn: oneshot::Sender<Turn>,
 }
@@ -65,38 +67,53 @@ impl State {
         rank: Rank,
         life: Duration,
     ) -> Result<Turn, oneshot::Receiver<Turn>> {
-        let (due, is_check) = (Instant::now() + rank.allowance(), rank == Rank::Check);
-        let is_first = self.first(unit).is_none_or(|(first, _)| due < first);
-        if is_first && self.has_room(unit, is_check) {
-            return Ok(self.grant(unit, is_check, life));
+        let due = Instant::now() + rank.allowance();
+        let is_first =
+            self.first(unit).is_none_or(|first| self.order(due, rank) < self.order(first.0, first.1));
+        if is_first && self.has_room(unit, rank) {
+            return Ok(self.grant(unit, rank, life));
         }
         let (turn, waits) = oneshot::channel();
         self.next += 1;
-        self.waiting.insert((due, self.next), Asking { is_check, life, turn });
+        self.waiting.insert((due, self.next), Asking { rank, life, turn });
         Err(waits)
     }
 
+    /// What comes first: by when it is due, but that an urgent call follows each that is not.
+    fn order(&self, due: Instant, rank: Rank) -> (bool, Instant) {
+        (self.gave_way && !rank.is_urgent(), due)
+    }
+
     /// Whether one more call may begin. Checks have half of the places at most: those of the dead keep no fence waiting.
-    fn has_room(&self, unit: &Unit, is_check: bool) -> bool {
+    fn has_room(&self, unit: &Unit, rank: Rank) -> bool {
         let most = unit.limits().at_once;
         let checks = || self.calls.values().filter(|call| call.is_check).count();
-        self.calls.len() < most && (!is_check || checks() < (most / 2).max(1))
+        let is_held = rank == Rank::Unanswered && !self.levels.is_empty();
+        self.calls.len() < most && !is_held && (!rank.is_check() || checks() < (most / 2).max(1))
     }
 
-    /// Who waits and is next, of those that may begin.
-    fn first(&self, unit: &Unit) -> Option<(Instant, u64)> {
-        let checks_may = self.has_room(unit, true);
-        let mut may = self.waiting.iter().filter(|(_, asking)| checks_may || !asking.is_check);
-        may.next().map(|(key, _)| *key)
+    /// Who waits and is next, of those that may begin: when it is due, its rank and its key.
+    fn first(&self, unit: &Unit) -> Option<(Instant, Rank, (Instant, u64))> {
+        let may = |rank| self.has_room(unit, rank);
+        // Asked once a rank: very many may wait.
+        let (calls, checks, unanswered) = (may(Rank::Fence), may(Rank::Check), may(Rank::Unanswered));
+        let waiting = self.waiting.iter().filter(|(_, asking)| match asking.rank {
+            Rank::Check => checks,
+            Rank::Unanswered => unanswered,
+            _ => calls,
+        });
+        let next = waiting.min_by_key(|((due, number), asking)| (self.order(*due, asking.rank), *number));
+        next.map(|(key, asking)| (key.0, asking.rank, *key))
     }
 
-    fn grant(&mut self, unit: &Arc<Unit>, is_check: bool, life: Duration) -> Turn {
+    fn grant(&mut self, unit: &Arc<Unit>, rank: Rank, life: Duration) -> Turn {
         let now = Instant::now();
         let not_before = self.last_began.map(|last| last + unit.limits().pause).filter(|at| *at > now);
         let begins = not_before.unwrap_or(now);
         self.last_began = Some(begins);
+        self.gave_way = !rank.is_urgent();
         self.next += 1;
-        self.calls.insert(self.next, UnderWay { is_check, until: begins + life });
+        self.calls.insert(self.next, UnderWay { is_check: rank.is_check(), until: begins + life });
         Turn { unit: unit.clone(), number: self.next, not_before }
     }
 
@@ -114,12 +131,12 @@ impl State {
     fn begin_calls(&mut self, unit: &Arc<Unit>) -> Left<Turn> {
         let mut left = Vec::new();
         while self.calls.len() < unit.limits().at_once {
-            let Some(Asking { is_check, life, turn }) =
-                self.first(unit).and_then(|key| self.waiting.remove(&key))
+            let Some(Asking { rank, life, turn }) =
+                self.first(unit).and_then(|(.., key)| self.waiting.remove(&key))
             else {
                 break;
             };
-            left.extend(turn.send(self.grant(unit, is_check, life)).err());
+            left.extend(turn.send(self.grant(unit, rank, life)).err());
         }
         left
     }
@@ -186,9 +203,11 @@ impl State {
         waits
     }
 
-    pub(super) fn level_ended(&mut self, unit: &Arc<Unit>, number: u64) -> Left<LevelTurn> {
+    pub(super) fn level_ended(&mut self, unit: &Arc<Unit>, number: u64) -> (Left<Turn>, Left<LevelTurn>) {
         self.levels.remove(&number);
-        self.begin_levels(unit)
+        // The next level first: what does not answer waits for it as well.
+        let levels = self.begin_levels(unit);
+        (self.begin_calls(unit), levels)
     }
 
     /// How many levels may go on side by side: each of their devices is asked once in a dwell, and half of the unit's time is for

@@ -70,6 +70,54 @@ async fn a_watch_that_waits_long_enough_comes_before_a_fence_that_came_later() {
     fence.await.expect("ended").expect("and then the fence");
 }
 
+/// Readings that are three dwells apart prove nothing (S2): a crowd of overdue looks would keep each fence there from its proof.
+#[tokio::test(start_paused = true)]
+async fn an_urgent_call_follows_each_overdue_one_that_is_not() {
+    let unit = unit(1, 0);
+    let held = unit.turn(Rank::Fence, s(600)).await.expect("free");
+    let came = Arc::new(Mutex::new(Vec::new()));
+    let ask = |rank, times| {
+        let (unit, came) = (unit.clone(), came.clone());
+        tokio::spawn(async move {
+            for _ in 0..times {
+                let turn = unit.turn(rank, s(600)).await.expect("a turn");
+                came.lock().expect("whole").push(rank);
+                sleep(s(1)).await;
+                drop(turn);
+            }
+        })
+    };
+    let looks: Vec<_> = (0..20).map(|_| ask(Rank::Check, 1)).collect();
+    sleep(s(100)).await;
+    let fence = ask(Rank::Fence, 10);
+    yield_now().await;
+    drop(held);
+    fence.await.expect("ended");
+    let came: Vec<bool> = came.lock().expect("whole").iter().map(|rank| *rank == Rank::Fence).collect();
+    assert!(came.windows(2).all(|two| two[0] != two[1]), "one after the other: {came:?}");
+    for look in looks {
+        look.await.expect("it came, too");
+    }
+}
+
+/// It would take its whole time again, and the readings of that level would be too far apart (S2).
+#[tokio::test(start_paused = true)]
+async fn nobody_looks_at_what_did_not_answer_while_a_level_is_held() {
+    let unit = unit(2, 0);
+    let level = unit.clone().level(node("n1"), 1, ms(1_000)).await;
+    let waits = tokio::spawn({
+        let unit = unit.clone();
+        async move { unit.turn(Rank::Unanswered, s(600)).await.map(drop) }
+    });
+    sleep(s(100)).await;
+    assert!(!waits.is_finished());
+    call(&unit, s(1)).await;
+    drop(unit.turn(Rank::Watch, s(600)).await.expect("others go on"));
+    assert!(!waits.is_finished());
+    drop(level);
+    waits.await.expect("ended").expect("its turn came");
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_more_than_it_bears_and_not_faster_than_it_wants() {
     let unit = unit(2, 100);

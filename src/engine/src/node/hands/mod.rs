@@ -6,7 +6,7 @@ mod sessions;
 mod turns;
 mod volumes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -79,6 +79,8 @@ pub(crate) struct Hands {
     asked_for: bool,
     /// For what the node's calls are made, in the phase in which it is.
     rank: Arc<Mutex<Rank>>,
+    /// The devices whose last reading was not answered.
+    unanswered: Arc<Mutex<BTreeSet<DeviceId>>>,
     /// Its calls have their turn already.
     in_turn: bool,
     /// By the device that tells of copies.
@@ -106,6 +108,7 @@ impl Hands {
             unheard: false,
             asked_for: false,
             rank: Arc::default(),
+            unanswered: Arc::default(),
             in_turn: false,
             copy_hosts: Arc::new(copy_hosts),
         }
@@ -126,11 +129,14 @@ impl Hands {
         *self.rank.lock().unwrap_or_else(PoisonError::into_inner) = rank;
     }
 
-    fn rank(&self) -> Rank {
-        match self.unheard {
+    fn rank(&self, device: &DeviceId) -> Rank {
+        let rank = match self.unheard {
             true => Rank::Check,
             false => *self.rank.lock().unwrap_or_else(PoisonError::into_inner),
-        }
+        };
+        let is_unanswered =
+            || self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).contains(device);
+        if rank > Rank::Ground && is_unanswered() { Rank::Unanswered } else { rank }
     }
 
     pub(super) fn leadership(&self) -> &Arc<Leadership> {

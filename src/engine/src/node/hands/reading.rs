@@ -1,14 +1,14 @@
 //! Readings of power: one by one, and several in one turn.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
 use picket_core::device::Grade;
 use picket_core::ids::DeviceId;
 use picket_core::power::{Power, Reading};
-use picket_driver::{Call, DriverError, PowerDriver};
+use picket_driver::{Call, DriverError, ErrorKind, PowerDriver};
 use tokio::time::Instant;
 
 use super::turns::{Ready, Turns};
@@ -36,8 +36,8 @@ impl Hands {
         let reads = devices.into_iter().map(|device| match self.plan.units.get(device) {
             None => self.read(device),
             Some(unit) => {
-                let together = units.entry(unit.name()).or_insert_with(|| Together::new(unit, self.rank()));
-                together.add(self.time(device) + self.waits(device));
+                let together = units.entry(unit.name()).or_insert_with(|| Together::new(unit));
+                together.add(self.rank(device), self.time(device) + self.waits(device));
                 self.read_together(device, together.clone())
             }
         });
@@ -81,12 +81,24 @@ impl Hands {
                 let units = self.plan.units.get(&device).into_iter();
                 let units = units.chain(is_program.then_some(&self.parts.programs));
                 units.for_each(|unit| unit.took(took, result.is_ok()));
+                self.heard(&device, result.as_ref().err());
                 result
             }
             Err(error) => Err(error),
         };
         asking.answered(&result, words::reading);
         (device, Did::Read { asked_at, result })
+    }
+
+    /// How the last reading of a device ended.
+    fn heard(&self, device: &DeviceId, error: Option<&DriverError>) {
+        let is_unanswered =
+            error.is_some_and(|error| matches!(error.kind, ErrorKind::Unreachable | ErrorKind::TimedOut));
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_unanswered {
+            true => drop(unanswered.insert(device.clone())),
+            false => drop(unanswered.remove(device)),
+        }
     }
 
     /// What a device says, and how long it took to say that. Off of the node is none while a copy of it may run on another machine (S1).

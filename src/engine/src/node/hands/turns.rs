@@ -53,7 +53,7 @@ impl Hands {
 
     async fn turn(&self, device: &DeviceId, life: Duration) -> Result<Option<Turn>, DriverError> {
         let Some(unit) = self.plan.units.get(device).filter(|_| !self.in_turn) else { return Ok(None) };
-        unit.turn(self.rank(), life + self.waits(device)).await.map(Some)
+        unit.turn(self.rank(device), life + self.waits(device)).await.map(Some)
     }
 
     /// How long a device's turn at what it shares may be held by who waits for that of its program.
@@ -69,7 +69,7 @@ impl Hands {
         life: Duration,
     ) -> Result<Option<Turn>, DriverError> {
         match !self.in_turn && self.plan.runs_programs(device) {
-            true => self.parts.programs.turn(self.rank(), life).await.map(Some),
+            true => self.parts.programs.turn(self.rank(device), life).await.map(Some),
             false => Ok(None),
         }
     }
