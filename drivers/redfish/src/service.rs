@@ -16,7 +16,7 @@ use crate::settings::Authentication;
 use crate::whose::{Slot, slot};
 
 /// Where everything begins (DSP0266, "Protocol version" and "Service root request").
-const ROOT: &str = "/redfish/v1/";
+pub(crate) const ROOT: &str = "/redfish/v1/";
 /// No service keeps an idle session for longer than a day (`SessionTimeout`, DSP2046: 86400 s at most). One that says so much, and be it by the
 /// largest number there is, ends none by itself.
 pub const NEVER: Duration = Duration::from_secs(365 * 86_400);

@@ -118,6 +118,8 @@ pub struct World {
     pub already_is_error: bool,
     /// Whether its tasks are listed.
     pub has_task_service: bool,
+    /// Whoever does not say who they are is shown where sessions are made, and no more.
+    pub hides_from_strangers: bool,
     /// A reset is a task, of so long.
     pub task: Option<Duration>,
     tasks: Vec<Instant>,
@@ -168,6 +170,7 @@ impl World {
             says: None,
             already_is_error: false,
             has_task_service: false,
+            hides_from_strangers: false,
             task: None,
             tasks: Vec::new(),
             silent: false,
@@ -301,19 +304,24 @@ impl World {
         reply
     }
 
+    fn root(&self, is_stranger: bool) -> Value {
+        let mut root = json!({});
+        if self.has_sessions {
+            root["SessionService"] = json!({ "@odata.id": "/redfish/v1/SessionService" });
+            root["Links"] = json!({ "Sessions": { "@odata.id": SESSIONS } });
+        }
+        if is_stranger && self.hides_from_strangers {
+            return root;
+        }
+        root["Systems"] = json!({ "@odata.id": "/redfish/v1/Systems" });
+        if self.has_task_service {
+            root["Tasks"] = json!({ "@odata.id": sessions::TASK_SERVICE });
+        }
+        root
+    }
+
     fn carry_out(&mut self, request: &Asked) -> Reply {
         let path = request.path.as_str();
-        if path == "/redfish/v1/" {
-            let mut root = json!({ "Systems": { "@odata.id": "/redfish/v1/Systems" } });
-            if self.has_sessions {
-                root["SessionService"] = json!({ "@odata.id": "/redfish/v1/SessionService" });
-                root["Links"] = json!({ "Sessions": { "@odata.id": SESSIONS } });
-            }
-            if self.has_task_service {
-                root["Tasks"] = json!({ "@odata.id": sessions::TASK_SERVICE });
-            }
-            return Reply::json(200, root);
-        }
         if request.method == "POST" && path == SESSIONS && self.has_sessions {
             return self.log_in(&request.body);
         }
@@ -324,7 +332,11 @@ impl World {
                 *id
             })
         });
-        if by_token.is_none() && request.basic.as_deref() != Some(&basic) {
+        let is_stranger = by_token.is_none() && request.basic.as_deref() != Some(&basic);
+        if path == "/redfish/v1/" {
+            return Reply::json(200, self.root(is_stranger));
+        }
+        if is_stranger {
             return Reply::json(401, json!({ "error": { "message": "who are you" } }));
         }
         match (request.method.as_str(), path) {

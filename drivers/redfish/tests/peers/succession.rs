@@ -167,6 +167,23 @@ async fn what_became_a_task_is_waited_for() {
     assert!(asked(&fake.world()) >= 2, "until it was over");
 }
 
+/// What is hidden from whoever asks without a name is there all the same.
+#[tokio::test]
+async fn a_root_that_hides_its_tasks_from_strangers_is_not_believed_to_have_none() {
+    let fake = Fake::start().await;
+    {
+        let mut world = fake.world();
+        world.has_task_service = true;
+        world.task = Some(Duration::from_secs(600));
+    }
+    let (first, name) = led(&fake).await;
+    sends_its_off_late(&first, &name).await.expect("taken");
+    let second = Hand::of(&fake, json!({})).await;
+    second.power().await;
+    fake.world().hides_from_strangers = true;
+    is_unclear(&second, &name, "a task is running").await;
+}
+
 #[tokio::test]
 async fn nothing_is_deleted_by_other_settings_or_without_a_permit() {
     let fake = Fake::start().await;
