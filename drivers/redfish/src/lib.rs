@@ -49,6 +49,7 @@
 mod agreement;
 mod answer;
 mod ask;
+mod asking;
 mod closing;
 mod connection;
 mod driver;

@@ -12,25 +12,21 @@ use picket_core::power::{Epoch, Loss};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use rustls::pki_types::ServerName;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use crate::agreement::Agreement;
-use crate::answer::Answer;
 use crate::ask::Ask;
-use crate::connection::{Broken, Connection};
+use crate::connection::Connection;
 use crate::life::Life;
 use crate::login::{Lockout, Login};
 use crate::pool::Pool;
-use crate::quirks;
 use crate::service::Service;
 use crate::session::{Session, name_of};
 use crate::settings::{Authentication, Settings};
 use crate::unclear::Unclear;
 use crate::whose::{KnownAs, Place};
 
-/// Wait before the same is asked again; it doubles.
-pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The state of the conversation.
 pub struct Line {
     pub(crate) settings: Arc<Settings>,
@@ -234,151 +230,6 @@ impl Line {
     pub(crate) fn stands(&mut self, connection: Connection) {
         self.certificate = connection.certificate().map(str::to_owned);
         self.connection = Some(connection);
-    }
-
-    /// One request on the connection that stands, and its answer.
-    ///
-    /// # Errors
-    /// The permit has ended, or the request cannot be written. `Ok(Err)`: there is no whole answer.
-    pub async fn one(
-        &mut self,
-        ask: &Ask,
-        call: &Call,
-        until: Instant,
-        effort: &mut Effort,
-    ) -> Result<Result<Answer, Broken>, DriverError> {
-        let own = self.session.as_ref().filter(|_| !ask.open && ask.token.is_none());
-        let (is_own, own) = (own.is_some(), own.map(|session| session.token.clone()));
-        let token = ask.token.clone().or(own);
-        let by_basic = token.is_none() && self.is_authenticated(ask);
-        let odd = |line: &Self| {
-            line.error(&Effort::reading(), ErrorKind::Protocol, "a link or token that HTTP cannot carry")
-        };
-        let request = self.request(ask, token.as_ref(), by_basic).ok_or_else(|| odd(self))?;
-        self.expect_session(effort)?;
-        effort.may_send(call).map_err(|ended| effort.judge(ended))?;
-        let asked_at = call.now();
-        let (unclear_before, silent_before) = (self.unclear, self.unanswered_since);
-        // All of this before it is sent: a caller who leaves does not wait for the answer.
-        self.unanswered_since.get_or_insert(asked_at);
-        if effort.is_control() {
-            self.carried = true;
-            self.unclear.sending(token.is_some());
-        }
-        if let Some(session) = self.session.as_mut().filter(|_| is_own) {
-            session.last_used = Instant::now();
-            session.carried |= effort.is_control();
-        }
-        let Some(connection) = &mut self.connection else {
-            return Ok(Err(Broken::NotSent("the connection is gone".to_owned())));
-        };
-        effort.sent();
-        let told = connection.exchange(request, until).await;
-        match &told {
-            Ok(answer) => {
-                if quirks::is_clear(answer) {
-                    self.unclear = unclear_before;
-                }
-                // A service counts idle time from when it is done with a request.
-                if let Some(session) = self.session.as_mut().filter(|_| is_own) {
-                    session.last_used = Instant::now();
-                }
-                // A silence before it may have been a restart: that is known at the next look at the manager's life.
-                self.unanswered_since = silent_before.filter(|_| self.tells_its_life());
-            }
-            Err(Broken::NotSent(_)) => {
-                effort.unsent();
-                self.unclear = unclear_before;
-                self.connection = None;
-            }
-            // Dropped, it takes back what this machine has not sent yet.
-            Err(_) => self.connection = None,
-        }
-        Ok(told.map(|answer| Answer { asked_at, answered_at: call.now(), ..answer }))
-    }
-
-    /// One request that changes no power, on a connection that stands or is made for it.
-    ///
-    /// # Errors
-    /// No connection.
-    pub async fn once(
-        &mut self,
-        ask: &Ask,
-        call: &Call,
-        until: Instant,
-    ) -> Result<Result<Answer, Broken>, DriverError> {
-        self.connect(call, until).await?;
-        self.one(ask, call, until, &mut Effort::reading()).await
-    }
-
-    /// A request and its answer: with a connection and a session, again after a refused token, and while the service is busy.
-    /// At the deadline the last answer is given, whatever it says.
-    ///
-    /// # Errors
-    /// No answer in time, no connection, no session; `effect` speaks of everything in `effort`.
-    pub async fn ask(&mut self, ask: &Ask, call: &Call, effort: &mut Effort) -> Result<Answer, DriverError> {
-        let until = end_of(call);
-        let (mut pause, mut asked_anew) = (FIRST_PAUSE, false);
-        // When the first copy was sent of what is not answered yet: one that is sent again does not renew it (S2).
-        let mut first = None;
-        loop {
-            self.prepare(ask, call, until, effort).await.map_err(|error| effort.judge(error))?;
-            let asked_at = *first.get_or_insert_with(|| call.now());
-            let shortest = self.settings.session_timeout - self.settings.session_timeout / 20;
-            let is_alive = self.session.as_ref().is_some_and(|one| one.last_used.elapsed() < shortest);
-            let (answer, why) = match self.one(ask, call, until, effort).await? {
-                Ok(answer) => {
-                    first = None;
-                    (Some(Answer { asked_at, ..answer }), String::new())
-                }
-                Err(Broken::NotSent(why)) => (None, why),
-                Err(Broken::Silent(why)) if effort.is_bound() => {
-                    return Err(self.error(effort, ErrorKind::Unreachable, why));
-                }
-                Err(Broken::Silent(why)) => (None, why),
-                Err(Broken::Late) => {
-                    return Err(self.error(effort, ErrorKind::TimedOut, "no answer in time"));
-                }
-            };
-            let mut wait = pause;
-            if let Some(answer) = answer {
-                match answer.status {
-                    401 if self.is_authenticated(ask) && !ask.may_hide && !answer.stored => {
-                        effort.refused();
-                        let by_token = self.session.take().is_some();
-                        if by_token && is_alive {
-                            self.refused_at = Some(call.now());
-                        }
-                        self.sighted &= !by_token;
-                        if by_token && !asked_anew && !effort.is_tied() {
-                            // The service ended the session, or restarted: that says nothing of the password.
-                            asked_anew = true;
-                            continue;
-                        }
-                        if by_token && effort.is_tied() {
-                            let why = "its session is over; power is read first";
-                            return Err(self.error(effort, ErrorKind::Unreachable, why));
-                        }
-                        let error = self.error(effort, ErrorKind::Authentication, self.refusal(&answer));
-                        return Err(self.lock_out(error));
-                    }
-                    429 | 503 => {
-                        if quirks::is_surely_refused(&answer) {
-                            effort.refused();
-                        }
-                        wait = answer.retry_after.unwrap_or(pause).max(pause);
-                        if effort.is_bound() || Instant::now() + wait >= until {
-                            return Ok(answer);
-                        }
-                    }
-                    _ => return Ok(answer),
-                }
-            } else if Instant::now() + wait >= until {
-                return Err(self.error(effort, ErrorKind::Unreachable, why));
-            }
-            sleep_until(Instant::now() + wait).await;
-            pause *= 2;
-        }
     }
 }
 

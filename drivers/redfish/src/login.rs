@@ -8,8 +8,9 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::answer::Answer;
 use crate::ask::Ask;
+use crate::asking::FIRST_PAUSE;
 use crate::connection::{Broken, Connection};
-use crate::line::{FIRST_PAUSE, Line, NO_SESSIONS};
+use crate::line::{Line, NO_SESSIONS};
 use crate::quirks;
 use crate::service::Service;
 use crate::session::{Session, place_in};

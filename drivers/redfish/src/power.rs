@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::answer::{Answer, tame};
 use crate::ask::Ask;
-use crate::line::{FIRST_PAUSE, Line, end_of};
+use crate::asking::FIRST_PAUSE;
+use crate::line::{Line, end_of};
 use crate::quirks::{self, Verdict};
 use crate::service::{Found, Service, unread};
 use crate::settings::Believed;

@@ -10,7 +10,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::answer::{Answer, path_of};
 use crate::ask::Ask;
-use crate::line::{FIRST_PAUSE, Line, end_of};
+use crate::asking::FIRST_PAUSE;
+use crate::line::{Line, end_of};
 
 /// How long it is looked whether a task fails at once.
 const GLANCE: Duration = Duration::from_millis(500);
