@@ -13,6 +13,17 @@ const LONGEST_REST: u64 = 86_400;
 /// The largest body that is read. A system's description is some ten kilobytes.
 pub const LARGEST: usize = 1 << 20;
 
+/// Why a body is not whole. The status counts all the same: it is what the service says first.
+#[derive(Debug)]
+pub enum Cut {
+    /// It is longer than [`LARGEST`].
+    Long,
+    /// The connection broke.
+    Broken(String),
+    /// The call was over.
+    Late,
+}
+
 /// One answer.
 #[derive(Debug)]
 pub struct Answer {
@@ -28,13 +39,13 @@ pub struct Answer {
     pub etag: Option<String>,
     /// It says that it is no answer of now.
     pub stored: bool,
-    /// The body; cut at [`LARGEST`].
+    /// The body, as far as it was read.
     pub body: Vec<u8>,
-    /// It was longer.
-    pub cut: bool,
+    /// Why that is not all of it.
+    pub cut: Option<Cut>,
     /// When the first copy of the request was sent.
     pub asked_at: BootTime,
-    /// When the answer was whole.
+    /// When the answer was whole, or broke off.
     pub answered_at: BootTime,
 }
 
@@ -54,7 +65,7 @@ impl Answer {
             etag: text(ETAG).map(str::to_owned),
             stored: is_stored(headers),
             body: Vec::new(),
-            cut: false,
+            cut: None,
             asked_at: BootTime::default(),
             answered_at: BootTime::default(),
         }
@@ -72,7 +83,7 @@ impl Answer {
 
     /// The body as an object; `None` for anything else, also where it was cut.
     pub fn object(&self) -> Option<serde_json::Map<String, Value>> {
-        if self.cut {
+        if self.cut.is_some() {
             return None;
         }
         match serde_json::from_slice(&self.body) {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use http::Method;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Cut};
 use crate::ask::Ask;
 use crate::connection::Broken;
 use crate::line::{Line, end_of};
@@ -52,7 +53,10 @@ impl Line {
             return Ok(Err(Broken::NotSent("the connection is gone".to_owned())));
         };
         effort.sent();
-        let told = connection.exchange(request, until).await;
+        let told = match connection.exchange(request, until).await {
+            Ok(answer) if ask.method == Method::GET => whole(answer),
+            told => told,
+        };
         match &told {
             Ok(answer) => {
                 if quirks::is_clear(answer) {
@@ -158,5 +162,15 @@ impl Line {
             sleep_until(Instant::now() + wait).await;
             pause *= 2;
         }
+    }
+}
+
+/// The answer to a question. What it says stands in its body: of one that was read in part nothing counts but a refusal (S1). To whoever
+/// tells the service to do something the status alone says what became of that.
+fn whole(answer: Answer) -> Result<Answer, Broken> {
+    match &answer.cut {
+        Some(Cut::Broken(why)) if answer.is_success() => Err(Broken::Silent(why.clone())),
+        Some(Cut::Late) if answer.is_success() => Err(Broken::Late),
+        _ => Ok(answer),
     }
 }

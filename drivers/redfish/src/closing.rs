@@ -14,8 +14,13 @@ use crate::line::{Line, end_of};
 use crate::session::Session;
 use crate::task;
 
-/// How long a deletion may stay unanswered.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a deletion may stay unanswered. A service that answers late has ended the session all the same; one that never does costs the wait
+/// for its idle limit in any case.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// For so long a session's end is asked for again, before its idle limit is waited out.
+pub const ASKING: Duration = Duration::from_secs(60);
+/// Wait before it is asked for again; it doubles.
+pub const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How far the end is of what carried commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,16 +93,32 @@ fn without_session(line: &mut Line) -> Result<Option<Instant>, DriverError> {
     Ok(None)
 }
 
-/// Whether the service says that the session is over.
+/// Whether the service says that the session is over. Asked for twice where no answer came: of a session whose deletion was carried out it does
+/// not know the token any more.
 async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
     let until = end_of(call).min(Instant::now() + PATIENCE);
     let Some(end) = Ask::end(session) else { return is_unknown(line, session, call, until).await };
-    let told = timeout_at(until, line.once(&end, call, until)).await;
-    match told {
-        Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204 | 401) && !answer.stored => true,
-        // It knew the token, or did not look at it: it may be known still.
-        Ok(Ok(Ok(_))) => is_unknown(line, session, call, until).await,
-        Ok(Ok(Err(Broken::NotSent(_) | Broken::Silent(_) | Broken::Late)) | Err(_)) | Err(_) => false,
+    for _ in 0..2 {
+        let told = timeout_at(until, line.once(&end, call, until)).await;
+        match told {
+            Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204 | 401) && !answer.stored => return true,
+            // It knew the token, or did not look at it: it may be known still.
+            Ok(Ok(Ok(_))) => return is_unknown(line, session, call, until).await,
+            Ok(Ok(Err(Broken::Silent(_)))) => was_heard(line, session),
+            Ok(Ok(Err(Broken::Late))) | Err(_) => {
+                was_heard(line, session);
+                return false;
+            }
+            Ok(Ok(Err(Broken::NotSent(_))) | Err(_)) => return false,
+        }
+    }
+    false
+}
+
+/// The service may have heard a request in that session, and counts its idleness from now on.
+fn was_heard(line: &mut Line, session: &Session) {
+    for orphan in line.orphans.iter_mut().filter(|orphan| orphan.path == session.path) {
+        orphan.last_used = Instant::now();
     }
 }
 
@@ -105,10 +126,8 @@ async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
 async fn is_unknown(line: &mut Line, session: &Session, call: &Call, until: Instant) -> bool {
     let Some(path) = line.sessions.clone() else { return false };
     let ask = Ask { token: Some(session.token.clone()), ..Ask::get(path) };
-    // It may know it still, and counts its idleness from now on.
-    for orphan in line.orphans.iter_mut().filter(|orphan| orphan.path == session.path) {
-        orphan.last_used = Instant::now();
-    }
+    // It may know it still.
+    was_heard(line, session);
     let told = timeout_at(until, line.once(&ask, call, until)).await;
     matches!(told, Ok(Ok(Ok(answer))) if answer.status == 401 && !answer.stored)
 }

@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::answer::{Answer, LARGEST};
+use crate::answer::{Answer, Cut, LARGEST};
 use crate::settings::Settings;
 
 /// How long what was written may stay unacknowledged before the kernel ends the connection.
@@ -213,26 +213,29 @@ impl Connection {
         }
     }
 
-    /// One request and its whole answer, at most until `until`.
+    /// One request and its answer, at most until `until`: its head at the least.
     pub async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
         until: Instant,
     ) -> Result<Answer, Broken> {
         self.busy = true;
-        let told = timeout_at(until, self.talk(request)).await;
-        let (answer, closes) = told.unwrap_or(Err(Broken::Late))?;
-        // What is left of a body that is too long is not read.
-        self.busy = answer.cut || closes;
+        let (answer, closes) = self.talk(request, until).await?;
+        // What is left of a body is not read.
+        self.busy = answer.cut.is_some() || closes;
         self.glance().await;
         Ok(answer)
     }
 
-    async fn talk(&mut self, request: Request<Full<Bytes>>) -> Result<(Answer, bool), Broken> {
+    async fn talk(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        until: Instant,
+    ) -> Result<(Answer, bool), Broken> {
         let Self { sender, wire, ended, .. } = self;
         let told = async {
-            let response = sender.send_request(request).await.map_err(broken)?;
-            listen(response).await
+            let begun = timeout_at(until, sender.send_request(request)).await.map_err(|_| Broken::Late)?;
+            Ok(listen(begun.map_err(broken)?, until).await)
         };
         tokio::pin!(told);
         loop {
@@ -245,30 +248,47 @@ impl Connection {
     }
 }
 
-/// Reads an answer, and whether the service closes after it.
-async fn listen(mut response: Response<Incoming>) -> Result<(Answer, bool), Broken> {
+/// Reads an answer, and whether the service closes after it. Once its status was read there is one, however its body ends.
+async fn listen(mut response: Response<Incoming>, until: Instant) -> (Answer, bool) {
     let mut answer = Answer::begun(response.status().as_u16(), response.headers());
     let says_close = response.headers().get_all(CONNECTION).iter().any(|value| {
         value.to_str().is_ok_and(|text| text.split(',').any(|word| word.trim().eq_ignore_ascii_case("close")))
     });
     let closes = says_close || response.version() < Version::HTTP_11;
-    while let Some(frame) = response.body_mut().frame().await {
-        let Ok(piece) = frame.map_err(broken)?.into_data() else { continue };
+    let body = response.body_mut();
+    loop {
+        let frame = match timeout_at(until, body.frame()).await {
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(error))) => {
+                answer.cut = Some(Cut::Broken(words(&error)));
+                break;
+            }
+            Err(_) => {
+                answer.cut = Some(Cut::Late);
+                break;
+            }
+        };
+        let Ok(piece) = frame.into_data() else { continue };
         let room = LARGEST - answer.body.len();
         answer.body.extend_from_slice(&piece[..piece.len().min(room)]);
         if piece.len() > room {
-            answer.cut = true;
+            answer.cut = Some(Cut::Long);
             break;
         }
     }
-    Ok((answer, closes))
+    (answer, closes)
+}
+
+fn words(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }
 
 fn broken(error: hyper::Error) -> Broken {
-    let mut why = error.to_string();
-    if let Some(source) = std::error::Error::source(&error) {
-        why = format!("{why}: {source}");
-    }
+    let why = words(&error);
     // Canceled: the wire ended before it took the request from us.
     if error.is_canceled() { Broken::NotSent(why) } else { Broken::Silent(why) }
 }

@@ -277,6 +277,7 @@ impl PowerDriver for RedfishDriver {
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
+        let (asked_until, mut pause) = (Instant::now() + closing::ASKING, closing::FIRST_PAUSE);
         loop {
             // The wait is without the line: a reading may open a session of its own meanwhile.
             let closed = closing::close_all(&mut self.line(call).await?.line, call).await?;
@@ -288,6 +289,12 @@ impl PowerDriver for RedfishDriver {
                     continue;
                 }
             };
+            let again = Instant::now() + pause;
+            if again < asked_until.min(over_at).min(end_of(call)) {
+                sleep_until(again).await;
+                pause *= 2;
+                continue;
+            }
             if over_at >= end_of(call) {
                 let detail = format!(
                     "{}: a session that carried commands did not answer its deletion and may be open until its idle \

@@ -282,6 +282,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::answer::Cut;
 
     fn says(status: u16, body: &str) -> Power {
         let mut answer = Answer::begun(status, &HeaderMap::new());
@@ -343,7 +344,7 @@ mod tests {
     fn an_answer_that_was_cut_says_nothing() {
         let mut answer = Answer::begun(200, &HeaderMap::new());
         answer.body = br#"{"PowerState": "Off"}"#.to_vec();
-        answer.cut = true;
+        answer.cut = Some(Cut::Long);
         assert_eq!(interpret(&answer).0, Power::Unknown);
     }
 

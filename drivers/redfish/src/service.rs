@@ -9,7 +9,7 @@ use std::time::Duration;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::{Map, Value};
 
-use crate::answer::{Answer, path_of, tame};
+use crate::answer::{Answer, Cut, LARGEST, path_of, tame};
 use crate::ask::Ask;
 use crate::line::{Line, NO_SESSIONS};
 use crate::settings::Authentication;
@@ -290,7 +290,9 @@ pub fn unread(line: &Line, answer: &Answer, what: &str) -> DriverError {
             answer.words()
         ),
         200..=299 if answer.stored => format!("{what}: an answer that a cache had kept (Age)"),
-        200..=299 if answer.cut => format!("{what}: an answer larger than {} bytes", crate::answer::LARGEST),
+        200..=299 if matches!(answer.cut, Some(Cut::Long)) => {
+            format!("{what}: an answer larger than {LARGEST} bytes")
+        }
         200..=299 => format!("{what}: an answer that is no JSON object"),
         _ => format!("{what}: {}", answer.words()),
     };

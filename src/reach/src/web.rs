@@ -24,7 +24,7 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The beginning of its body, as much as was to be kept.
     pub body: Vec<u8>,
-    /// The body was longer than what is kept.
+    /// The body was longer than what is kept, or broke off.
     pub cut: bool,
 }
 
@@ -110,7 +110,17 @@ pub async fn exchange_up_to(kept: usize, request: RequestBuilder, end: Instant) 
         let mut response = request.send().await.map_err(failure)?;
         let headers = std::mem::take(response.headers_mut());
         let (code, mut body, mut cut) = (response.status(), Vec::new(), false);
-        while let Some(piece) = response.chunk().await.map_err(failure)? {
+        loop {
+            let piece = match response.chunk().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                // A refusal is one once its status was read: a token that is not known any more is renewed.
+                Err(_) if !code.is_success() => {
+                    cut = true;
+                    break;
+                }
+                Err(error) => return Err(failure(error)),
+            };
             let room = kept - body.len();
             body.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.len() > room {
@@ -153,4 +163,40 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What is heard of a server that says this, and closes.
+    async fn heard(said: &'static str) -> Result<Answer, NoAnswer> {
+        let place = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = place.local_addr().expect("an address");
+        tokio::spawn(async move {
+            let (mut stream, _) = place.accept().await.expect("a caller");
+            let _request = stream.read(&mut [0; 4_096]).await;
+            stream.write_all(said.as_bytes()).await.expect("written");
+        });
+        let client = client(false, None).expect("a client");
+        let end = Instant::now() + Duration::from_secs(30);
+        exchange(client.get(format!("http://{address}/")), None, end).await
+    }
+
+    #[tokio::test]
+    async fn a_refusal_that_breaks_off_is_one_and_a_yes_is_none() {
+        let cut = |status: &str| {
+            format!("HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwhat\r\n").leak() as &str
+        };
+        for status in ["401 Unauthorized", "503 Busy"] {
+            let answer = heard(cut(status)).await.expect("its status was read");
+            assert!(answer.cut && answer.body == b"what" && status.starts_with(answer.code.as_str()));
+        }
+        // What it says stands in its body.
+        let half = heard(cut("200 OK")).await;
+        assert!(matches!(half, Err(NoAnswer::Broken(_))), "{half:?}");
+    }
 }

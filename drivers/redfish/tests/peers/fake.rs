@@ -39,6 +39,8 @@ pub struct Reply {
     pub drip: Duration,
     /// Nothing is answered, and the connection is closed.
     pub hangs_up: bool,
+    /// The connection is closed before the last chunk of the body.
+    pub cut: bool,
 }
 
 impl Reply {
@@ -50,7 +52,12 @@ impl Reply {
     /// That status and body.
     pub fn raw(status: u16, body: impl Into<Vec<u8>>) -> Self {
         let (head, after, drip) = (Vec::new(), Duration::ZERO, Duration::ZERO);
-        Self { status, head, body: body.into(), after, drip, hangs_up: false }
+        Self { status, head, body: body.into(), after, drip, hangs_up: false, cut: false }
+    }
+
+    /// The same, but for its last chunk.
+    pub fn cut(self) -> Self {
+        Self { cut: true, ..self }
     }
 
     /// With a line of the head.
@@ -127,6 +134,8 @@ pub struct World {
     pub silent: bool,
     /// Each connection is closed after an answer.
     pub closes: bool,
+    /// Whoever it does not know is told so by half an answer.
+    pub cuts_refusals: bool,
     /// Answers to the next requests whose line holds this text.
     pub script: VecDeque<(&'static str, Reply)>,
     /// The same, of requests that are carried out before.
@@ -175,6 +184,7 @@ impl World {
             tasks: Vec::new(),
             silent: false,
             closes: false,
+            cuts_refusals: false,
             script: VecDeque::new(),
             after: VecDeque::new(),
             then: VecDeque::new(),
@@ -298,6 +308,7 @@ impl World {
             let (_, Then(then)) = self.then.remove(at).expect("there");
             then(self);
         }
+        reply.cut |= reply.status == 401 && self.cuts_refusals;
         if let Some((_, late)) = self.slow.filter(|(what, _)| line.contains(what)) {
             reply.after = late;
         }

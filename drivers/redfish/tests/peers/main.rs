@@ -7,6 +7,7 @@ mod faults;
 mod law;
 mod lives;
 mod machines;
+mod odd_boards;
 mod ordinary;
 mod places;
 mod subject;

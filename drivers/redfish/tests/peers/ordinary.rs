@@ -97,14 +97,17 @@ async fn a_session_that_does_not_answer_its_deletion_is_waited_out() {
     fake.world().session_life = Duration::from_secs(1);
     let hand = Hand::of(&fake, json!({ "session_timeout": "1s" })).await;
     hand.off().await.expect("taken");
-    let slow = || Reply { hangs_up: true, ..Reply::raw(204, "") };
-    fake.world().script.extend([("DELETE", slow())]);
+    let deaf = |fake: &Fake| {
+        let lost = Reply { hangs_up: true, ..Reply::raw(204, "") };
+        fake.world().script.extend((0..50).map(|_| ("DELETE", lost.clone())));
+    };
+    deaf(&fake);
     let began = std::time::Instant::now();
     hand.quiesce().await.expect("its idle limit has passed");
     assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
 
     hand.off().await.expect("taken");
-    fake.world().script.extend([("DELETE", slow())]);
+    deaf(&fake);
     let short =
         hand.driver.quiesce(&hand.call_of(Duration::from_millis(300))).await.expect_err("it may be open");
     assert_eq!((short.kind, short.effect), (ErrorKind::TimedOut, Effect::Unknown));

@@ -72,7 +72,7 @@ async fn two_sessions_at_one_place_are_not_told_apart() {
     hand.off().await.expect("taken");
     let first = hand.driver.session().expect("it has a place");
     let lost = Reply { hangs_up: true, ..Reply::raw(204, "") };
-    fake.world().script.push_back(("DELETE", lost));
+    fake.world().script.extend([("DELETE", lost.clone()), ("DELETE", lost)]);
     hand.driver.quiesce(&hand.call_of(Duration::from_millis(900))).await.expect_err("it may be open");
     let place = format!("{SESSIONS}/1");
     assert!(first.contains(&place), "{first}");

@@ -25,6 +25,9 @@ pub(super) enum Drained {
     Moved,
 }
 
+/// A driver that waits out the life of its session may ask before whether it is over, and each of these questions renews it.
+const ASKING: Duration = Duration::from_secs(90);
+
 impl NodeTask {
     /// Waits until no effect of the kinds that `barring` names is open.
     pub(super) async fn drain(&mut self, barring: fn(&EffectKind) -> bool) -> Result<Drained, Fatal> {
@@ -107,7 +110,7 @@ impl NodeTask {
                 open.iter().filter(|open| self.own.contains(&open.id)).filter_map(|o| o.kind.device())
             {
                 if asked.insert(device.clone()) {
-                    let time = self.longest_life(&open, device) + Duration::from_secs(1);
+                    let time = self.longest_life(&open, device) + ASKING;
                     closing.push(self.hands.quiesce(device, time));
                     closed_by = closed_by.max(self.now() + time);
                 }

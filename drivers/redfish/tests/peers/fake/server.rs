@@ -154,7 +154,11 @@ async fn serve(stream: &mut TlsStream<TcpStream>, world: &Arc<Mutex<World>>, epo
     if reply.hangs_up {
         return None;
     }
-    let mut head = format!("HTTP/1.1 {} Said\r\nContent-Length: {}\r\n", reply.status, reply.body.len());
+    let length = match reply.cut {
+        true => "Transfer-Encoding: chunked".to_owned(),
+        false => format!("Content-Length: {}", reply.body.len()),
+    };
+    let mut head = format!("HTTP/1.1 {} Said\r\n{length}\r\n", reply.status);
     for (name, value) in &reply.head {
         head += &format!("{name}: {value}\r\n");
     }
@@ -162,6 +166,12 @@ async fn serve(stream: &mut TlsStream<TcpStream>, world: &Arc<Mutex<World>>, epo
         head += "Connection: close\r\n";
     }
     stream.write_all(format!("{head}\r\n").as_bytes()).await.ok()?;
+    if reply.cut {
+        let chunk = format!("{:x}\r\n{}\r\n", reply.body.len(), String::from_utf8_lossy(&reply.body));
+        stream.write_all(chunk.as_bytes()).await.ok()?;
+        stream.flush().await.ok()?;
+        return None;
+    }
     if reply.drip.is_zero() {
         stream.write_all(&reply.body).await.ok()?;
     } else {
