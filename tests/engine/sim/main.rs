@@ -25,6 +25,7 @@ mod liveness;
 mod lookers;
 mod moved;
 mod observer;
+mod old_readings;
 mod operation;
 mod own_host;
 mod parents;

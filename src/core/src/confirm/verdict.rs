@@ -39,6 +39,13 @@ impl Judge {
         self.level_traces().any(|trace| trace.spec.class == DeviceClass::Supply)
     }
 
+    /// Until when the readings that prove are in a row with what is asked next (S2): a proof that is stored later than that says nothing of now.
+    pub fn fresh_until(&self) -> BootTime {
+        let recent =
+            self.level_traces().filter_map(|trace| Some(trace.run()?.last_answered + trace.spec.dwell * 3));
+        recent.min().unwrap_or_default()
+    }
+
     /// Since when the node is dark, if all devices of the level hold in one window and no host device objects.
     fn level_holds(&self, now: BootTime) -> Option<BootTime> {
         let runs: Vec<&Run> = self.level_traces().map(|trace| trace.holds(now)).collect::<Option<_>>()?;

@@ -21,6 +21,7 @@ mod measuring;
 mod orphaned;
 mod outlets;
 mod own_host;
+mod publishing;
 mod recognising;
 mod releasing;
 mod restored;
@@ -41,7 +42,6 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use announcing::{Announcing, Met};
 use away::Doubt;
@@ -63,6 +63,7 @@ use picket_core::ids::{DeviceId, EffectId, FenceId, Generation, NodeId, Revision
 use picket_core::record::{NodeRecord, Phase, Said};
 use picket_core::store::Stored;
 use picket_core::time::{BootTime, WallTime};
+use publishing::Readings;
 use recognising::Recognising;
 use schedule::Schedule;
 use sessions::Sessions;
@@ -78,7 +79,7 @@ use tracing::Instrument;
 use crate::office::{Office, Standing};
 use crate::parts::{NodePlan, Parts};
 use crate::readiness::Readiness;
-use crate::view::{DeviceLive, Live, NodeView, Wait};
+use crate::view::{Live, NodeView};
 use crate::work::Work;
 
 /// The ground on which volumes may be released, and since when the node is dark.
@@ -141,6 +142,8 @@ pub(crate) struct NodeTask {
     lingering: Lingering,
     /// Looks in a row that showed no Off although the node is proven off (S4, K3).
     unseen: u32,
+    /// The readings by which the last step was decided.
+    readings: Readings,
     /// The last look for a child.
     shared_look: Option<Box<SharedLook>>,
     /// How often the confirmation of the open fence did not hold; reset when the node moves on.
@@ -248,6 +251,7 @@ impl NodeTask {
             spoken: kept.spoken,
             lingering: Lingering::default(),
             unseen: 0,
+            readings: Readings::default(),
             shared_look: None,
             unproven: 0,
             resumed,
@@ -316,6 +320,7 @@ impl NodeTask {
                 if self.doubt.is_some() && Box::pin(self.store_doubt()).await? {
                     return Ok(());
                 }
+                Box::pin(self.show_if_still_off()).await?;
                 // Each in a box of its own: a node at rest, and nearly all are, has no room for the phases that it is not in.
                 match self.stored.record.phase.clone() {
                     _ if self.stored.record.is_undecided() => Box::pin(self.restored()).await,
@@ -361,36 +366,6 @@ impl NodeTask {
         let mut random = [0; 10];
         (self.parts.random)(&mut random);
         FenceId::mint(self.wall(), random)
-    }
-
-    fn publish(&self) {
-        let view = NodeView { stored: self.stored.clone(), live: self.live.clone(), plan: self.plan.clone() };
-        self.view.send_replace(view);
-    }
-
-    fn set_wait(&mut self, wait: Option<Wait>) {
-        if self.live.wait != wait {
-            self.live_mut().wait = wait;
-            self.publish();
-        }
-    }
-
-    fn wait_for(&mut self, what: impl Into<String>, whose: impl Into<String>, for_at_most: Option<Duration>) {
-        let until = for_at_most.map(|time| self.wall().after(time));
-        let wait = Wait { what: what.into(), whose: whose.into(), until };
-        // A deadline that moves by the moment of asking alone is not news.
-        let same = |old: &Wait| old.what == wait.what && old.whose == wait.whose;
-        if !self.live.wait.as_ref().is_some_and(same) {
-            self.set_wait(Some(wait));
-        }
-    }
-
-    fn device_live(&mut self, device: &DeviceId) -> &mut DeviceLive {
-        Arc::make_mut(self.live_mut().devices.entry(device.clone()).or_default())
-    }
-
-    fn live_mut(&mut self) -> &mut Live {
-        Arc::make_mut(&mut self.live)
     }
 }
 

@@ -119,10 +119,10 @@ impl NodeTask {
                 matches!(self.record().phase, Phase::NeedsOperator(_)) && self.place().1 == before.1;
             self.doubt = self.doubt.take().filter(|_| asks_of_it);
         }
-        self.live_mut().proven = self.ground.is_some();
+        self.weigh_age(before, began);
+        self.live_mut().proven = self.is_proven_now();
         self.hands.work_in(&self.stored.record.phase);
-        self.publish();
-        let _ = self.feed.send((self.stored.revision, self.record().node.clone()));
+        self.show_stored();
         Ok(opened)
     }
 

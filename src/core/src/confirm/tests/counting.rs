@@ -23,6 +23,18 @@ fn readings_closer_than_a_dwell_count_as_one() {
     assert!(bench.is_confirmed());
 }
 
+/// Whoever stores the proof goes by this: a write may take longer than its readings are in a row with the next one.
+#[test]
+fn a_proof_is_fresh_for_three_dwells_after_its_last_readings() {
+    let mut bench = Bench::of(&[&[host("a"), host("b")]]);
+    bench.reads("a", On).reads("b", On).off("a").off("b").reads_off("a", 2);
+    let first = bench.now;
+    bench.reads_off("b", 2).wait(s(1)).reads("a", Off);
+    assert!(bench.is_confirmed() && bench.now > first);
+    let of_b = bench.now.since(first) - s(1);
+    assert_eq!(bench.judge.fresh_until(), first + of_b + s(3), "the older of the two readings counts");
+}
+
 #[test]
 fn the_dwell_counts_from_the_answer_to_the_next_asking() {
     let mut bench = once();

@@ -175,6 +175,7 @@ impl NodeTask {
     pub(super) async fn command(&mut self, command: Command) -> Result<(), Fatal> {
         // What speaks against the proof is stored before anything that goes by it.
         self.store_doubt().await?;
+        Box::pin(self.show_if_still_off()).await?;
         let asked = command.asked();
         match command.plain() {
             // Nothing is left of it by now; a request that is dropped says so by its closing.

@@ -3,11 +3,12 @@
 use futures::future::join_all;
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::event::{Event, Person};
-use picket_core::ground::Look;
+use picket_core::ground::{LOOK_LIFE, Look};
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::machine::Refused;
 use picket_core::parent::child_of;
 use picket_core::record::Phase;
+use picket_core::time::BootTime;
 use picket_core::topology::Topology;
 
 use super::{by_settings, refusal};
@@ -114,7 +115,15 @@ impl NodeTask {
         let possible = matches!(self.record().phase, Phase::Fencing | Phase::NeedsOperator(_))
             && !self.record().is_groundless();
         let looks: Vec<Look> = if possible { self.look_at(&hosts).await? } else { Vec::new() };
-        self.grant(ask, |person| Event::Attest { person, looks: &looks }).await
+        let oldest = looks.iter().map(Look::asked).min().unwrap_or(self.now());
+        let grant = |person| Event::Attest { person, looks: &looks };
+        let taken = self.grant_by_readings(ask, grant, Some(oldest + LOOK_LIFE)).await?;
+        // Whoever vouches is answered by what the host devices say now: a breach ends their word.
+        Box::pin(self.show_if_still_off()).await?;
+        Ok(taken.map(|taken| match taken {
+            Taken::Now(_) => Taken::Now(Box::new(self.record().clone())),
+            before @ Taken::Before(_) => before,
+        }))
     }
 
     /// What devices say that restarted is believed by the word of a person who looked at the machine, while none of them says On.
@@ -251,13 +260,27 @@ impl NodeTask {
         ask: Ask,
         event: impl FnOnce(Person) -> Event<'a>,
     ) -> Result<Result<Taken, EngineError>, Fatal> {
+        self.grant_by_readings(ask, event, None).await
+    }
+
+    /// The same of what is decided by readings that are fresh until then.
+    async fn grant_by_readings<'a>(
+        &mut self,
+        ask: Ask,
+        event: impl FnOnce(Person) -> Event<'a>,
+        fresh_until: Option<BootTime>,
+    ) -> Result<Result<Taken, EngineError>, Fatal> {
         let event = event(ask.person);
         let event = match ask.key {
             Some(key) => Event::Keyed { event: Box::new(event), key },
             None => event,
         };
         let before = self.place();
-        match self.apply(event).await {
+        let applied = match fresh_until {
+            Some(fresh_until) => self.apply_by_readings(event, fresh_until).await,
+            None => self.apply(event).await,
+        };
+        match applied {
             Ok(_) => {
                 // The word that was given now, or that stands from before a release was given up (S12).
                 if self.place() != before {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use picket_core::confirm::Verdict;
 use picket_core::device::DeviceClass;
 use picket_core::event::Event;
-use picket_core::ground::ReleaseGround;
+use picket_core::ground::{LOOK_LIFE, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::outcome::Reason;
 use picket_core::power::Power;
@@ -25,12 +25,13 @@ impl NodeTask {
                 let dark_since =
                     BootTime::from_boot(now.since_boot().saturating_sub(Duration::from_millis(back)));
                 let grade = proof.evidence().grade;
-                match self.apply(Event::Confirmed(&proof)).await {
+                let fresh_until = run.judge.fresh_until().min(now + LOOK_LIFE);
+                match self.apply_by_readings(Event::Confirmed(&proof), fresh_until).await {
                     Ok(_) => {
                         tracing::info!(?grade, "the node is confirmed off");
                         self.ground =
                             Some(Arc::new(Ground { ground: ReleaseGround::Confirmed(proof), dark_since }));
-                        self.live_mut().proven = true;
+                        self.live_mut().proven = self.is_proven_now();
                         self.note_fall(dark_since);
                         self.publish();
                     }
