@@ -17,10 +17,12 @@ use crate::topology::Topology;
 
 mod evidence;
 mod fence;
+mod idle_keys;
 mod release;
 
 pub use evidence::{Attestation, DeviceEvidence, Evidence};
 pub use fence::{AuditHead, Cause, Fence, HoldState, Moment, Said, SetAside};
+pub use idle_keys::IdleKeys;
 pub use release::{Part, ReleaseStage, ReleaseState};
 
 /// Where a node stands. See "Life of a node" in the documentation.
@@ -223,6 +225,9 @@ pub struct NodeRecord {
     /// Holds of children that an admin of this node ended (S22).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, EndedHold>,
+    /// Keys of requests that changed nothing (S20).
+    #[serde(default, skip_serializing_if = "IdleKeys::is_empty")]
+    pub idle_keys: IdleKeys,
     /// The record came out of a backup, and no device has said since whether the node is on (S21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<Restored>,
@@ -249,6 +254,7 @@ impl NodeRecord {
             drilled_at: None,
             retired: None,
             refused: BTreeMap::new(),
+            idle_keys: IdleKeys::default(),
             restored: None,
         }
     }

@@ -84,6 +84,11 @@ impl Step {
         &self.record
     }
 
+    /// Whether there is nothing of it to be stored, or to be sent: the record stays as it was `before`.
+    pub fn changes_nothing(&self, before: &NodeRecord) -> bool {
+        self.keys.is_empty() && self.effects.is_empty() && self.record == *before
+    }
+
     fn written(&self, written: Written, guard: Guard) -> Saved {
         let (version, revision) = (written.version, written.revision);
         let stored = Stored { version, revision, record: self.record.clone() };

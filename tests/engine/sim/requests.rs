@@ -4,9 +4,10 @@ use picket_core::event::BoundKey;
 use picket_core::ids::Generation;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Then;
+use picket_core::store::Store;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::{Admission, EngineError, FenceCall, Until};
+use picket_engine::{Admission, EngineError, FenceCall, Taken, Until};
 use std::sync::Arc;
 
 use crate::lab::{NODE, lab, node, person, s};
@@ -46,6 +47,35 @@ async fn a_key_of_a_version_before_is_found_by_the_same_request_alone() {
     assert!(matches!(other, Admission::Opened(_)), "{other:?}");
     let refused = lab.engine.fence(&node(), asked_by("db", "d")).await;
     assert!(matches!(&refused, Err(EngineError::KeyTaken(taken)) if taken.key == written), "{refused:?}");
+}
+
+/// S20: a caller asks for what is so as often as it likes, each time with another key, and fills no store with that.
+#[tokio::test(start_paused = true)]
+async fn what_changes_nothing_is_not_written_and_its_keys_are_few() {
+    let mut lab = lab(43).await;
+    let unfence = |number: usize| {
+        let key = Some(BoundKey::of("db", &format!("k{number}"), "d".to_owned()));
+        picket_engine::Ask { key, ..person().into() }
+    };
+    for number in 0..30 {
+        let refused = lab.engine.unfence(&node(), "db".to_owned(), unfence(number)).await;
+        assert!(matches!(refused, Err(EngineError::Refused(_))), "nobody keeps it off: {refused:?}");
+    }
+    assert!(lab.store.dump().await.expect("a store").keys.is_empty());
+    assert_eq!(lab.record().idle_keys.len(), 8);
+    lab.fence().await;
+    // A copy that comes late undoes nothing, whoever leads.
+    lab.crash().await;
+    let again = lab.engine.unfence(&node(), "db".to_owned(), unfence(29)).await;
+    assert!(matches!(again, Ok(Taken::Before(None))), "{again:?}");
+    lab.engine.hold(&node(), "ops".to_owned(), person()).await.expect("held");
+    let written = lab.store.log.lock().expect("whole").len();
+    let checked = lab.store.checks.lock().expect("whole").len();
+    for _ in 0..30 {
+        lab.engine.hold(&node(), "ops".to_owned(), person()).await.expect("held still");
+    }
+    assert_eq!(lab.store.log.lock().expect("whole").len(), written);
+    assert_eq!(lab.store.checks.lock().expect("whole").len(), checked + 30, "that it leads still is asked");
 }
 
 #[tokio::test(start_paused = true)]

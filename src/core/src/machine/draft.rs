@@ -160,10 +160,19 @@ impl Draft {
     }
 
     pub(super) fn bind(&mut self, key: Option<BoundKey>) {
-        let (fence, at) = (self.record.fence.as_ref().map(|fence| fence.id), self.at);
-        self.keys.extend(
-            key.map(|bound| (bound.key, KeyEntry { digest: bound.digest, fence, at, outcome: None })),
-        );
+        let entry = key.map(|bound| self.entry_of(bound));
+        self.keys.extend(entry);
+    }
+
+    /// The same of a request that changes nothing, or renews what stands.
+    pub(super) fn bind_idle(&mut self, key: BoundKey) {
+        let (key, entry) = self.entry_of(key);
+        self.record.idle_keys.bind(key, entry);
+    }
+
+    fn entry_of(&self, bound: BoundKey) -> (String, KeyEntry) {
+        let fence = self.record.fence.as_ref().map(|fence| fence.id);
+        (bound.key, KeyEntry { digest: bound.digest, fence, at: self.at, outcome: None })
     }
 
     pub(super) fn place(&mut self, holder: &Holder) {

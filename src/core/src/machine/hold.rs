@@ -3,7 +3,7 @@
 use super::Refused;
 use super::draft::{Draft, bounded};
 use super::restored::expect_other_name;
-use crate::event::Person;
+use crate::event::{Event, Person};
 use crate::parent::child_of;
 use crate::record::Hold;
 use crate::restore::HOLD;
@@ -37,11 +37,26 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
         kept: false,
         askers: Vec::new(),
     };
-    let held = draft.record.holds.entry(holder.to_owned()).or_insert_with(|| new.clone());
-    let askers = std::mem::take(&mut held.askers);
-    *held = Hold { since: held.since, breached: held.breached, ended: held.ended, askers, ..new };
+    let new = match draft.record.holds.get(holder).cloned() {
+        Some(held) => {
+            let Hold { since, breached, ended, askers, .. } = held.clone();
+            let renewed = Hold { since, breached, ended, askers, ..new };
+            if renewed == held {
+                // It stands so already, and whoever says it again adds nothing to the history.
+                return Ok(());
+            }
+            renewed
+        }
+        None => new,
+    };
+    draft.record.holds.insert(holder.to_owned(), new);
     draft.moment(format!("held for {holder} by {}: {}", person.name, person.reason));
     Ok(())
+}
+
+/// Whether an event gives another word for a hold that stands.
+pub(super) fn renews(draft: &Draft, event: &Event<'_>) -> bool {
+    matches!(event, Event::Hold { holder, .. } if draft.record.holds.contains_key(holder))
 }
 
 /// A node has at most this many holds of callers: its record is one request to etcd.

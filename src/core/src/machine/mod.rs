@@ -230,8 +230,14 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
             }
         }
         Event::Keyed { event, key } => {
+            let renews = hold::renews(draft, &event);
+            let before = draft.record.clone();
             change(draft, *event)?;
-            draft.bind(Some(key));
+            // A caller may do that as often as it likes: its keys are bounded.
+            match renews || draft.record == before {
+                true => draft.bind_idle(key),
+                false => draft.bind(Some(key)),
+            }
         }
         Event::InSessions { event, sessions, lives } => {
             (draft.sessions, draft.lives) = (sessions, lives);

@@ -86,7 +86,9 @@ impl Engine {
 
     /// Whether a key of a caller is bound for this node: what was asked with it was done.
     pub async fn is_bound(&self, node: &NodeId, key: &BoundKey) -> Result<bool, EngineError> {
-        Ok(bound_to(&*self.shared.parts.store, node, key).await?.is_some())
+        let idle_keys = |slot: Arc<Slot>| slot.view.borrow().stored.record.idle_keys.clone();
+        let idle = self.slot(node).map(idle_keys).unwrap_or_default();
+        Ok(bound_to(&*self.shared.parts.store, node, key, &idle).await?.is_some())
     }
 
     /// Nodes of which something changed that is not stored (readiness), from now on.

@@ -14,6 +14,7 @@ use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 
 use super::away::Waiting;
+use super::command::store_failure;
 use super::measuring::Standing;
 use super::sessions::Sessions;
 use super::{Failure, Fatal, NodeTask, labels, standing};
@@ -50,6 +51,10 @@ impl NodeTask {
         if !self.office.may_store(self.record(), step.record()) {
             let why = "the machine on which it runs does not hold it any more";
             return Err(Failure::Refused(Refused::ForeignProof(why)));
+        }
+        if step.changes_nothing(self.record()) {
+            // Nothing is written for it; that this leadership leads still, and that the record is the newest one, is asked all the same (S6).
+            return self.ask_store().await.map(|()| Vec::new()).map_err(store_failure);
         }
         if Self::place_of(step.record()) != before || self.gives_up_what_is_attempted(step.record()) {
             // What moves the node, or gives a release up, may take its time to be stored, and nothing more is sent on the old ground meanwhile.

@@ -5,7 +5,7 @@ use crate::ids::NodeId;
 use crate::machine::Refused;
 use crate::outcome::Reason;
 use crate::parent::hold_of;
-use crate::record::{SetAside, Then};
+use crate::record::{NodeRecord, SetAside, Then};
 use crate::support::{Player, device, fence_id, holder, host, person, request};
 
 fn join(player: &mut Player, name: &str, then: Then) -> Result<(), Refused> {
@@ -106,17 +106,69 @@ fn the_key_of_what_is_so_already_is_bound_of_no_fence_and_nothing_changes() {
     };
     let before = player.record().clone();
     player.apply(keyed("k1"));
-    assert_eq!(*player.record(), before);
-    let keys = player.store.last_write().keys;
-    let bound: Vec<_> = keys.iter().map(|(key, entry)| (key.as_str(), entry.fence)).collect();
-    assert_eq!(bound, [("k1", None)]);
+    assert_eq!(player.record().idle_keys.get("k1").map(|entry| entry.fence), Some(None));
+    assert_eq!(NodeRecord { idle_keys: before.idle_keys.clone(), ..player.record().clone() }, before);
     player.fence(request(1, &[&[host("bmc")]], &[]));
     assert!(player.step(keyed("k2")).is_err(), "a node that is fenced is not unfenced already");
     player.confirm();
     assert!(player.step(keyed("k2")).is_err());
     player.unfence().unwrap();
     player.apply(keyed("k2"));
-    assert_eq!((player.phase(), player.store.last_write().keys[0].1.fence), ("unfencing", Some(fence_id(1))));
+    let bound = player.record().idle_keys.get("k2").expect("bound").fence;
+    assert_eq!((player.phase(), bound), ("unfencing", Some(fence_id(1))));
+}
+
+/// S20: a caller repeats what changes nothing as often as it likes, each time with another key, and fills no store.
+#[test]
+fn the_keys_of_what_changes_nothing_are_bounded_by_holder_and_node() {
+    let mut player = Player::new();
+    let so_already = |player: &mut Player, holder: &str, number: usize| {
+        let key = BoundKey::of(holder, &format!("k{number}"), "d".to_owned());
+        player.apply(Event::Keyed { event: Box::new(Event::SoAlready), key });
+        assert!(player.store.last_write().keys.is_empty(), "none is kept as long as the history");
+    };
+    let is_bound = |player: &Player, holder: &str, number: usize| {
+        player.record().idle_keys.get(&format!("{holder}\nk{number}")).is_some()
+    };
+    so_already(&mut player, "db", 0);
+    for number in 0..100 {
+        so_already(&mut player, "mallory", number);
+    }
+    assert_eq!(player.record().idle_keys.len(), 9);
+    assert!(is_bound(&player, "db", 0), "another holder's stays");
+    let bound: Vec<usize> = (0..100).filter(|number| is_bound(&player, "mallory", *number)).collect();
+    assert_eq!(bound, (92..100).collect::<Vec<_>>(), "the oldest are given up");
+    for number in 0..100 {
+        so_already(&mut player, &format!("h{number}"), 0);
+    }
+    assert_eq!(player.record().idle_keys.len(), 64);
+    assert!(is_bound(&player, "h99", 0));
+}
+
+/// A hold that is placed again as it stands adds nothing; another word for it is stored, and its key is one of few.
+#[test]
+fn a_hold_that_is_renewed_fills_neither_the_history_nor_the_store() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let hold = |reason: &str| {
+        let person = Person { name: "ada".to_owned(), reason: reason.to_owned() };
+        Event::Hold { holder: "ops 2".to_owned(), person }
+    };
+    player.apply(hold("why"));
+    let before = player.record().clone();
+    assert!(player.step(hold("why")).unwrap().changes_nothing(&before));
+    for number in 0..20 {
+        let key = BoundKey::of("ops 2", &format!("k{number}"), "d".to_owned());
+        let reason = if number == 10 { "another" } else { "why" };
+        player.apply(Event::Keyed { event: Box::new(hold(reason)), key });
+        assert!(player.store.last_write().keys.is_empty());
+    }
+    assert_eq!(player.record().idle_keys.len(), 8);
+    let words = player.open_fence().moments.iter().map(|moment| moment.what.as_str());
+    let told: Vec<&str> = words.filter(|words| words.starts_with("held for ops 2")).collect();
+    assert_eq!(
+        told,
+        ["held for ops 2 by ada: why", "held for ops 2 by ada: another", "held for ops 2 by ada: why"]
+    );
 }
 
 #[test]

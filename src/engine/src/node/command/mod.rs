@@ -306,8 +306,9 @@ impl NodeTask {
         key: Option<&BoundKey>,
     ) -> Result<Result<Option<KeyEntry>, EngineError>, Failure> {
         let Some(bound) = key else { return Ok(Ok(None)) };
-        let (store, node) = (self.parts.store.clone(), self.record().node.clone());
-        let entry = self.of_store(bound_to(&*store, &node, bound)).await.map_err(store_failure)?;
+        let (store, node, idle) =
+            (self.parts.store.clone(), self.record().node.clone(), self.record().idle_keys.clone());
+        let entry = self.of_store(bound_to(&*store, &node, bound, &idle)).await.map_err(store_failure)?;
         Ok(match entry {
             Some(entry) if entry.digest != bound.digest => {
                 Err(EngineError::KeyTaken(TakenKey { key: bound.written().to_owned(), fence: entry.fence }))
@@ -346,7 +347,7 @@ fn by_settings(settings: Option<Topology>, retry: Event<'_>) -> Event<'_> {
 /// What callers are told who would be told of a proof.
 const DOUBTED: &str = "the node was not proven off any more, which is not stored yet";
 
-fn store_failure(error: StoreError) -> Failure {
+pub(super) fn store_failure(error: StoreError) -> Failure {
     match error {
         StoreError::Unavailable(why) => Failure::Unavailable(why),
         error => Failure::Fatal(error),

@@ -197,7 +197,7 @@ impl NodeTask {
     }
 
     /// One round trip: this leadership still leads, and the record is the newest (S19).
-    pub(super) async fn ask_store(&mut self) -> Result<(), StoreError> {
+    pub(in crate::node) async fn ask_store(&mut self) -> Result<(), StoreError> {
         let (store, leadership) = (self.parts.store.clone(), self.hands.leadership().clone());
         let (node, version) = (self.record().node.clone(), self.stored.version);
         self.of_store(store.check(leadership.guard(), &node, version)).await?;
