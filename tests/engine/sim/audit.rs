@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_audit::{Audit, Options, Writer, export};
+use picket_core::event::Person;
 use picket_core::ids::NodeId;
 use picket_core::outcome::Outcome;
 use picket_driver_sim::Fault;
@@ -96,6 +97,25 @@ async fn who_only_repeats_a_request_fills_no_disk_and_the_role_is_told() {
     assert_eq!(requests.len(), 3, "it was opened; it was asked again; and how often: {hows:?}");
     assert_eq!(requests[2]["details"]["more"], 999);
     assert!(requests.iter().all(|entry| entry["role"] == "controller"), "{requests:?}");
+}
+
+/// What its caller writes fills the audit once, in the entry that also says in which role.
+#[tokio::test(start_paused = true)]
+async fn an_accepted_hold_is_told_in_full_once() {
+    let kept = Kept::new();
+    let mut lab = lab(&kept).await;
+    lab.fence().await;
+    let person = Person { reason: "water in the cellar".to_owned(), ..person() };
+    lab.engine.hold(&node(), "ops".to_owned(), person).await.expect("held");
+    lab.kill().await;
+    let (requests, steps) = (kept.all("request"), kept.all("step"));
+    let hold = requests.iter().find(|entry| detail(entry, "call") == "hold").expect("told");
+    assert_eq!((detail(hold, "reason"), detail(hold, "outcome")), ("water in the cellar", "accepted"));
+    let step = steps.iter().find(|entry| detail(entry, "event") == "hold").expect("told");
+    assert_eq!(step["details"]["words"], serde_json::json!(["held for ops"]));
+    let fence = lab.record().fence.expect("held");
+    let moment = &fence.moments.last().expect("one").what;
+    assert_eq!(moment, "held for ops by ada: water in the cellar", "whoever looks at the node reads it all");
 }
 
 #[tokio::test(start_paused = true)]

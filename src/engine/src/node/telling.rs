@@ -153,7 +153,8 @@ impl Teller {
         let mut told = Vec::new();
         for fence in step.fences() {
             let old = before.fence.as_ref().filter(|old| old.id == fence.id);
-            let words = new_words(old, fence);
+            // The entry of the request has who asked for a hold, and why, in full.
+            let words = if event == HOLD { held(before, after) } else { new_words(old, fence) };
             if words.is_empty() && !moved {
                 continue;
             }
@@ -365,6 +366,15 @@ impl Drop for Asking {
             self.teller.exchange(self, "its answer was not waited for".to_owned());
         }
     }
+}
+
+/// The event of a hold that is placed without a fence.
+const HOLD: &str = "hold";
+
+/// The holds that the step placed, or renewed, by their names.
+fn held(before: &NodeRecord, after: &NodeRecord) -> Vec<String> {
+    let new = after.holds.iter().filter(|(name, hold)| before.holds.get(*name) != Some(hold));
+    new.map(|(name, _)| format!("held for {name}")).collect()
 }
 
 /// The moments that the step added. The oldest may have been dropped for them, the newest never.
