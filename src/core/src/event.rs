@@ -5,7 +5,9 @@ mod asked;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use self::asked::{BoundKey, FenceRequest, Holder, MaxLife, Overrides, Person, PlannedRelease, Survey};
+pub use self::asked::{
+    BoundKey, FenceRequest, Holder, JoinRequest, MaxLife, Overrides, Person, PlannedRelease, Survey,
+};
 use crate::confirm::ConfirmedOff;
 use crate::device::{Grade, Identity, MaxInFlight};
 use crate::ground::Look;
@@ -24,12 +26,7 @@ pub enum Event<'a> {
     /// The same as a drill: of a node of which nothing is wrong. From Normal alone.
     Drill(Box<FenceRequest>),
     /// Another caller wants the same: its hold, and its key, are added.
-    Join {
-        /// Who keeps the node off.
-        holder: Holder,
-        /// The caller's key.
-        key: Option<BoundKey>,
-    },
+    Join(Box<JoinRequest>),
     /// The next level is tried.
     NextLevel {
         /// Why this one did not hold.

@@ -110,6 +110,15 @@ pub struct FenceRequest {
     pub set_aside: Option<Overrides>,
 }
 
+/// What joins a fence that is open.
+#[derive(Clone, Debug)]
+pub struct JoinRequest {
+    /// Who keeps the node off.
+    pub holder: Holder,
+    /// The caller's key.
+    pub key: Option<BoundKey>,
+}
+
 /// Limits that were set aside for a fence, each by its own name: by whom and why, and what that changed, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {

@@ -151,7 +151,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
     match event {
         Event::Fence(request) => opening::open(draft, *request)?,
         Event::Drill(request) => opening::drill(draft, *request)?,
-        Event::Join { holder, key } => opening::join(draft, holder, key)?,
+        Event::Join(request) => opening::join(draft, *request)?,
         Event::NextLevel { why } => fence::next_level(draft, &why)?,
         Event::HandOver { gateway, why } => hand_over::hand_over(draft, gateway, &why)?,
         Event::HoldIntent { found } => fence::hold_intent(draft, found)?,

@@ -6,7 +6,7 @@ use super::draft::{Draft, bounded};
 use super::hold::expect_room;
 use super::{Refused, restored};
 use crate::device::DeviceClass;
-use crate::event::{BoundKey, FenceRequest, Holder, Overrides};
+use crate::event::{FenceRequest, JoinRequest, Overrides};
 use crate::ids::DeviceId;
 use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseState, SetAside};
 use crate::restore::HOLD;
@@ -199,7 +199,8 @@ pub(super) fn set_aside(draft: &mut Draft, overrides: Overrides) -> Result<(), R
     Ok(())
 }
 
-pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> Result<(), Refused> {
+pub(super) fn join(draft: &mut Draft, request: JoinRequest) -> Result<(), Refused> {
+    let JoinRequest { holder, key } = request;
     draft.expect_phase(
         "joining",
         &["fencing", "fenced", "released", "needs_operator"],

@@ -171,7 +171,7 @@ impl Walk {
                 Some(Event::Retire { person: person(), settings: (b < 4).then(words), left: Vec::new() })
             }
             "resettled" => Some(Event::Resettled { settings: (b > 1).then(|| format!("settings {b}")) }),
-            "join" => Some(Event::Join { holder: holder(pick(&HOLDERS, a), then(b)), key: None }),
+            "join" => Some(crate::support::join(holder(pick(&HOLDERS, a), then(b)), None)),
             "next level" => Some(Event::NextLevel { why: words() }),
             "hold intent" => {
                 let found = BTreeMap::from([(format!("key{}", b % 2), format!("value{b}"))]);

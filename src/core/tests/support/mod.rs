@@ -15,7 +15,7 @@ pub use player::Player;
 pub use store::{OneNode, Trouble};
 
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight};
-use picket_core::event::{FenceRequest, Holder, Person, PlannedRelease};
+use picket_core::event::{BoundKey, Event, FenceRequest, Holder, JoinRequest, Person, PlannedRelease};
 use picket_core::ids::{DeviceId, FenceId, NodeId, ReleaseId};
 use picket_core::record::Then;
 use picket_core::time::{BootTime, WallTime};
@@ -92,6 +92,10 @@ pub fn holder(name: &str, then: Then) -> Holder {
 }
 
 /// A fence of which nothing is special.
+pub fn join(holder: Holder, key: Option<BoundKey>) -> Event<'static> {
+    Event::Join(Box::new(JoinRequest { holder, key }))
+}
+
 pub fn request(number: u8, levels: &[&[DeviceSpec]], releases: &[&str]) -> FenceRequest {
     // An out-of-service taint stands for as long as it is there.
     let planned = |name: &&str| PlannedRelease {

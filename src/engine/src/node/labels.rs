@@ -7,7 +7,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
     match event {
         Event::Fence(_) => "fence",
         Event::Drill(_) => "drill",
-        Event::Join { .. } => "join",
+        Event::Join(_) => "join",
         Event::NextLevel { .. } => "next_level",
         Event::HandOver { .. } => "hand_over",
         Event::HoldIntent { .. } => "hold_intent",

@@ -161,7 +161,7 @@ fn what_is_not_proven_any_more_is_void_for_its_children_unless_its_prover_is_mer
     for seen in [true, false] {
         let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
         let holder = holder(&crate::parent::hold_of(&node()), Then::StayOff);
-        player.apply(Event::Join { holder, key: None });
+        player.apply(crate::support::join(holder, None));
         player.confirm();
         player.apply(Event::Unproven { why: "outlet reads On".to_owned(), seen });
         let held = player.record().holds.get(&crate::parent::hold_of(&node())).expect("held").breached;

@@ -331,7 +331,7 @@ fn a_fence_that_somebody_holds_by_a_call_of_their_own_does_not_end_before_its_of
     assert_eq!(abort(&mut player), Err(Refused::Held(vec!["hands".to_owned()])));
     assert_eq!(player.try_apply(bar()).map(drop), Err(Refused::Held(vec!["hands".to_owned()])));
     // A fence of the same name is no word against that.
-    player.apply(Event::Join { holder: holder("hands", Then::PowerOn), key: None });
+    player.apply(crate::support::join(holder("hands", Then::PowerOn), None));
     assert_eq!(abort(&mut player), Err(Refused::Held(vec!["hands".to_owned()])));
     assert_eq!(player.phase(), "fencing");
     assert!(player.record().holds.contains_key("hands"));

@@ -9,7 +9,7 @@ use crate::record::{NodeRecord, SetAside, Then};
 use crate::support::{Player, device, fence_id, holder, host, person, request};
 
 fn join(player: &mut Player, name: &str, then: Then) -> Result<(), Refused> {
-    player.try_apply(Event::Join { holder: holder(name, then), key: None }).map(drop)
+    player.try_apply(crate::support::join(holder(name, then), None)).map(drop)
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn keys_are_bound_in_the_record_s_own_write() {
     let key = |name: &str| Some(BoundKey { key: name.to_owned(), digest: "d".to_owned() });
     let fence = crate::event::FenceRequest { key: key("k1"), ..request(1, &[&[host("bmc")]], &[]) };
     player.fence(fence);
-    player.apply(Event::Join { holder: holder("b", Then::StayOff), key: key("k2") });
+    player.apply(crate::support::join(holder("b", Then::StayOff), key("k2")));
     let keys = player.store.last_write().keys;
     let bound: Vec<_> = keys.iter().map(|(key, entry)| (key.as_str(), entry.fence)).collect();
     assert_eq!(bound, [("k2", Some(fence_id(1)))]);
@@ -211,7 +211,7 @@ fn hold(player: &mut Player, name: &str, by: &str) -> Result<(), Refused> {
 
 fn joined_by(player: &mut Player, name: &str, by: &str) -> Result<(), Refused> {
     let holder = Holder { by: by.to_owned(), ..holder(name, Then::StayOff) };
-    player.try_apply(Event::Join { holder, key: None }).map(drop)
+    player.try_apply(crate::support::join(holder, None)).map(drop)
 }
 
 #[test]

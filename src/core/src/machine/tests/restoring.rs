@@ -108,7 +108,7 @@ fn no_event_lets_anything_go_or_sends_anything_while_a_restore_keeps_it_off() {
         Event::Attest { person: person(), looks: &looks },
         Event::Unproven { why: words(), seen: true },
         Event::Breach { id: fence_id(30), device: crate::support::device("bmc") },
-        Event::Join { holder: holder("scheduler", crate::record::Then::PowerOn), key: None },
+        crate::support::join(holder("scheduler", crate::record::Then::PowerOn), None),
         Event::OnIntent { devices: vec![crate::support::device("bmc")] },
         Event::UnholdIntent,
         Event::Abort { why: words() },

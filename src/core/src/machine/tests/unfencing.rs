@@ -163,7 +163,7 @@ fn not_seen_on_in_time_and_tried_again() {
 #[test]
 fn a_hold_is_dropped_by_name_and_the_others_keep_it_off() {
     let mut player = Player::fencing(&[&[host("bmc")]], &[]);
-    player.apply(Event::Join { holder: holder("b", Then::StayOff), key: None });
+    player.apply(crate::support::join(holder("b", Then::StayOff), None));
     player.confirm();
     player.unfence().unwrap();
     assert_eq!((player.phase(), player.record().generation), ("released", Generation(1)));

@@ -1,7 +1,7 @@
 //! Whether a fence begins, is joined, stands already, or is not begun at all.
 
 use picket_core::election::Ended;
-use picket_core::event::{Event, FenceRequest, Overrides, Person};
+use picket_core::event::{Event, FenceRequest, JoinRequest, Overrides, Person};
 use picket_core::ground::{LookFault, ReleaseGround};
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
@@ -209,7 +209,7 @@ impl NodeTask {
     async fn join(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         let found = [self.asked_for_less(&call), self.sets_aside(&call)];
         let found: Vec<Event<'static>> = found.into_iter().flatten().collect();
-        let join = Event::Join { holder: call.holder, key: call.key };
+        let join = Event::Join(join_request(call));
         let event = match found.is_empty() {
             true => join,
             false => Event::After { found, event: Box::new(join) },
@@ -244,7 +244,7 @@ impl NodeTask {
         let proven = self.prove_now().await?;
         // A join that wants the power back once everything is released may bring the node back at once.
         let fence = self.fence_id();
-        if let Err(failure) = self.apply(Event::Join { holder: call.holder, key: call.key }).await {
+        if let Err(failure) = self.apply(Event::Join(join_request(call))).await {
             return refusal(failure);
         }
         Ok(Ok(match proven {
@@ -317,4 +317,8 @@ impl NodeTask {
             None => self.mint_fence(),
         }
     }
+}
+
+fn join_request(call: FenceCall) -> Box<JoinRequest> {
+    Box::new(JoinRequest { holder: call.holder, key: call.key })
 }
