@@ -117,6 +117,8 @@ pub struct JoinRequest {
     pub holder: Holder,
     /// The caller's key.
     pub key: Option<BoundKey>,
+    /// From now to the confirmation: the fence has at least so long. `None`: whatever it has is enough.
+    pub deadline: Option<Duration>,
 }
 
 /// Limits that were set aside for a fence, each by its own name: by whom and why, and what that changed, in words.

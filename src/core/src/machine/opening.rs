@@ -1,6 +1,7 @@
 //! The intent: a fence is opened, drilled, joined, and takes over what the one before left undone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::draft::{Draft, bounded};
 use super::hold::expect_room;
@@ -10,6 +11,7 @@ use crate::event::{FenceRequest, JoinRequest, Overrides};
 use crate::ids::DeviceId;
 use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseState, SetAside};
 use crate::restore::HOLD;
+use crate::time::written;
 use crate::topology::Topology;
 
 const RETRY_HINT: &str =
@@ -199,8 +201,23 @@ pub(super) fn set_aside(draft: &mut Draft, overrides: Overrides) -> Result<(), R
     Ok(())
 }
 
+/// The time of one who joins begins when it joins: a fence whose time ends before that has as long. Nobody makes it shorter for others.
+fn lengthen(draft: &mut Draft, deadline: Duration, by: &str) -> Result<(), Refused> {
+    let (at, is_being_confirmed) = (draft.at, draft.record.phase == Phase::Fencing);
+    let fence = draft.fence()?;
+    let since = fence.confirming_since.unwrap_or(fence.opened_at);
+    // In all other phases its time would begin anew with the evidence.
+    let spent = if is_being_confirmed { at.millis().saturating_sub(since.millis()) } else { 0 };
+    let wanted = deadline.saturating_add(Duration::from_millis(spent));
+    if wanted > fence.deadline {
+        fence.deadline = wanted;
+        draft.moment(format!("its deadline is {} now, as {by} asked", written(wanted)));
+    }
+    Ok(())
+}
+
 pub(super) fn join(draft: &mut Draft, request: JoinRequest) -> Result<(), Refused> {
-    let JoinRequest { holder, key } = request;
+    let JoinRequest { holder, key, deadline } = request;
     draft.expect_phase(
         "joining",
         &["fencing", "fenced", "released", "needs_operator"],
@@ -220,6 +237,9 @@ pub(super) fn join(draft: &mut Draft, request: JoinRequest) -> Result<(), Refuse
     draft.fence()?.by_person |= holder.by_person;
     draft.bind(key);
     draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
+    if let Some(deadline) = deadline {
+        lengthen(draft, deadline, &holder.by)?;
+    }
     if draft.record.phase == Phase::Released {
         // Everything is released already: a hold that was to last until then is dropped at once.
         draft.drop_released();

@@ -119,7 +119,7 @@ pub struct Fence {
     pub by_person: bool,
     /// When the intent was stored.
     pub opened_at: WallTime,
-    /// How long the first caller gives it, from the intent to the confirmation.
+    /// How long it has, from the intent to the confirmation: as the first caller asked, or longer for one who joined.
     pub deadline: Duration,
     /// Since when it is being confirmed: the intent, or what made its evidence begin from zero. The deadline counts from
     /// here, whichever process goes on with it.

@@ -93,7 +93,7 @@ pub fn holder(name: &str, then: Then) -> Holder {
 
 /// A fence of which nothing is special.
 pub fn join(holder: Holder, key: Option<BoundKey>) -> Event<'static> {
-    Event::Join(Box::new(JoinRequest { holder, key }))
+    Event::Join(Box::new(JoinRequest { holder, key, deadline: None }))
 }
 
 pub fn request(number: u8, levels: &[&[DeviceSpec]], releases: &[&str]) -> FenceRequest {

@@ -126,8 +126,7 @@ impl Desk {
             node,
             fence: admission.fence(),
             goal: Goal::Fence { until, grade, then, already },
-            // Who opened it has its deadline in the record, and the engine sees to it.
-            deadline: wishes.deadline.filter(|_| !opened),
+            deadline: wishes.deadline,
             start,
         };
         let follower = Follower::new(self, following, place)?;

@@ -182,6 +182,12 @@ impl Follower {
         self.wake = None;
         let deadline =
             self.following.deadline.filter(|_| end.is_none() && goal.has_deadline(&view.stored.record));
+        // What the one who opened the fence gave it stands in the record, and the engine sees to it: unless somebody joined who has longer.
+        let is_the_fence_s = |deadline: &Duration| {
+            let opened = matches!(self.following.start, Start::Opened);
+            opened && fence.as_ref().is_some_and(|fence| fence.deadline <= *deadline)
+        };
+        let deadline = deadline.filter(|deadline| !is_the_fence_s(deadline));
         if let Some(deadline) = deadline {
             let at = self.began + deadline;
             if at <= now {

@@ -174,6 +174,24 @@ async fn a_grade_and_a_deadline_are_each_callers_own() {
     assert_eq!(kind(&first.outcome().await), OutcomeKind::Fenced);
 }
 
+/// Nor does the deadline of whoever opened a fence bind one who joins with longer; and it is told to its own caller when it is over.
+#[tokio::test(start_paused = true)]
+async fn the_first_callers_deadline_binds_nobody_who_has_longer() {
+    let lab = lab().await;
+    lab.fault("n1-bmc", picket_driver_sim::Fault::OffTakes { least: s(40), most: s(40) });
+    let mut hurried = fence_request("k1");
+    hurried.deadline = Some(prost_types::Duration { seconds: 20, nanos: 0 });
+    let first = lab.open(hurried).await.expect("let in");
+    let joins = picket_proto::v1::FenceRequest { holder: "web".to_owned(), ..fence_request("k2") };
+    let second = lab.open(joins).await.expect("let in");
+    let began = tokio::time::Instant::now();
+    let outcome = first.outcome().await;
+    assert_eq!((outcome.kind(), outcome.reason()), (OutcomeKind::NeedsOperator, Reason::Deadline));
+    assert!(outcome.detail.contains("your own deadline; the fence goes on"), "{}", outcome.detail);
+    assert_eq!(began.elapsed().as_secs(), 20);
+    assert_eq!(kind(&second.outcome().await), OutcomeKind::Fenced);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_grade_below_the_callers_own_is_no_success_for_this_caller() {
     let lab = lab().await;

@@ -1,12 +1,12 @@
 //! Other callers of an open fence: their holds, their keys.
 
-use crate::event::{BoundKey, Event, Holder, Overrides, Person};
+use crate::event::{BoundKey, Event, Holder, JoinRequest, Overrides, Person};
 use crate::ids::NodeId;
 use crate::machine::Refused;
 use crate::outcome::Reason;
 use crate::parent::hold_of;
 use crate::record::{NodeRecord, SetAside, Then};
-use crate::support::{Player, device, fence_id, holder, host, person, request};
+use crate::support::{Player, device, fence_id, holder, host, person, request, s};
 
 fn join(player: &mut Player, name: &str, then: Then) -> Result<(), Refused> {
     player.try_apply(crate::support::join(holder(name, then), None)).map(drop)
@@ -23,6 +23,31 @@ fn a_caller_who_joins_places_a_hold_of_its_own() {
     assert_eq!(player.phase(), "released", "the scheduler still holds it");
     let refused = player.unfence().unwrap_err();
     assert_eq!(refused.to_string(), "\"ops\" holds nothing here; holds: scheduler");
+}
+
+/// Each caller's deadline is its own: the opener's binds nobody who has longer, and a shorter one ends nobody's fence.
+#[test]
+fn a_fence_has_as_long_as_the_caller_who_has_longest() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let first = player.open_fence().deadline;
+    let joins = |player: &mut Player, seconds: u64| {
+        let request =
+            JoinRequest { holder: holder("b", Then::StayOff), key: None, deadline: Some(s(seconds)) };
+        player.apply(Event::Join(Box::new(request)));
+        player.open_fence().deadline
+    };
+    player.clock.advance(s(100));
+    assert_eq!(joins(&mut player, 30), first, "it is told by its own clock");
+    assert_eq!(joins(&mut player, first.as_secs() - 50), first + s(50), "it counts from when it joined");
+    let moment = |player: &Player| player.open_fence().moments.last().map(|moment| moment.what.clone());
+    assert_eq!(
+        moment(&player),
+        Some(format!("its deadline is {}s now, as b@example asked", first.as_secs() + 50))
+    );
+    player.give_up(Reason::LevelsSpent);
+    player.clock.advance(s(10_000));
+    assert_eq!(joins(&mut player, first.as_secs()), first + s(50), "a retry begins its time anew");
+    assert_eq!(joins(&mut player, 5_000), s(5_000));
 }
 
 #[test]

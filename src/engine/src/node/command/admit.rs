@@ -209,7 +209,7 @@ impl NodeTask {
     async fn join(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         let found = [self.asked_for_less(&call), self.sets_aside(&call)];
         let found: Vec<Event<'static>> = found.into_iter().flatten().collect();
-        let join = Event::Join(join_request(call));
+        let join = Event::Join(self.join_request(call));
         let event = match found.is_empty() {
             true => join,
             false => Event::After { found, event: Box::new(join) },
@@ -218,6 +218,15 @@ impl NodeTask {
             Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
             Err(failure) => refusal(failure),
         }
+    }
+
+    /// What joins. Who names no deadline has the settings' one, once: whoever asks again and again puts no end off by that.
+    fn join_request(&self, call: FenceCall) -> Box<JoinRequest> {
+        // A child goes by its own fence's deadline, and asks for nothing here.
+        let is_new = self.of_child.is_none() && !self.record().holds.contains_key(&call.holder.name);
+        let usual = self.parts.rules.deadline_of(&self.plan.topology);
+        let deadline = call.deadline.or_else(|| is_new.then_some(usual));
+        Box::new(JoinRequest { holder: call.holder, key: call.key, deadline })
     }
 
     /// A fence that waits for a better grade than it can prove goes on for a person who says that less is enough (S16). A program
@@ -244,7 +253,7 @@ impl NodeTask {
         let proven = self.prove_now().await?;
         // A join that wants the power back once everything is released may bring the node back at once.
         let fence = self.fence_id();
-        if let Err(failure) = self.apply(Event::Join(join_request(call))).await {
+        if let Err(failure) = self.apply(Event::Join(self.join_request(call))).await {
             return refusal(failure);
         }
         Ok(Ok(match proven {
@@ -317,8 +326,4 @@ impl NodeTask {
             None => self.mint_fence(),
         }
     }
-}
-
-fn join_request(call: FenceCall) -> Box<JoinRequest> {
-    Box::new(JoinRequest { holder: call.holder, key: call.key })
 }

@@ -235,7 +235,12 @@ impl NodeTask {
                     if command.asks_devices_in_a_fence() {
                         run.let_go();
                     }
+                    let deadline = self.open_fence().map(|fence| fence.deadline);
                     self.command(command).await?;
+                    if self.open_fence().map(|fence| fence.deadline) > deadline {
+                        // Somebody who joined has longer.
+                        run.deadline = run.deadline.max(self.now() + self.time_left());
+                    }
                     if self.is_a_person_s() {
                         run.last_look.over();
                     }
