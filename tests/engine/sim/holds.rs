@@ -2,11 +2,13 @@
 
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
+use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, RestorePolicy};
 use picket_engine::Admission;
 
 use crate::kept_off::restart;
 use crate::lab::{Answer, Lab, NODE, lab, node, person, s};
+use crate::points::Happens;
 
 /// What a predecessor engaged is looked at once its device answers the question (S11).
 #[tokio::test(start_paused = true)]
@@ -164,4 +166,69 @@ async fn a_hold_under_way_hides_no_device_from_whoever_looks() {
     tokio::time::sleep(s(60)).await;
     assert!(lab.world.lock().expect("whole").hold(NODE).button_locked, "it is engaged all the same");
     assert_eq!((lab.phase(), lab.received("bmc").offs), ("released", offs));
+}
+
+/// Engages the hold anew that somebody undoes; it takes three seconds, and somebody joins then. How long that one waited.
+async fn joined_over_a_hold(lab: &mut Lab, undone: bool) -> std::time::Duration {
+    *lab.points.waits_at.lock().expect("whole") = Some(("sending hold", s(3)));
+    if undone {
+        lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+    }
+    while lab.points.waits_at.lock().expect("whole").is_some() {
+        tokio::time::sleep(s(1) / 10).await;
+    }
+    let (call, at) = (lab.call(), lab.clock.boot());
+    let joined = lab.engine.fence(&node(), call).await;
+    assert!(matches!(joined, Ok(Admission::Already(_))), "{joined:?}");
+    lab.clock.boot().since(at)
+}
+
+/// A hold that always made room would never be engaged: in the end it is waited for. That counts for this one, and for no later one.
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_was_waited_for_makes_later_ones_make_room_again() {
+    let mut lab = lab(921).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(30)).await;
+    for cut in 0..5 {
+        let waited = joined_over_a_hold(&mut lab, cut == 0).await;
+        assert!(waited < s(1), "{cut}: {waited:?}");
+    }
+    let waited = joined_over_a_hold(&mut lab, false).await;
+    assert!(waited >= s(2), "{waited:?}");
+    tokio::time::sleep(s(60)).await;
+    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked);
+    let waited = joined_over_a_hold(&mut lab, true).await;
+    assert!(waited < s(1), "{waited:?}");
+}
+
+/// S13: by what a device said of whose it is before the store hung, no hold is sent after it. It is asked once more.
+#[tokio::test(start_paused = true)]
+async fn a_hold_is_not_sent_by_what_its_device_said_before_a_store_that_hung() {
+    let lab = {
+        let mut lab = lab(922).await;
+        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+        lab
+    };
+    tokio::time::sleep(s(30)).await;
+    let store = lab.store.clone();
+    let hangs = Happens(Box::new(move || store.linger(s(20))));
+    *lab.points.happens_at.lock().expect("whole") = Some(("saving hold_intent", hangs));
+    lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
+    while lab.points.happens_at.lock().expect("whole").is_some() {
+        tokio::time::sleep(s(1)).await;
+    }
+    tokio::time::sleep(s(1)).await;
+    lab.store.linger(s(0));
+    let (holds, asked) = (lab.received("bmc").holds, lab.received("bmc").identifies);
+    let told = |lab: &Lab, words: &str| {
+        let moments = lab.record().fence.expect("kept").moments;
+        moments.iter().any(|moment| moment.what == words)
+    };
+    while !told(&lab, "closed hold of bmc: it was not sent") {
+        assert_eq!(lab.received("bmc").holds, holds, "none is sent by what is old");
+        tokio::time::sleep(s(1) / 10).await;
+    }
+    tokio::time::sleep(s(60)).await;
+    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked, "it is engaged all the same");
+    assert!(lab.received("bmc").identifies > asked);
 }

@@ -69,10 +69,7 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 did = doing.next() => match did {
-                    Some((device, did)) => {
-                        self.holds_cut = 0;
-                        self.held_late(device, did).await?;
-                    }
+                    Some((device, did)) => self.held_late(device, did).await?,
                     None => break,
                 },
                 Some(command) = self.mailbox.recv() => {
@@ -109,6 +106,9 @@ impl NodeTask {
             _ => None,
         };
         let effects: Vec<EffectId> = opened.iter().filter_map(effect).collect();
+        if effects.is_empty() {
+            return Ok(());
+        }
         self.persist(|| Event::Closed { effects: effects.clone(), why: "it was not sent" }).await.map(drop)
     }
 
@@ -125,6 +125,8 @@ impl NodeTask {
     }
 
     async fn held_late(&mut self, device: DeviceId, did: Did) -> Result<(), Fatal> {
+        // One came to its end, and makes room no more: those after it do again.
+        self.holds_cut = 0;
         self.show(&device, &did);
         let Did::Held { effect, result, .. } = did else { return Ok(()) };
         let refused = matches!(&result, Err(error) if error.effect == Effect::DidNotHappen);
