@@ -210,3 +210,26 @@ async fn a_slow_host_device_is_watched_by_a_gateway_that_found_it_released() {
     lab.reach("fencing", s(30)).await;
     assert_eq!(lab.record().breaches, 1);
 }
+
+/// S5: an attempt whose end nobody told has ended once its life is over, and that is stored while the release goes on: what it may have done is
+/// known before anything more is let go.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_whose_life_is_over_is_closed_before_the_release_goes_on() {
+    let mut lab = lab(2810).await;
+    *lab.observer.life.lock().expect("whole") = Some(s(10));
+    lab.answers(&[Answer::Unknown, Answer::Accept]);
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    let attempts =
+        |lab: &Lab| lab.record().ledger.open().iter().filter(|open| open.kind.label() == "release").count();
+    while attempts(&lab) == 0 {
+        tokio::time::sleep(s(1) / 10).await;
+    }
+    tokio::time::sleep(s(90)).await;
+    assert_eq!((lab.phase(), attempts(&lab)), ("fenced", 0));
+    let moments = lab.record().fence.expect("open").moments;
+    let closed = |what: &str| {
+        what.starts_with("closed release detach") && what.ends_with("its longest life has passed")
+    };
+    assert!(moments.iter().any(|moment| closed(&moment.what)), "{moments:?}");
+}

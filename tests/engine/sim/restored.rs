@@ -354,3 +354,31 @@ async fn a_node_that_a_restore_keeps_off_is_watched_as_often_as_its_session_need
     tokio::time::sleep(s(600)).await;
     assert_eq!(lab.received("bmc").opens, opens, "one session all the time");
 }
+
+/// A reload was told that the node is at rest: what a look says that goes on still is stored by the settings that come, and not by those that go.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_a_reload_finds_under_way_stores_nothing_by_settings_that_go() {
+    let mut lab = Lab::with(2812, &[&["bmc"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "second");
+    })
+    .await;
+    let file = lab.backup().await;
+    lab.restore(&file).await;
+    lab.happen(by_hand(Verb::Off));
+    lab.fault("bmc", Fault::Silent);
+    lab.start().await;
+    // What the old life may have sent is waited out, and no device says where the node stands.
+    tokio::time::sleep(s(300)).await;
+    assert!(lab.record().ledger.open().is_empty() && lab.record().restored.is_some());
+    let reads = lab.received("bmc").reads;
+    lab.mend("bmc");
+    lab.fault("bmc", Fault::Slow(s(1)));
+    while lab.received("bmc").reads == reads {
+        tokio::time::sleep(s(1) / 10).await;
+    }
+    lab.setup.nodes[0].levels = crate::setup::named(&[&["bmc"], &["second"]]);
+    lab.reload().await.expect("it is at rest");
+    lab.reach("fenced", s(60)).await;
+    let topology = lab.record().fence.expect("it stands for the restore").topology;
+    assert_eq!(topology.devices().count(), 2, "by the settings that came");
+}

@@ -13,6 +13,7 @@ mod passed_on;
 mod replaced;
 mod restored;
 mod slow;
+mod told_again;
 mod vouching;
 
 use std::sync::Arc;

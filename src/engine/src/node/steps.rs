@@ -266,3 +266,64 @@ impl NodeTask {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight};
+    use picket_core::event::{FenceRequest, Holder};
+    use picket_core::ids::{DeviceId, NodeId, Term, Version};
+    use picket_core::record::Then;
+    use picket_core::time::WallTime;
+    use picket_core::topology::{Level, Topology};
+
+    use super::*;
+
+    fn fencing() -> NodeRecord {
+        let bmc = DeviceSpec {
+            id: DeviceId::new("bmc").expect("a good name"),
+            class: DeviceClass::Host,
+            grade: Grade::Observed,
+            has_epochs: true,
+            longest_cycle: Duration::from_secs(15),
+            call: Duration::from_secs(5),
+            dwell: Duration::from_secs(1),
+            readings: 2,
+            max_in_flight: MaxInFlight { off: None, on: None },
+            trust_after_restart: None,
+            verified: false,
+            identity: Identity::default(),
+        };
+        let holder = Holder {
+            name: "db".to_owned(),
+            by: "ada".to_owned(),
+            reason: "a test".to_owned(),
+            then: Then::StayOff,
+            by_person: false,
+            asker: None,
+        };
+        let request = FenceRequest {
+            id: FenceId::mint(WallTime::from_millis(1), [1; 10]),
+            holder,
+            deadline: Duration::from_secs(600),
+            min_grade: Grade::Claimed,
+            topology: Topology::new(vec![Level { devices: vec![bmc] }]).expect("a good topology"),
+            releases: Vec::new(),
+            key: None,
+            set_aside: None,
+        };
+        let (node, event) = (NodeId::new("n1").expect("a good name"), Event::Fence(Box::new(request)));
+        let at = WallTime::from_millis(1);
+        let step =
+            machine::step(&NodeRecord::new(node), Version(0), event, Term(1), at).expect("it is normal");
+        step.record().clone()
+    }
+
+    /// A loop of a phase that goes on over evidence that began from zero would go by a judge, or a proof, of the round before.
+    #[test]
+    fn a_node_whose_evidence_began_from_zero_is_at_another_place() {
+        let (before, mut after) = (fencing(), fencing());
+        assert_eq!(NodeTask::place_of(&before), NodeTask::place_of(&after));
+        after.fence.iter_mut().for_each(|fence| fence.round += 1);
+        assert_ne!(NodeTask::place_of(&before), NodeTask::place_of(&after));
+    }
+}
