@@ -13,6 +13,7 @@ mod engine;
 mod error;
 mod hooks;
 mod logins;
+mod looks;
 mod node;
 mod office;
 mod own;

@@ -1,16 +1,21 @@
 //! The plan and the fence agree: what the plan says would block blocks, what it says would begin begins.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use picket_core::budget::pause::PauseScope;
 use picket_core::budget::{Budget, Limits};
 use picket_core::ids::NodeId;
 use picket_core::record::Phase;
 use picket_core::store::{FenceQuery, Store};
 use picket_core::time::Clock;
-use picket_driver_sim::Random;
-use picket_engine::{Admission, EngineError, FenceCall, PlanAction, Planned};
+use picket_driver_sim::{Fault, Random};
+use picket_engine::{Admission, Engine, EngineError, FenceCall, PlanAction, Planned, ReceiptCall};
+use picket_liveness::Look;
 
 use crate::budget::{fleet, name, setup};
 use crate::lab::{Lab, budget_aside, node, person, s};
+use crate::liveness::as_seen;
 
 /// What a plan could have changed: fences, and of a node at rest its record and its power. What is under way goes on.
 async fn present(lab: &Lab, node: &NodeId) -> (usize, Option<(u64, usize)>) {
@@ -122,4 +127,58 @@ async fn a_plan_tells_every_step_with_its_longest_time_and_what_is_in_the_way() 
     lab.engine.pause(PauseScope::Everything, person(), s(60)).await.expect("paused");
     let plan = lab.engine.plan(&node(), call).await.expect("planned");
     assert!(matches!(plan.planned, Planned::Barred(_)) && !plan.steps[0].obstacles.is_empty());
+}
+
+/// A fence stands behind one of those who only look, and not behind all of them; nor behind those who hung up.
+#[tokio::test(start_paused = true)]
+async fn many_who_look_keep_no_fence_waiting() {
+    for hang_up in [false, true] {
+        let mut lab = crate::lab::lab(2821).await;
+        lab.fence().await;
+        let call =
+            ReceiptCall { by: "db".to_owned(), fence: None, renews: None, audience: "storage".to_owned() };
+        let id = lab.engine.receipt(&node(), call).await.expect("proven off").id;
+        lab.fault("bmc", Fault::Slow(s(1)));
+        let mut looking = Vec::new();
+        for _ in 0..20 {
+            let (engine, call) = (lab.engine.clone(), lab.call());
+            looking.push(tokio::spawn(async move { drop(engine.plan(&node(), call).await) }));
+            let engine = lab.engine.clone();
+            looking.push(tokio::spawn(async move { drop(engine.verify_receipt(&node(), id, true).await) }));
+            if hang_up {
+                // Each has its turn before it is gone.
+                tokio::time::sleep(s(1) / 100).await;
+                looking.drain(..).for_each(|one| one.abort());
+            }
+        }
+        tokio::time::sleep(s(1) / 100).await;
+        let (call, at) = (lab.call(), lab.clock.boot());
+        let joined = lab.engine.fence(&node(), call).await;
+        assert!(matches!(joined, Ok(Admission::Already(_))), "{joined:?}");
+        let waited = lab.clock.boot().since(at);
+        assert!(waited < s(6), "{waited:?}, hang up: {hang_up}");
+    }
+}
+
+/// However many plans are asked for, the node's liveness source is asked once at a time.
+#[tokio::test(start_paused = true)]
+async fn plans_beside_one_another_ask_the_liveness_source_once() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counts = asked.clone();
+    // The first question is not answered.
+    let source = as_seen(move || {
+        let is_first = counts.fetch_add(1, Ordering::SeqCst) == 0;
+        (!is_first).then(|| Look::NotRecovered("not ready".to_owned()))
+    });
+    let mut lab = crate::lab::lab(2820).await;
+    lab.kill().await;
+    lab.setup.liveness = Some(source);
+    lab.start().await;
+    let plans: Vec<_> = (0..20).map(|_| (lab.engine.clone(), lab.call())).collect();
+    let plan = async |(engine, call): (Engine, FenceCall)| engine.plan(&node(), call).await.expect("planned");
+    futures::future::join_all(plans.into_iter().map(plan)).await;
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    let call = lab.call();
+    lab.engine.plan(&node(), call).await.expect("planned");
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "what was answered before is of before");
 }

@@ -102,14 +102,12 @@ impl Engine {
     /// What a fence would do, by the same code. Stores and sends nothing that changes anything.
     pub async fn plan(&self, node: &NodeId, call: FenceCall) -> Result<Plan, EngineError> {
         // Asked here, so that a source that hangs keeps a plan waiting and no fence.
-        let source = self.slot(node)?.plan.liveness.clone();
-        let heard = match source.filter(|_| !call.holder.by_person) {
-            Some(source) => {
-                let look = tokio::time::timeout(source.patience(), source.look()).await;
-                Some(look.unwrap_or_else(|_| source.late()))
-            }
+        let slot = self.slot(node)?;
+        let heard = match slot.plan.liveness.clone().filter(|_| !call.holder.by_person) {
+            Some(source) => Some(slot.looks.at(source).await),
             None => None,
         };
+        let _turn = slot.looks.turn.lock().await;
         self.ask(node, |reply| Command::Plan(Box::new(call), heard, reply)).await
     }
 

@@ -15,6 +15,7 @@ use picket_core::topology::Topology;
 use tokio::sync::{Mutex, watch};
 
 use super::Engine;
+use crate::looks::Looks;
 use crate::node::{self, Kept, Mailbox};
 use crate::own::Own;
 use crate::parts::{NodePlan, Parts};
@@ -35,6 +36,7 @@ pub(super) struct Slot {
     /// Taken by the node's task while this gateway leads.
     pub(super) kept: Arc<Mutex<Kept>>,
     pub(super) view: Arc<watch::Sender<NodeView>>,
+    pub(super) looks: Looks,
 }
 
 /// The fleet as the settings have it, and the nodes that are worked.
@@ -126,6 +128,7 @@ impl Fleet {
                 mailbox: old.mailbox.clone(),
                 kept: old.kept.clone(),
                 view: old.view.clone(),
+                looks: Looks::default(),
             },
             None => Slot::new(plan, self.parts.clone(), orphan, stored.clone()),
         };
@@ -152,6 +155,7 @@ impl Slot {
             mailbox,
             kept: Arc::new(Mutex::new(Kept::new(inbox))),
             view: Arc::new(watch::Sender::new(view)),
+            looks: Looks::default(),
         }
     }
 }

@@ -35,6 +35,11 @@ impl Engine {
         id: ReceiptId,
         fresh: bool,
     ) -> Result<Verified, EngineError> {
+        let slot = self.slot(node)?;
+        let _turn = match fresh {
+            true => Some(slot.looks.turn.lock().await),
+            false => None,
+        };
         self.ask(node, |reply| Command::VerifyReceipt { id, fresh, reply }).await
     }
 

@@ -229,6 +229,9 @@ impl NodeTask {
                 };
                 self.answer(asked, reply, answer)
             }
+            // Whoever hung up left its turn to the next one.
+            Command::Plan(_, _, reply) if reply.is_closed() => Ok(()),
+            Command::VerifyReceipt { fresh: true, reply, .. } if reply.is_closed() => Ok(()),
             Command::Plan(call, heard, reply) => {
                 let answer = self.planned(&call, heard.as_ref()).await;
                 deliver(reply, Ok(answer))
