@@ -15,12 +15,10 @@ use picket_driver::ErrorKind;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
     /// No such node.
-    #[error("there is no node {name:?}{}", near_words(.near))]
+    #[error("there is no node {name:?}")]
     UnknownNode {
         /// What was asked for.
         name: String,
-        /// Names like it.
-        near: Vec<String>,
     },
     /// The rules do not allow it.
     #[error(transparent)]
@@ -145,8 +143,4 @@ pub struct TakenKey {
     pub key: String,
     /// The fence to which it is bound; `None`: the node had none.
     pub fence: Option<FenceId>,
-}
-
-fn near_words(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
 }

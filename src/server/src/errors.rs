@@ -127,8 +127,8 @@ pub(crate) fn shutting_down() -> Fault {
 pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Engine) -> Fault {
     let message = error.to_string();
     match error {
-        // It was there when it was asked for. What is near it may be nothing that the caller may know of.
-        EngineError::UnknownNode { name, .. } => {
+        // It was there when it was asked for.
+        EngineError::UnknownNode { name } => {
             let message = format!("there is no node {name:?} any more");
             Fault::new(ErrorReason::NodeNotFound, message).resource("node", &name)
         }

@@ -46,12 +46,14 @@ impl Desk {
 
 /// In a refusal's metadata: by these names holds are dropped, and gateways are reached.
 const KEPT: [&str; 3] = ["holders", "endpoint", "leader"];
-/// A host list of more names than this is not looked through: it stands for hidden ones in any case.
+/// Of the host lists of one text so many names are looked at. A list of more stands for hidden ones in any case.
 const MOST_LISTED: usize = 256;
 
 /// The text without the names of hidden nodes, nor of what is one's: its device, its release.
 fn without(text: &str, is_hidden: &dyn Fn(&str) -> bool) -> String {
     let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    // Whoever wrote the text chose how many lists it has, and each reader pays for them.
+    let mut left = MOST_LISTED;
     while let Some(begin) = rest.find(|one: char| one.is_ascii_alphanumeric()) {
         shown.push_str(&rest[..begin]);
         rest = &rest[begin..];
@@ -60,7 +62,13 @@ fn without(text: &str, is_hidden: &dyn Fn(&str) -> bool) -> String {
         let plain = token.trim_end_matches(['.', '-', '_']);
         let list = || hostlist::expand(token).is_ok_and(|names| names.iter().any(|name| is_hidden(name)));
         let length = match token {
-            token if token.contains('[') => (is_long(token) || list()).then_some(token.len()),
+            token if token.contains('[') => match left.checked_sub(names_of(token)) {
+                Some(fewer) => {
+                    left = fewer;
+                    list().then_some(token.len())
+                }
+                None => Some(token.len()),
+            },
             token if is_hidden(token) => Some(token.len()),
             token if plain.len() < token.len() && is_hidden(plain) => Some(plain.len()),
             _ => None,
@@ -98,10 +106,10 @@ fn token_length(text: &str) -> usize {
     }
 }
 
-/// Whether a host list stands for more names than are looked at, as far as its ranges say: whoever wrote the text chose it.
-fn is_long(list: &str) -> bool {
+/// How many names a host list stands for, as far as its ranges say.
+fn names_of(list: &str) -> usize {
     let within = list.split('[').skip(1).filter_map(|part| part.split_once(']'));
-    let names = within.fold(1_usize, |product, (numbers, _)| {
+    within.fold(1_usize, |product, (numbers, _)| {
         let count = |range: &str| match range.split_once('-') {
             Some((from, to)) => {
                 let number = |text: &str| text.parse::<usize>().unwrap_or(usize::MAX);
@@ -110,8 +118,7 @@ fn is_long(list: &str) -> bool {
             None => 1,
         };
         product.saturating_mul(numbers.split(',').map(count).fold(0, usize::saturating_add))
-    });
-    names > MOST_LISTED
+    })
 }
 
 /// Several in a row are told by their number.
@@ -267,5 +274,9 @@ mod tests {
         assert_eq!(without("zz[1-65000] and a[1-99]b[1-99]", &nobody), "another node and another node");
         assert!(looked.get() < 10, "{}", looked.get());
         assert_eq!(without("n[1-3,7]", &nobody), "n[1-3,7]");
+        looked.set(0);
+        let many = "a[1-200] b[1-56] c[1-2] n1";
+        assert_eq!(without(many, &nobody), "a[1-200] b[1-56] another node n1");
+        assert_eq!(looked.get(), 257, "all lists of one text together");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::hostlist;
 use picket_core::ids::NodeId;
-use picket_engine::{EngineError, NodeView};
+use picket_engine::NodeView;
 use picket_proto::v1::{ErrorReason, NodeSelector, NodeSet, node_selector, node_set};
 
 use crate::calls::Desk;
@@ -15,6 +15,9 @@ use crate::names;
 
 /// The longest provider id or other identity, in bytes.
 const LONGEST: usize = 1_024;
+
+/// The most names that one host list of a request stands for: a few characters name many, and each is looked up.
+const MOST_NAMES: usize = 16_384;
 
 /// One node, as a caller names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +96,7 @@ impl WantedSet {
                 Wanted::of(Some(selector), &format!("{at}.node"), fields).map(WantedSet::One)
             }
             Some(node_set::Of::Hosts(list)) => {
-                let names = hostlist::expand(list).map_err(|error| error.to_string());
+                let names = hostlist::expand_at_most(list, MOST_NAMES).map_err(|error| error.to_string());
                 let ids = names.and_then(|names| {
                     names.iter().map(|name| NodeId::new(name).map_err(|error| error.to_string())).collect()
                 });
@@ -125,18 +128,13 @@ impl WantedSet {
                 Ok(members)
             }
             WantedSet::Names(names) => {
-                let mut unknown: Vec<&NodeId> =
-                    names.iter().filter(|name| known(desk, name).is_err()).collect();
-                if !unknown.is_empty() && !desk.knows_all() {
-                    // How many are unknown would tell how many of the others there are.
-                    unknown =
-                        names.iter().filter(|name| !desk.knows(name) || known(desk, name).is_err()).collect();
-                }
-                match unknown.as_slice() {
-                    [] => names.iter().map(|name| desk.may(name).map(|()| name.clone())).collect(),
-                    [one] => Err(known(desk, one).err().unwrap_or_else(|| not_found(one.as_str(), ""))),
-                    several => Err(several_not_found(several)),
-                }
+                let is_node = |name: &NodeId| engine.knows(name);
+                // How many are unknown would tell how many of the others there are.
+                let shows = |name: &NodeId| desk.knows_all() || desk.knows(name);
+                refused(names, is_node, shows, |name| engine.near(name)).map_or_else(
+                    || names.iter().map(|name| desk.may(name).map(|()| name.clone())).collect(),
+                    Err,
+                )
             }
         }
     }
@@ -177,16 +175,37 @@ fn uuid(text: &str) -> Result<Identity, String> {
     }
 }
 
-fn known(desk: &Desk, name: &NodeId) -> Result<(), Fault> {
-    match desk.engine.node(name) {
-        Ok(_) => Ok(()),
-        Err(EngineError::UnknownNode { name, mut near }) => {
-            near.retain(|near| NodeId::new(near).is_ok_and(|near| desk.knows(&near)));
-            let error = EngineError::UnknownNode { name: name.clone(), near: near.clone() }.to_string();
-            Err(Fault::new(ErrorReason::NodeNotFound, error).resource("node", &name).with_list("near", &near))
-        }
-        Err(error) => Err(not_found(name.as_str(), &error.to_string())),
+/// Why a host list is refused that has a name of no node. A list that has one is refused by all names that are not shown.
+fn refused(
+    names: &[NodeId],
+    is_node: impl Fn(&NodeId) -> bool,
+    shows: impl Fn(&NodeId) -> bool,
+    near: impl Fn(&NodeId) -> Vec<NodeId>,
+) -> Option<Fault> {
+    if names.iter().all(&is_node) {
+        return None;
     }
+    let unknown: Vec<&NodeId> = names.iter().filter(|name| !shows(name) || !is_node(name)).collect();
+    Some(match unknown.as_slice() {
+        // Names like it are sought for a single one: each costs a comparison with all names of the fleet.
+        [one] => unlike(one, near(one).into_iter().filter(shows).collect()),
+        several => several_not_found(several),
+    })
+}
+
+fn known(desk: &Desk, name: &NodeId) -> Result<(), Fault> {
+    if desk.engine.knows(name) {
+        return Ok(());
+    }
+    Err(unlike(name, desk.engine.near(name).into_iter().filter(|near| desk.knows(near)).collect()))
+}
+
+fn unlike(name: &NodeId, near: Vec<NodeId>) -> Fault {
+    let near: Vec<&str> = near.iter().map(NodeId::as_str).collect();
+    let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
+    Fault::new(ErrorReason::NodeNotFound, format!("there is no node {:?}{hint}", name.as_str()))
+        .resource("node", name.as_str())
+        .with_list("near", &near)
 }
 
 fn not_found(name: &str, hint: &str) -> Fault {
@@ -280,6 +299,36 @@ mod tests {
         assert!(matches!(set, WantedSet::Names(names) if names.len() == 3));
         let message = check_set(node_set::Of::Hosts("n[1-".to_owned())).expect_err("bad");
         assert!(message.starts_with("nodes.hosts: host list, column"), "{message}");
+    }
+
+    #[test]
+    fn a_host_list_of_a_request_stands_for_a_bounded_number_of_names() {
+        assert!(check_set(node_set::Of::Hosts("n[1-16384]".to_owned())).is_ok());
+        let message = check_set(node_set::Of::Hosts("n[1-16385]".to_owned())).expect_err("too many");
+        assert!(message.contains("more than 16384 names"), "{message}");
+    }
+
+    /// Whoever may look at one node asks for any names: a name like each of them would be sought in the whole fleet.
+    #[test]
+    fn names_like_it_are_sought_for_a_single_unknown_name_alone() {
+        let id = |name: &str| NodeId::new(name).expect("a good name");
+        let sought = std::cell::Cell::new(0);
+        let near = |_: &NodeId| {
+            sought.set(sought.get() + 1);
+            vec![id("n1"), id("n2")]
+        };
+        let refused = |names: &[&str]| {
+            let names: Vec<NodeId> = names.iter().map(|name| id(name)).collect();
+            let fleet = |name: &NodeId| ["n1", "n2"].contains(&name.as_str());
+            refused(&names, fleet, |name| name.as_str() != "n2", near).map(|fault| fault.message().to_owned())
+        };
+        assert_eq!(refused(&["n1", "n2"]), None);
+        assert_eq!(refused(&["n1", "n2", "n7"]).as_deref(), Some("there are no nodes n2, n7"));
+        assert_eq!(refused(&["n7", "n8", "n9"]).as_deref(), Some("there are no nodes n7, n8, n9"));
+        assert_eq!(sought.get(), 0);
+        let one = refused(&["n1", "n7"]);
+        assert_eq!(one.as_deref(), Some("there is no node \"n7\"; did you mean n1?"));
+        assert_eq!(sought.get(), 1);
     }
 
     #[test]

@@ -23,14 +23,16 @@ use crate::view::NodeView;
 
 impl Engine {
     pub(super) fn slot(&self, node: &NodeId) -> Result<Arc<Slot>, EngineError> {
-        let fleet = self.fleet();
-        fleet.slots.get(node).cloned().ok_or_else(|| EngineError::UnknownNode {
-            name: node.to_string(),
-            near: near(node.as_str(), fleet.slots.keys().map(NodeId::as_str))
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-        })
+        let slot = self.fleet().slots.get(node).cloned();
+        slot.ok_or_else(|| EngineError::UnknownNode { name: node.to_string() })
+    }
+
+    /// Names of nodes that `node` may have been meant to be. It is compared with each name of the fleet: ask for a single unknown name.
+    pub fn near(&self, node: &NodeId) -> Vec<NodeId> {
+        // The comparison is slow, and the fleet's lock is not held for it.
+        let names: Vec<NodeId> = self.names().collect();
+        let found = near(node.as_str(), names.iter().map(NodeId::as_str));
+        found.into_iter().filter_map(|name| NodeId::new(name).ok()).collect()
     }
 
     /// What is known of a node.

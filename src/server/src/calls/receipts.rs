@@ -79,7 +79,7 @@ impl Desk {
         let told = |error| errors::engine(error, Verb::Look, &said.node, &self.engine);
         let verified = match self.engine.verify_receipt(&said.node, said.id, request.fresh).await {
             // Its signature is ours, and the settings lack the node since.
-            Err(picket_engine::EngineError::UnknownNode { name, .. }) => {
+            Err(picket_engine::EngineError::UnknownNode { name }) => {
                 picket_engine::Verified::Void(format!("the settings have no node {name:?} any more"))
             }
             answered => answered.map_err(told)?,
