@@ -82,7 +82,15 @@ impl Reason {
             Reason::Restored => "restored",
         }
     }
+
+    /// With these words the moment begins that says why a person must decide; what happened follows.
+    pub fn asks(self) -> String {
+        format!("{ASKS}{}): ", self.words())
+    }
 }
+
+/// So each moment begins that says why a person must decide.
+pub const ASKS: &str = "needs an operator (";
 
 /// How a request ended. The same words as on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -106,7 +106,8 @@ pub fn reborn(mut record: NodeRecord, restore: Restore, fence: FenceId) -> (Node
     // Whoever kept it off then, and knows nothing of the restore, does so until the hold is dropped by name.
     record.holds.values_mut().for_each(|hold| hold.kept = true);
     record.phase = Phase::NeedsOperator(Reason::Restored);
-    let what = format!("restored by an admin; the backup is of {taken_at}, and says {phase}");
+    let asks = Reason::Restored.asks();
+    let what = format!("{asks}restored by an admin; the backup is of {taken_at}, and says {phase}");
     kept.moments.push(Moment { at, phase: record.phase.label().to_owned(), what });
     record.fence = Some(kept);
     old.ended_at = Some(at);

@@ -8,6 +8,7 @@ use crate::device::MaxInFlight;
 use crate::event::{BoundKey, Holder};
 use crate::ids::{DeviceId, EffectId, Generation, Term, Version};
 use crate::ledger::{EffectKind, OpenEffect};
+use crate::outcome::ASKS;
 use crate::record::{Bringing, Fence, Hold, Moment, NodeRecord, Phase, Then};
 use crate::step::{LockedEffect, Step};
 use crate::store::KeyEntry;
@@ -94,8 +95,11 @@ impl Draft {
         let (at, phase) = (self.at, self.record.phase.label().to_owned());
         if let Some(fence) = &mut self.record.fence {
             if fence.moments.len() >= Fence::MOMENTS {
-                // The beginning says why it was opened; what goes is the oldest of the rest.
-                fence.moments.remove(Fence::MOMENTS / 4);
+                // The beginning says why it was opened; what goes is the oldest of the rest, but for the reason why a
+                // person is asked: whoever joins or holds again and again would push it out.
+                let oldest = Fence::MOMENTS / 4;
+                let reason = fence.moments.iter().rposition(|moment| moment.what.starts_with(ASKS));
+                fence.moments.remove(oldest + usize::from(reason == Some(oldest)));
             }
             fence.moments.push(Moment { at, phase, what: bounded(what.into()) });
         }

@@ -20,7 +20,7 @@ pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result
         draft.fence()?.outcome = Some(Outcome::NeedsOperator(reason));
     }
     draft.record.phase = Phase::NeedsOperator(reason);
-    draft.moment(format!("needs an operator ({}): {detail}", reason.words()));
+    draft.moment(format!("{}{detail}", reason.asks()));
     Ok(())
 }
 

@@ -161,13 +161,18 @@ fn found_on(draft: &mut Draft) -> Result<(), Refused> {
         Phase::Fenced => {
             draft.fence()?.outcome = Some(Outcome::NeedsOperator(Reason::Restored));
             draft.record.phase = Phase::NeedsOperator(Reason::Restored);
-            draft.moment("it reads On although nobody unfenced it since the restore: a person decides");
+            let what = "it reads On although nobody unfenced it since the restore: a person decides";
+            draft.moment(Reason::Restored.asks() + what);
         }
         _ if was.is_some() => {
-            draft.moment(
-                "it reads On, and the backup says that it was kept off: it was brought back since, or somebody else \
-                 switched it on; a person decides",
-            );
+            let what = "it reads On, and the backup says that it was kept off: it was brought back since, or somebody \
+                        else switched it on; a person decides";
+            // It takes the place of what the restore said.
+            let asks = match draft.record.phase {
+                Phase::NeedsOperator(reason) => reason.asks(),
+                _ => String::new(),
+            };
+            draft.moment(asks + what);
         }
         _ => return Err(Refused::ForeignProof("that is known")),
     }

@@ -1,7 +1,7 @@
 //! How requests end.
 
 use picket_core::budget::Bar;
-use picket_core::outcome::{Outcome, Reason};
+use picket_core::outcome::{ASKS, Outcome, Reason};
 use picket_core::record::{Fence, Phase, ReleaseStage};
 use picket_proto::v1;
 
@@ -83,20 +83,22 @@ pub(crate) fn detail(fence: &Fence, outcome: &Outcome) -> String {
         Outcome::Fenced { .. } | Outcome::AlreadyFenced { .. } => fenced(fence),
         // The reason stands beside the detail already.
         Outcome::NeedsOperator(reason) => {
-            let what = last_of("needs_operator");
-            let asked = spellings(*reason).map(|word| format!("needs an operator ({word}): "));
-            asked.iter().find_map(|asked| what.strip_prefix(asked)).unwrap_or(&what).to_owned()
+            // Whoever joins or holds meanwhile adds moments of the same phase. A restore of a version before says it in other words.
+            let told = newest(fence, &spellings(*reason).map(|word| format!("{ASKS}{word}): ")));
+            told.unwrap_or_else(|| last_of("needs_operator"))
         }
         Outcome::Blocked(reason) => {
-            let begins = spellings(*reason).map(|word| format!("blocked ({word}) "));
-            let told =
-                |what: &str| begins.iter().find_map(|begins| what.strip_prefix(begins)).map(str::to_owned);
-            let told = fence.moments.iter().rev().find_map(|moment| told(&moment.what));
-            told.unwrap_or_default()
+            newest(fence, &spellings(*reason).map(|word| format!("blocked ({word}) "))).unwrap_or_default()
         }
         Outcome::PowerOnFailed => last_of("power_on_failed"),
         _ => fence.moments.last().map(|moment| moment.what.clone()).unwrap_or_default(),
     }
+}
+
+/// What the newest of the moments says that begin so.
+fn newest(fence: &Fence, begins: &[String]) -> Option<String> {
+    let told = |what: &str| begins.iter().find_map(|begins| what.strip_prefix(begins)).map(str::to_owned);
+    fence.moments.iter().rev().find_map(|moment| told(&moment.what))
 }
 
 /// How moments spell a reason; the second is that of versions before.

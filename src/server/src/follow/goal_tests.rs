@@ -1,7 +1,7 @@
 //! How streams end, over records made by hand.
 
 use picket_core::ids::{Generation, NodeId};
-use picket_core::record::{Cause, Evidence, Hold};
+use picket_core::record::{Cause, Evidence, Hold, Moment};
 use picket_core::time::WallTime;
 use picket_core::topology::{Level, Topology};
 
@@ -181,4 +181,27 @@ fn an_unfence_ends_where_the_node_comes_to_rest() {
     held.holds.insert("db".to_owned(), hold);
     let end = back_end(&held, id(1), Some(&fence)).expect("an end");
     assert_eq!((end.kind(), end.detail.as_str()), (v1::OutcomeKind::StillHeld, "still held by db"));
+}
+
+/// S16: the exits that a person has go by it.
+#[test]
+fn the_reason_why_a_person_is_asked_is_not_replaced_by_who_joins_or_holds() {
+    let why = Reason::LevelsSpent;
+    let moment = |phase: &str, what: &str| Moment {
+        at: WallTime::from_millis(1),
+        phase: phase.to_owned(),
+        what: what.to_owned(),
+    };
+    let moments = vec![
+        moment("needs_operator", "needs an operator (levels spent): an older try"),
+        moment("fencing", "retry, asked by ada: it is plugged in"),
+        moment("needs_operator", "needs an operator (levels spent): bmc: no answer"),
+        moment("needs_operator", "joined by web for web: it is silent"),
+        moment("needs_operator", "held for web by web: all is well, unfence it"),
+    ];
+    let fence = Fence { moments, ..a_fence(1, Some(Outcome::NeedsOperator(why))) };
+    let record = a_record(Phase::NeedsOperator(why), 1, Some(fence.clone()));
+    let end = fence_end(&record, Some(&fence), fence.outcome.clone(), Then::StayOff, false, None);
+    let end = end.expect("a person is asked");
+    assert_eq!((end.kind(), end.detail.as_str()), (v1::OutcomeKind::NeedsOperator, "bmc: no answer"));
 }

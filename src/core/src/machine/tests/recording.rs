@@ -105,3 +105,21 @@ fn a_refusal_says_what_would_be_right() {
     let refused = player.try_apply(Event::Retry(person())).unwrap_err();
     assert_eq!(refused.to_string(), "a retry is not possible in phase normal: nothing waits for a person");
 }
+
+/// S16: the reason is told to all who come later.
+#[test]
+fn the_reason_why_a_person_is_asked_is_kept_whatever_is_added() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    // Not among those that are kept because they say how it began.
+    for _ in 0..Fence::MOMENTS / 4 {
+        player.off_intent(&["bmc"]);
+    }
+    player.give_up(Reason::LevelsSpent);
+    for _ in 0..2 * Fence::MOMENTS {
+        player.apply(Event::Hold { holder: "db".to_owned(), person: person() });
+    }
+    let moments = &player.open_fence().moments;
+    assert_eq!(moments.len(), Fence::MOMENTS);
+    let asks = Reason::LevelsSpent.asks();
+    assert_eq!(moments.iter().filter(|moment| moment.what.starts_with(&asks)).count(), 1);
+}
