@@ -1,5 +1,7 @@
 //! Pauses: at admission, at the last look, over deaths, and not in a breach.
 
+use std::collections::BTreeMap;
+
 use picket_core::budget::Budget;
 use picket_core::budget::pause::PauseScope;
 use picket_core::outcome::{Outcome, Reason};
@@ -8,7 +10,7 @@ use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, EngineError, Resumed, Until};
 
 use crate::budget::{at_once, fleet, is_held, is_let_be, name};
-use crate::lab::{lab, node, person, s};
+use crate::lab::{Lab, lab, node, person, s};
 
 #[tokio::test(start_paused = true)]
 async fn nothing_new_begins_in_a_pause_and_it_survives_a_death() {
@@ -235,4 +237,56 @@ async fn whoever_hangs_up_has_asked_all_the_same() {
     tokio::time::sleep(s(30)).await;
     lab.store.notes_take(s(0));
     assert_eq!((stored().await, lab.engine.pauses().len()), (0, 0));
+}
+
+fn rack(name: &str) -> BTreeMap<String, String> {
+    [("rack".to_owned(), name.to_owned())].into()
+}
+
+fn group(name: &str) -> PauseScope {
+    PauseScope::Group(format!("rack={name}"))
+}
+
+async fn in_rack(seed: u64, name: &str) -> Lab {
+    let mut lab = lab(seed).await;
+    lab.setup.labels = rack(name);
+    lab.reload().await.expect("it is at rest");
+    lab
+}
+
+/// S15: a node that is not at rest is worked by the settings that it had, and paused by the groups that it is in now.
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_a_group_covers_whichever_nodes_the_settings_put_there_now() {
+    let mut lab = in_rack(2451, "r1").await;
+    lab.fault("bmc", Fault::Slow(s(2)));
+    let id = lab.open().await;
+    tokio::time::sleep(s(3)).await;
+    assert_eq!((lab.phase(), lab.record().fence.expect("open").off_sent), ("fencing", false));
+    lab.setup.labels = rack("r2");
+    assert_eq!(lab.reload().await.expect("taken").later, [node()]);
+    lab.engine.pause(group("r1"), person(), s(600)).await.expect("paused");
+    assert_eq!(lab.engine.pauses_of(&node()), []);
+    lab.engine.resume(group("r1"), person()).await.expect("resumed");
+    lab.engine.pause(group("r2"), person(), s(600)).await.expect("paused");
+    assert_eq!(lab.engine.pauses_of(&node()).len(), 1);
+    lab.mend("bmc");
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Blocked(Reason::Paused));
+}
+
+/// S14: the same where it is fenced again while it is brought back.
+#[tokio::test(start_paused = true)]
+async fn nothing_begins_in_a_pause_of_a_group_that_a_node_came_to_before_it_was_at_rest() {
+    let mut lab = in_rack(2452, "r1").await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.setup.labels = rack("r3");
+    assert_eq!(lab.reload().await.expect("taken").later, [node()]);
+    lab.fault("bmc", Fault::OnTakes { least: s(60), most: s(60) });
+    lab.unfence().await.expect("taken");
+    lab.reach("unfencing", s(10)).await;
+    lab.engine.pause(group("r3"), person(), s(600)).await.expect("paused");
+    let call = lab.call();
+    match lab.engine.fence(&node(), call).await {
+        Err(EngineError::Barred(bar)) => assert_eq!(bar.reason(), Reason::Paused),
+        other => panic!("{other:?}"),
+    }
 }

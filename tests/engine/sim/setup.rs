@@ -10,6 +10,7 @@ use picket_audit::Audit;
 use picket_core::budget::Budget;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity};
 use picket_core::election::{Election, ElectionError, Lease, Won};
+use picket_core::groups::label;
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::roles::Roles;
 use picket_core::rules::Rules;
@@ -225,7 +226,7 @@ impl Setup {
             own_host: node.own_host,
             fenced_for: Arc::new(self.fenced_for.get(&node.name).cloned().unwrap_or_default()),
             labels: Arc::new(self.labels.clone()),
-            groups: Arc::default(),
+            groups: Arc::new(self.labels.iter().map(|(key, value)| label(key, value)).collect()),
             liveness: self
                 .liveness
                 .clone()

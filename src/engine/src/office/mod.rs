@@ -244,7 +244,8 @@ impl Office {
     pub(crate) fn last_look(&self, plan: &NodePlan) -> Option<Bar> {
         let now = self.clock.boot();
         let papers = self.papers();
-        papers.pauses.bar(&plan.id, &plan.groups, now).or_else(|| papers.books.recheck(&plan.id, now).err())
+        let paused = papers.pauses.bar(&plan.id, &papers.says(plan).groups, now);
+        paused.or_else(|| papers.books.recheck(&plan.id, now).err())
     }
 
     /// Other settings, from now on: what was counted stays so.
@@ -272,7 +273,9 @@ impl Office {
     /// The pauses that cover a node.
     pub(crate) fn covering(&self, plan: &NodePlan) -> Vec<Pause> {
         let now = self.clock.boot();
-        self.papers().pauses.covering(&plan.id, &plan.groups, now).cloned().collect()
+        let papers = self.papers();
+        let groups = papers.says(plan).groups;
+        papers.pauses.covering(&plan.id, &groups, now).cloned().collect()
     }
 
     /// Why the brake holds, if it does.
@@ -325,7 +328,7 @@ impl Papers {
     ) -> Result<Place, Bar> {
         let now = clock.boot();
         // Nobody sets a pause aside: whoever may, resumes.
-        if let Some(bar) = self.pauses.bar(&plan.id, &plan.groups, now) {
+        if let Some(bar) = self.pauses.bar(&plan.id, &self.says(plan).groups, now) {
             return Err(bar);
         }
         self.among_those_that_wait(plan, aside, ticket, now)
