@@ -16,7 +16,7 @@ pub(crate) mod waiting;
 pub(crate) mod watch;
 pub(crate) mod wishes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
@@ -95,6 +95,19 @@ impl Desk {
     /// Refuses the call for a node that the caller has no role for.
     pub(crate) fn may(&self, node: &NodeId) -> Result<(), Fault> {
         self.may_as(self.who.needs(), node)
+    }
+
+    /// Refuses the call for a group that has a node for which the caller has no role.
+    fn may_all_of(&self, group: &str, members: &BTreeSet<NodeId>) -> Result<(), Fault> {
+        match members.iter().find(|node| !self.sees(node)) {
+            None => Ok(()),
+            Some(node) if self.knows(node) => self.may(node),
+            // The caller named the group, and not the node: the audit alone is told which one it is.
+            Some(node) => {
+                self.conceal(node);
+                Err(self.who.not_for_group(self.who.needs(), group))
+            }
+        }
     }
 
     /// Refuses what needs that role for that node.

@@ -67,7 +67,7 @@ impl Desk {
         self.leads()?;
         match scope {
             PauseScope::Everything => self.may_everything(),
-            PauseScope::Group(name) => group_members(self, name)?.iter().try_for_each(|node| self.may(node)),
+            PauseScope::Group(name) => self.may_all_of(name, &group_members(self, name)?),
             PauseScope::Node(node) => Wanted::Name(node.clone()).find(self).map(drop),
         }
     }

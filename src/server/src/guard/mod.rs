@@ -97,15 +97,20 @@ impl Admitted {
 
     /// The call may not be made for that node.
     pub(crate) fn not_for(&self, role: Role, node: &NodeId) -> Fault {
-        self.lacks(role, node, &format!("{node} wants it"))
+        self.lacks(role, &format!("{node} wants it")).with("node", node.as_str())
+    }
+
+    /// The call may not be made for a node of that group of which the caller is not told that it is there.
+    pub(crate) fn not_for_group(&self, role: Role, group: &str) -> Fault {
+        self.lacks(role, &format!("some node of group {group} wants it"))
     }
 
     /// That may not be set aside for that node; without it the call might be made.
     pub(crate) fn not_aside(&self, role: Role, what: &str, node: &NodeId) -> Fault {
-        self.lacks(role, node, &format!("setting {what} aside on {node} needs {role}"))
+        self.lacks(role, &format!("setting {what} aside on {node} needs {role}")).with("node", node.as_str())
     }
 
-    fn lacks(&self, role: Role, node: &NodeId, why: &str) -> Fault {
+    fn lacks(&self, role: Role, why: &str) -> Fault {
         let caller = &self.caller.name;
         let groups = self.caller.groups(role);
         let has = match groups.as_slice() {
@@ -116,7 +121,6 @@ impl Admitted {
         Fault::new(ErrorReason::RoleMissing, message)
             .with("caller", caller)
             .with("role", role.word())
-            .with("node", node.as_str())
             .with_list("groups", &groups)
     }
 }

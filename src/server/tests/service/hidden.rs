@@ -120,3 +120,25 @@ async fn a_refusal_names_no_node_that_the_caller_may_not_look_at() {
     let refused = lab.client.clone().drop_hold(drop_own()).await.expect_err("it holds nothing");
     assert!(refused.message().ends_with("holds: n2"), "{refused}");
 }
+
+/// Whoever names a group does not name its nodes.
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_a_group_names_no_node_of_it_that_the_caller_may_not_look_at() {
+    let lab = lab().await;
+    let side = limited(&lab, Role::Operator).await;
+    let scope = || Some(PauseScope { of: Some(pause_scope::Of::Group("rack=r1".to_owned())) });
+    let lasts = Some(prost_types::Duration { seconds: 60, nanos: 0 });
+    let pause = PauseRequest { scope: scope(), reason: "why".to_owned(), lasts };
+    let paused = side.client.clone().pause(pause).await.expect_err("n2 and n10 are in it");
+    let resume = ResumeRequest { scope: scope(), reason: "why".to_owned() };
+    let resumed = side.client.clone().resume(resume).await.expect_err("n2 and n10 are in it");
+    for refused in [paused, resumed] {
+        let (word, metadata) = reason(&refused);
+        assert_eq!((refused.code(), word.as_str()), (Code::PermissionDenied, "ROLE_MISSING"));
+        assert!(refused.message().contains("some node of group rack=r1 wants it"), "{refused}");
+        let told = format!("{} {metadata:?}", refused.message());
+        assert!(!told.contains("n2") && !told.contains("n10"), "{told}");
+    }
+    let told: Vec<_> = side.told().iter().map(|denial| denial.detail.clone()).collect();
+    assert!(told[0].contains("n10 wants it"), "the audit names it: {told:?}");
+}

@@ -47,6 +47,13 @@ pub struct Side {
     dir: TempDir,
 }
 
+impl Side {
+    /// The denials of which the audit was told.
+    pub fn told(&self) -> Vec<Denial> {
+        self.told.0.lock().expect("whole").clone()
+    }
+}
+
 pub async fn side(lab: &Lab, grants: Vec<Grant>, limits: Limits) -> Side {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("s");
