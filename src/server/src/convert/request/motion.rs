@@ -45,6 +45,12 @@ pub(crate) fn unfence(request: &v1::UnfenceRequest, caller: &str) -> Result<Moti
 /// Checks a retry of `caller`.
 pub(crate) fn retry(request: &v1::RetryRequest, caller: &str) -> Result<MotionAsked, Fault> {
     let mut fields = Fields::default();
+    // Between the look and its word the node may have been switched on and fenced again.
+    if request.seen_off && request.expected_generation.is_none() {
+        let what =
+            "is missing: say in which fence you saw the machine off, so that your word is for no other one";
+        fields.wrong("expected_generation", what);
+    }
     let deadline = deadline(request.deadline.as_ref(), &mut fields);
     let asked = Asked {
         call: "retry",

@@ -210,3 +210,17 @@ fn pages_have_bounds() {
         [Some(100), Some(1), Some(1_000), None, None]
     );
 }
+
+/// S2: who looked at the machine saw it in one fence, and another may have begun since.
+#[test]
+fn who_says_that_the_machine_is_off_says_in_which_fence() {
+    let asked = |seen_off, expected_generation| {
+        let reason = "why".to_owned();
+        v1::RetryRequest { node: named("n1"), reason, seen_off, expected_generation, ..Default::default() }
+    };
+    let refused = retry(&asked(true, None), "ada").expect_err("of which fence?");
+    assert_eq!(faults(refused), ["expected_generation"]);
+    let taken = retry(&asked(true, Some(7)), "ada").expect("of that one");
+    assert_eq!(taken.ask.expected_generation.map(|generation| generation.0), Some(7));
+    assert!(retry(&asked(false, None), "ada").is_ok(), "nothing is believed by it");
+}
