@@ -9,6 +9,7 @@ use picket_core::ids::{FenceId, NodeId};
 use picket_core::record::Fence;
 use picket_core::store::FenceQuery;
 use picket_core::time::WallTime;
+use picket_engine::EngineError;
 use picket_proto::v1::{self, ErrorReason};
 use tonic::Status;
 
@@ -23,6 +24,8 @@ use crate::select::WantedSet;
 
 /// How many fences are read from the store at once.
 const BATCH: usize = 256;
+/// How many fences a request looks at. Where few of them fit, the next page goes on from there.
+const LOOKED_AT: usize = 8 * BATCH;
 /// How many exchanges of a fence are told.
 const EXCHANGES: usize = 2_000;
 /// How much of the audit is read for them.
@@ -152,43 +155,11 @@ impl Desk {
             Some(wanted) => Some(wanted.members(self)?.into_iter().collect()),
         };
         let filter = Filter { nodes, after, before, open_only: request.open_only, outcomes };
-        let (fences, more) = self.find(&filter, from, size).await?;
-        let last = fences.last().filter(|_| more).map(|fence| fence.id.to_string());
+        let (fences, next) = find(|query| self.engine.fences(query), &filter, from, size).await?;
         Ok(v1::ListFencesResponse {
-            next_page_token: last.map(|last| page.next("", &last)).unwrap_or_default(),
+            next_page_token: next.map(|after| page.next("", &after.to_string())).unwrap_or_default(),
             fences: fences.iter().map(|found| self.fence_of(found, view == v1::FenceView::Full)).collect(),
         })
-    }
-
-    /// So many fences that fit, and whether there are more.
-    async fn find(
-        &self,
-        filter: &Filter,
-        from: Option<FenceId>,
-        size: usize,
-    ) -> Result<(Vec<Fence>, bool), Fault> {
-        let (mut found, mut before) = (Vec::new(), from);
-        loop {
-            let query = FenceQuery { node: filter.only(), before, limit: BATCH };
-            let batch = self.engine.fences(query).await.map_err(errors::asked)?;
-            let Some(oldest) = batch.last() else { return Ok((found, false)) };
-            before = Some(oldest.id);
-            // Ids grow with the time of opening, so that everything after this one is older still.
-            let past = filter.after.is_some_and(|after| oldest.opened_at < after);
-            let last = past || batch.len() < BATCH;
-            for fence in batch {
-                if !filter.fits(&fence) {
-                    continue;
-                }
-                if found.len() == size {
-                    return Ok((found, true));
-                }
-                found.push(fence);
-            }
-            if last {
-                return Ok((found, false));
-            }
-        }
     }
 
     fn fence_of(&self, found: &Fence, full: bool) -> v1::Fence {
@@ -197,6 +168,92 @@ impl Desk {
     }
 }
 
+/// So many fences that fit, and the one after which the next page begins, if there is more to look at.
+async fn find<F>(
+    read: impl Fn(FenceQuery) -> F,
+    filter: &Filter,
+    from: Option<FenceId>,
+    size: usize,
+) -> Result<(Vec<Fence>, Option<FenceId>), Fault>
+where
+    F: Future<Output = Result<Vec<Fence>, EngineError>>,
+{
+    let (mut found, mut before): (Vec<Fence>, _) = (Vec::new(), from);
+    for _ in 0..LOOKED_AT / BATCH {
+        let query = FenceQuery { node: filter.only(), before, limit: BATCH };
+        let batch = read(query).await.map_err(errors::asked)?;
+        let Some(oldest) = batch.last() else { return Ok((found, None)) };
+        before = Some(oldest.id);
+        // Ids grow with the time of opening, so that everything after this one is older still.
+        let past = filter.after.is_some_and(|after| oldest.opened_at < after);
+        let last = past || batch.len() < BATCH;
+        for fence in batch {
+            if !filter.fits(&fence) {
+                continue;
+            }
+            if found.len() == size {
+                let after = found.last().map(|last| last.id);
+                return Ok((found, after));
+            }
+            found.push(fence);
+        }
+        if last {
+            return Ok((found, None));
+        }
+    }
+    // Of a long history little may fit, and one caller must not read all of it in one request.
+    Ok((found, before))
+}
+
 fn read_id(text: &str, field: &str, fields: &mut Fields) -> Option<FenceId> {
     text.parse().map_err(|_| fields.wrong(field, "is no fence id: a UUID is wanted, as answers give it")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::follow::a_fence;
+
+    /// So many fences of `n1`, and the oldest of all is of `n2`; newest first.
+    fn history(count: u64) -> Vec<Fence> {
+        let id = |at: u64| FenceId::mint(WallTime::from_millis(at), [0; 10]);
+        let node = |at: u64| NodeId::new(if at == 1 { "n2" } else { "n1" }).expect("a good name");
+        let fences = (1..=count).rev().map(|at| Fence { id: id(at), node: node(at), ..a_fence(1, None) });
+        fences.collect()
+    }
+
+    fn filter(nodes: &[&str]) -> Filter {
+        let nodes = nodes.iter().map(|name| NodeId::new(name).expect("a good name")).collect();
+        Filter { nodes: Some(nodes), after: None, before: None, open_only: false, outcomes: Vec::new() }
+    }
+
+    /// S14: a caller whose nodes have few fences reads a bounded part of the others' in one request.
+    #[tokio::test]
+    async fn a_page_of_a_long_history_ends_where_enough_was_looked_at_and_the_next_goes_on() {
+        let history = history(5_000);
+        let looked = Cell::new(0);
+        let read = |query: FenceQuery| {
+            let older = history.iter().filter(|fence| query.before.is_none_or(|before| fence.id < before));
+            let batch: Vec<Fence> = older.take(query.limit).cloned().collect();
+            looked.set(looked.get() + batch.len());
+            std::future::ready(Ok(batch))
+        };
+        let (mut pages, mut from) = (Vec::new(), None);
+        loop {
+            looked.set(0);
+            let (found, next) = find(&read, &filter(&["n2", "n3"]), from, 100).await.expect("read");
+            assert!(looked.get() <= LOOKED_AT, "{}", looked.get());
+            pages.push(found.len());
+            from = next;
+            if from.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, [0, 0, 1]);
+
+        let (found, next) = find(&read, &filter(&["n1", "n3"]), None, 300).await.expect("read");
+        assert_eq!((found.len(), next), (300, found.last().map(|last| last.id)), "a full page ends as ever");
+    }
 }

@@ -190,4 +190,4 @@ fn back_end(record: &NodeRecord, id: FenceId, fence: Option<&Fence>) -> Option<v
 
 #[cfg(test)]
 #[path = "goal_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -11,7 +11,7 @@ fn id(n: u8) -> FenceId {
     FenceId::mint(WallTime::from_millis(1), [n; 10])
 }
 
-fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
+pub(crate) fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
     let at = WallTime::from_millis(1);
     let spec = picket_core::device::DeviceSpec {
         id: picket_core::ids::DeviceId::new("bmc").expect("a good name"),

@@ -29,6 +29,8 @@ use crate::convert::{evidence, node, outcome, words};
 use crate::door::Place;
 use crate::errors::{self, Verb};
 pub(crate) use goal::Goal;
+#[cfg(test)]
+pub(crate) use goal::tests::a_fence;
 use told::{Due, Told};
 
 /// What is followed, and for whom.

@@ -5,7 +5,7 @@ use picket_engine::Until;
 use picket_proto::v1;
 use tonic_types::StatusExt;
 
-use super::{fence, page_size, unfence};
+use super::{fence, page_size, retry, unfence};
 use crate::digest::Digest;
 use crate::fault::{Fault, Fields};
 
