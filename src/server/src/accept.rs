@@ -41,20 +41,39 @@ pub(crate) struct Reception {
     guard: Arc<Guard>,
     connections: Arc<Semaphore>,
     /// Of these at most so many over the Unix socket.
-    unix: Arc<Semaphore>,
+    unix: Share,
     /// And so many over TCP.
-    tcp: Arc<Semaphore>,
+    tcp: Share,
     most: usize,
     ready: Ready,
+}
+
+/// The places of one way.
+#[derive(Clone, Debug)]
+struct Share {
+    all: Arc<Semaphore>,
+    /// Of these at most so many for those who have no role, all together: they ask for health alone, and whoever signs certificates
+    /// for other ends makes any number of them.
+    without_role: Arc<Semaphore>,
+}
+
+impl Share {
+    fn new(all: usize) -> Self {
+        Self { all: places(all), without_role: places((all / 12).max(1)) }
+    }
+}
+
+fn places(count: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))
 }
 
 impl Reception {
     pub(crate) fn new(guard: Arc<Guard>, limits: &Limits, ready: Ready) -> Self {
         let most = limits.connections;
-        let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
         // A quarter is left to those who come the other way.
         let share = most - most / 4;
-        Self { guard, connections: places(most), unix: places(share), tcp: places(share), most, ready }
+        let (unix, tcp) = (Share::new(share), Share::new(share));
+        Self { guard, connections: places(most), unix, tcp, most, ready }
     }
 
     /// Takes the callers of a Unix socket, for as long as it is polled.
@@ -147,7 +166,11 @@ impl Reception {
     /// Hands a connection on, if there is a place for it.
     async fn through(&self, peer: Peer, way: Way) {
         let origin = peer.origin();
-        match self.places(&origin, &way) {
+        let share = match way {
+            Way::Unix(_) => &self.unix,
+            Way::Loopback(_) | Way::Tls(..) => &self.tcp,
+        };
+        match self.places(&peer, &origin, share) {
             Ok(places) => {
                 let connection = Connection::new(way, peer, places);
                 // Nobody takes it where serving has ended; it is closed then.
@@ -157,17 +180,23 @@ impl Reception {
         }
     }
 
-    fn places(&self, origin: &Origin, way: &Way) -> Result<[OwnedSemaphorePermit; 3], Fault> {
-        let share = match way {
-            Way::Unix(_) => &self.unix,
-            Way::Loopback(_) | Way::Tls(..) => &self.tcp,
-        };
-        let own = self.guard.visitors.place(&origin.as_one, Taken::Connection)?;
+    fn places(
+        &self,
+        peer: &Peer,
+        origin: &Origin,
+        share: &Share,
+    ) -> Result<Vec<OwnedSemaphorePermit>, Fault> {
         let take = |of: &Arc<Semaphore>| {
             let taken = of.clone().try_acquire_owned();
             taken.map_err(|_| full("connections", self.most, "", Duration::from_secs(1)))
         };
-        Ok([own, take(share)?, take(&self.connections)?])
+        let mut taken = vec![self.guard.visitors.place(&origin.as_one, Taken::Connection, usize::MAX)?];
+        if !self.guard.grants_anything_to(peer) {
+            taken.push(take(&share.without_role)?);
+        }
+        taken.push(take(&share.all)?);
+        taken.push(take(&self.connections)?);
+        Ok(taken)
     }
 }
 
@@ -188,4 +217,54 @@ async fn linger(mut stream: TcpStream) {
 async fn failed(what: &str, error: &io::Error) {
     tracing::warn!(%error, "a connection to {what} cannot be taken; it is tried again");
     tokio::time::sleep(PAUSE).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
+    use picket_core::time::{BootTime, Clock, WallTime};
+
+    use super::*;
+    use crate::guard::HouseRules;
+
+    #[derive(Debug)]
+    struct Stands;
+
+    impl Clock for Stands {
+        fn boot(&self) -> BootTime {
+            BootTime::default()
+        }
+
+        fn wall(&self) -> WallTime {
+            WallTime::from_millis(0)
+        }
+    }
+
+    /// S14: every machine of a company may have a certificate of the CA, and no role.
+    #[tokio::test]
+    async fn callers_without_a_role_take_few_connections_all_together() {
+        let roles = Roles::new(vec![Grant {
+            name: "controllers".to_owned(),
+            role: Role::Controller,
+            callers: vec![Pattern::new("db").expect("a good pattern")],
+            uids: Vec::new(),
+            gids: Vec::new(),
+            nodes: Scope::default(),
+            holders: Vec::new(),
+        }]);
+        let limits = Limits { connections: 64, connections_each: 32, ..Limits::default() };
+        let rules = HouseRules { roles, limits: limits.clone(), ..HouseRules::default() };
+        let guard = Arc::new(Guard::new(rules, Arc::new(Stands)));
+        let reception = Reception::new(guard, &limits, mpsc::channel(1).0);
+        let mut open = Vec::new();
+        let mut takes = |name: &str, share: &Share| {
+            let peer = Peer::Certified { name: name.into(), not_after: 1_000 };
+            let before = open.len();
+            open.extend((0..64).map_while(|_| reception.places(&peer, &peer.origin(), share).ok()));
+            open.len() - before
+        };
+        assert_eq!(["x", "y", "z"].map(|name| takes(name, &reception.tcp)), [4, 0, 0]);
+        assert_eq!(takes("db", &reception.tcp), 32, "as many as one may have");
+        assert_eq!(takes("x", &reception.unix), 4, "and none of the other way's");
+    }
 }

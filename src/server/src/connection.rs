@@ -22,7 +22,7 @@ pub(crate) struct Connection {
     peer: Arc<Peer>,
     /// Ends when nothing vouches for the caller any more.
     over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    _places: [OwnedSemaphorePermit; 3],
+    _places: Vec<OwnedSemaphorePermit>,
 }
 
 /// What carries it.
@@ -34,7 +34,7 @@ pub(crate) enum Way {
 }
 
 impl Connection {
-    pub(crate) fn new(way: Way, peer: Peer, places: [OwnedSemaphorePermit; 3]) -> Self {
+    pub(crate) fn new(way: Way, peer: Peer, places: Vec<OwnedSemaphorePermit>) -> Self {
         let over = match &way {
             Way::Tls(_, standing) => Some(Box::pin(standing.over.clone().cancelled_owned())),
             Way::Unix(_) | Way::Loopback(_) => None,

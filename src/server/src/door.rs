@@ -14,7 +14,8 @@ use crate::guard::peer::Peer;
 use crate::guard::visitors::{Places, Taken, full};
 use crate::guard::{Admitted, Guard};
 
-/// How much is taken in. Beyond it callers are told so, and nothing queues.
+/// How much is taken in. Beyond it callers are told so, and nothing queues. One caller has no more calls and streams than are left for
+/// all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest request, in bytes. Default 64 KiB.
@@ -34,7 +35,7 @@ pub struct Limits {
     /// Streams and calls of one connection. Default 1024.
     pub of_a_connection: u32,
     /// Connections that are open at once, of which at most three quarters over the Unix socket, and as many over TCP:
-    /// neither way is taken by the other's crowd. Default 768.
+    /// neither way is taken by the other's crowd. Of each way's a twelfth is for those who have no role. Default 768.
     pub connections: usize,
     /// Of these one caller's. Default 256.
     pub connections_each: usize,
@@ -210,8 +211,8 @@ impl Door {
 
     fn place(&self, who: &Admitted) -> Result<Place, Fault> {
         let kind = Taken::by(who.asked);
-        let own = self.guard.visitors.place(&who.origin.as_one, kind)?;
         let taking = self.taking.read().unwrap_or_else(PoisonError::into_inner);
+        let own = self.guard.visitors.place(&who.origin.as_one, kind, taking.places.left(kind))?;
         let of_all = taking.places.take(kind);
         let of_all =
             of_all.ok_or_else(|| full(kind.words(), taking.limits.all(kind), "", Duration::from_secs(1)))?;
@@ -241,7 +242,7 @@ fn let_in<T>(request: &Request<T>, stays: bool) -> Result<Guest, Fault> {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use picket_core::roles::Roles;
+    use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
     use picket_core::time::{BootTime, Clock, WallTime};
 
     use super::*;
@@ -258,6 +259,36 @@ mod tests {
         fn wall(&self) -> WallTime {
             WallTime::from_millis(0)
         }
+    }
+
+    /// S14: who acts finds a place, however many streams two others keep open.
+    #[tokio::test]
+    async fn no_caller_has_more_streams_than_are_left_for_others() {
+        let roles = Roles::new(vec![Grant {
+            name: "all".to_owned(),
+            role: Role::Admin,
+            callers: vec![Pattern::new("*").expect("a good pattern")],
+            uids: Vec::new(),
+            gids: Vec::new(),
+            nodes: Scope::default(),
+            holders: Vec::new(),
+        }]);
+        let limits = Limits { streams: 16, streams_each: 8, ..Limits::default() };
+        let rules = HouseRules { roles, limits: limits.clone(), ..HouseRules::default() };
+        let door =
+            Door::new(&limits, Arc::new(Guard::new(rules, Arc::new(Stands))), CancellationToken::new());
+        let path = format!("/{}/Fence", picket_proto::SERVICE_NAME);
+        let mut open = Vec::new();
+        let mut takes = |name: &str| {
+            let peer = Peer::Certified { name: name.into(), not_after: 1_000 };
+            let before = open.len();
+            open.extend((0..16).map_while(|_| door.enter(&path, Some(&peer)).ok()));
+            open.len() - before
+        };
+        assert_eq!(["a", "b", "c", "a", "b", "d"].map(&mut takes), [8, 4, 2, 0, 0, 1]);
+        open.clear();
+        let peer = Peer::Certified { name: "a".into(), not_after: 1_000 };
+        assert!(door.enter(&path, Some(&peer)).is_ok(), "they are free again");
     }
 
     /// It was judged by the roles of before, and its stream begins after the change.

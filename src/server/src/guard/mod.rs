@@ -192,6 +192,12 @@ impl Guard {
         Ok((caller, call))
     }
 
+    /// Whether somebody has any role, for any node.
+    pub(crate) fn grants_anything_to(&self, peer: &Peer) -> bool {
+        let roles = self.roles.read().unwrap_or_else(PoisonError::into_inner);
+        !roles.of(peer.person()).roles().is_empty()
+    }
+
     /// A connection may outlive the certificate that opened it; what is asked over it may not.
     fn is_current(&self, peer: &Peer) -> Result<(), Fault> {
         match self.end_of(peer) {

@@ -85,9 +85,13 @@ impl Places {
         self.0[kind as usize].clone().try_acquire_owned().ok()
     }
 
+    /// How many are free.
+    pub(crate) fn left(&self, kind: Taken) -> usize {
+        self.0[kind as usize].available_permits()
+    }
+
     fn are_free(&self, count: impl Fn(Taken) -> usize) -> bool {
-        let free = |kind: Taken| self.0[kind as usize].available_permits();
-        Taken::ALL.into_iter().all(|kind| free(kind) >= count(kind).min(Semaphore::MAX_PERMITS))
+        Taken::ALL.into_iter().all(|kind| self.left(kind) >= count(kind).min(Semaphore::MAX_PERMITS))
     }
 }
 
@@ -170,13 +174,25 @@ impl Visitors {
         })?
     }
 
-    /// A place for as long as it is kept.
-    pub(crate) fn place(&self, caller: &str, kind: Taken) -> Result<OwnedSemaphorePermit, Fault> {
+    /// A place for as long as it is kept. A caller has no more of them than are `left` for all: as in the queue, whoever comes next finds
+    /// one, however many others hold theirs (S14).
+    pub(crate) fn place(
+        &self,
+        caller: &str,
+        kind: Taken,
+        left: usize,
+    ) -> Result<OwnedSemaphorePermit, Fault> {
+        let (words, wait) = (kind.words(), Duration::from_secs(1));
         self.with(caller, |visitor, limits| {
-            let taken = visitor.places.take(kind);
-            taken.ok_or_else(|| {
-                full(kind.words(), limits.each(kind), " of each caller", Duration::from_secs(1))
-            })
+            let each = limits.each(kind);
+            let theirs = each.saturating_sub(visitor.places.left(kind));
+            // Of none that are left all are told alike.
+            if theirs >= left && left > 0 {
+                let limit = format!("{theirs} {words}");
+                let said = format!("you have {limit} at once, and the {left} that are left are for others");
+                return Err(limited(words, &limit, &said, wait));
+            }
+            visitor.places.take(kind).ok_or_else(|| full(words, each, " of each caller", wait))
         })?
     }
 }
@@ -221,14 +237,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn places_are_each_callers_own_and_come_back() {
         let visitors = visitors(Limits { calls_each: 1, ..Limits::default() });
-        let first = visitors.place("a", Taken::Call).expect("free");
-        assert!(visitors.place("a", Taken::Call).is_err());
-        let _other = visitors.place("b", Taken::Call).expect("another's");
+        let first = visitors.place("a", Taken::Call, usize::MAX).expect("free");
+        assert!(visitors.place("a", Taken::Call, usize::MAX).is_err());
+        let _other = visitors.place("b", Taken::Call, usize::MAX).expect("another's");
         for other in Taken::ALL.into_iter().filter(|kind| *kind != Taken::Call) {
-            drop(visitors.place("a", other).expect("another kind"));
+            drop(visitors.place("a", other, usize::MAX).expect("another kind"));
         }
         drop(first);
-        assert!(visitors.place("a", Taken::Call).is_ok(), "free again");
+        assert!(visitors.place("a", Taken::Call, usize::MAX).is_ok(), "free again");
     }
 
     #[test]
@@ -242,11 +258,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn other_limits_hold_at_once_and_what_is_open_stays() {
         let visitors = visitors(Limits { streams_each: 1, burst: 100, ..Limits::default() });
-        let open = visitors.place("a", Taken::Stream).expect("free");
-        assert!(visitors.place("a", Taken::Stream).is_err());
+        let open = visitors.place("a", Taken::Stream, usize::MAX).expect("free");
+        assert!(visitors.place("a", Taken::Stream, usize::MAX).is_err());
         visitors.change(&Limits { streams_each: 2, rate: 1, burst: 1, ..Limits::default() });
-        let more = [(); 2].map(|()| visitors.place("a", Taken::Stream).expect("places of the new limits"));
-        assert!(visitors.place("a", Taken::Stream).is_err());
+        let more = [(); 2]
+            .map(|()| visitors.place("a", Taken::Stream, usize::MAX).expect("places of the new limits"));
+        assert!(visitors.place("a", Taken::Stream, usize::MAX).is_err());
         visitors.count("a").expect("the first");
         assert!(visitors.count("a").is_err(), "no more than the new burst");
         drop((open, more));
@@ -255,7 +272,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn callers_who_rest_make_room() {
         let visitors = visitors(Limits { callers: 2, rate: 1, burst: 1, ..Limits::default() });
-        let open = visitors.place("a", Taken::Connection).expect("room");
+        let open = visitors.place("a", Taken::Connection, usize::MAX).expect("room");
         visitors.count("b").expect("room");
         assert!(visitors.count("c").is_err(), "both are here");
         tokio::time::advance(Duration::from_secs(2)).await;

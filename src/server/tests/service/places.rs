@@ -19,7 +19,7 @@ fn is_limit(status: &Status) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn who_looks_takes_no_place_of_who_fences() {
-    let limits = Limits { streams: 2, streams_each: 2, calls: 1, calls_each: 1, ..Limits::default() };
+    let limits = Limits { streams: 3, streams_each: 2, calls: 1, calls_each: 1, ..Limits::default() };
     let lab = lab_within(limits).await;
     let mut client = lab.client.clone();
     let mut watches = Vec::new();
@@ -48,7 +48,7 @@ async fn who_looks_takes_no_place_of_who_fences() {
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_send_the_whole_request_is_waited_for_ten_seconds() {
-    let lab = lab_within(Limits { asides: 2, asides_each: 2, ..Limits::default() }).await;
+    let lab = lab_within(Limits { asides: 3, asides_each: 2, ..Limits::default() }).await;
     for path in [
         "/picket.v1.FencingService/Fence",
         "/picket.v1.FencingService/ListNodes",
@@ -73,7 +73,7 @@ async fn who_does_not_send_the_whole_request_is_waited_for_ten_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn health_and_reflection_have_limits_too() {
-    let lab = lab_within(Limits { asides: 2, asides_each: 2, ..Limits::default() }).await;
+    let lab = lab_within(Limits { asides: 3, asides_each: 2, ..Limits::default() }).await;
     let mut health = HealthClient::new(channel(&lab.socket).await);
     let mut watches = Vec::new();
     for _ in 0..2 {
