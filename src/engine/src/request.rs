@@ -88,11 +88,13 @@ pub struct Ask {
     pub not_after: Option<WallTime>,
     /// The request changes something only in this generation.
     pub expected_generation: Option<Generation>,
+    /// Whether the caller is a person who may decide what is done next with the node (an operator). What failed is tried again for them alone.
+    pub by_person: bool,
 }
 
 impl From<Person> for Ask {
     fn from(person: Person) -> Self {
-        Self { person, key: None, not_after: None, expected_generation: None }
+        Self { person, key: None, not_after: None, expected_generation: None, by_person: true }
     }
 }
 

@@ -53,7 +53,8 @@ pub(super) fn drop_hold(draft: &mut Draft, holder: &str, person: &Person) -> Res
 }
 
 pub(super) fn so_already(draft: &Draft) -> Result<(), Refused> {
-    draft.expect_phase("this", &["normal", "unfencing"], "the node is fenced: there is something to do")
+    let phases = &["normal", "unfencing", "power_on_failed"];
+    draft.expect_phase("this", phases, "the node is fenced: there is something to do")
 }
 
 /// Phase, holds and open effects: the part of S7 that undoing a hold waits for too.

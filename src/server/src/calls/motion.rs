@@ -25,10 +25,12 @@ impl Desk {
     /// Drops a hold, and follows the node until it is back, or held by others.
     ///
     /// Asked of a node that is not fenced it is UNFENCED at once, and of one that is being brought back it follows:
-    /// what was asked for is so, or is coming. What the holder has waiting in the queue ends first.
+    /// what was asked for is so, or is coming. So it does where it was not seen on, unless an operator asks: then it is tried again.
+    /// What the holder has waiting in the queue ends first.
     pub(crate) async fn unfence(&self, guest: Guest, request: v1::UnfenceRequest) -> Result<Updates, Status> {
-        let asked = self.heard(&guest, "unfence", request::unfence(&request, &guest.caller))?;
+        let mut asked = self.heard(&guest, "unfence", request::unfence(&request, &guest.caller))?;
         let node = self.heard(&guest, "unfence", asked.node.find(self))?;
+        asked.ask.by_person = self.is_a_person(&node);
         self.may_drop(&asked.holder, &node)?;
         let before = self.heard(&guest, "unfence", self.view(&node))?;
         log("unfence", &before, &guest, &asked);
@@ -229,6 +231,10 @@ pub(super) fn is_repeated(error: &EngineError, expected: Option<Generation>, vie
     let record = &view.stored.record;
     let back = matches!(record.phase, Phase::Normal | Phase::Unfencing);
     match error {
+        // It was switched on, and what becomes of that is an operator's to say.
+        EngineError::Refused(Refused::Phase { phase: "power_on_failed", wanted: "unfencing", .. }) => {
+            record.phase == Phase::PowerOnFailed
+        }
         EngineError::Refused(Refused::Phase { phase, .. }) => {
             back && matches!(*phase, "normal" | "unfencing")
         }

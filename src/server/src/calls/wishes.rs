@@ -34,8 +34,9 @@ impl Desk {
         guest: Guest,
         request: v1::DropHoldRequest,
     ) -> Result<v1::Node, Status> {
-        let asked = self.heard(&guest, "drop_hold", request::drop_hold(&request, &guest.caller))?;
+        let mut asked = self.heard(&guest, "drop_hold", request::drop_hold(&request, &guest.caller))?;
         let node = self.heard(&guest, "drop_hold", asked.node.find(self))?;
+        asked.ask.by_person = self.is_a_person(&node);
         self.may_drop(&asked.holder, &node)?;
         let before = self.heard(&guest, "drop_hold", self.view(&node))?;
         log("drop-hold", &before, &guest, &asked);

@@ -1,10 +1,14 @@
 //! Bringing a node back.
 
+use picket_core::roles::Role;
+use picket_core::time::Clock;
 use picket_driver_sim::Fault;
-use picket_proto::v1::{OutcomeKind, Phase, UnfenceRequest};
+use picket_proto::v1::{DropHoldRequest, FenceRequest, OutcomeKind, Phase, UnfenceRequest};
+use picket_server::Limits;
 use tonic_types::StatusExt;
 
-use crate::lab::{fence_request, kind, lab, reason, s, unfence_request};
+use crate::lab::{Updates, fence_request, kind, lab, named, reason, s, unfence_request};
+use crate::roles::{mine, side};
 
 #[tokio::test(start_paused = true)]
 async fn an_unfence_tells_its_own_steps_and_not_those_of_the_fence() {
@@ -123,4 +127,37 @@ async fn a_deadline_of_ones_own_ends_the_stream_and_not_the_unfence() {
     let outcome = lab.back(request).await.expect("let in").outcome().await;
     assert_eq!(outcome.kind(), OutcomeKind::PowerOnFailed);
     lab.reach("normal").await;
+}
+
+/// S16: a retry is an operator's. Somebody may have the chassis open, and each of these unfences would be a new generation.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_not_seen_on_is_switched_on_again_by_no_controller() {
+    let lab = lab().await;
+    let ons = || lab.world.lock().expect("whole").received("n1-bmc", lab.clock.boot()).ons;
+    lab.fence("k").await;
+    lab.fault("n1-bmc", Fault::OnDropped { times: 1_000 });
+    assert_eq!(lab.unfence("u").await.kind(), OutcomeKind::PowerOnFailed);
+    let sent = ons();
+    let side = side(&lab, vec![mine(Role::Controller)], Limits::default()).await;
+    let mut client = side.client.clone();
+    // Once it was fenced anew this one has a hold, and what it asked before undoes nothing of that.
+    let own = |key: &str| UnfenceRequest { holder: String::new(), ..unfence_request(key) };
+    let stream = client.unfence(own("c")).await.expect("let in").into_inner();
+    let outcome = Updates::of(stream, |answer| answer.update).outcome().await;
+    assert_eq!(outcome.kind(), OutcomeKind::PowerOnFailed);
+    assert!(outcome.detail.contains("not seen on"), "{}", outcome.detail);
+    let drop_hold = DropHoldRequest { node: named("n1"), reason: "why".to_owned(), ..Default::default() };
+    let node = client.drop_hold(drop_hold).await.expect("it is so already").into_inner().node;
+    assert_eq!(node.map(|node| (node.phase(), node.generation)), Some((Phase::PowerOnFailed, 2)));
+    tokio::time::sleep(s(60)).await;
+    assert_eq!(ons(), sent, "the chassis may be open");
+
+    lab.mend("n1-bmc");
+    assert_eq!(lab.unfence("u2").await.kind(), OutcomeKind::Unfenced, "an admin is an operator, too");
+    let again = FenceRequest { holder: String::new(), ..fence_request("k2") };
+    let stream = client.fence(again).await.expect("let in").into_inner();
+    Updates::of(stream, |answer| answer.update).outcome().await;
+    let stream = client.unfence(own("c")).await.expect("let in").into_inner();
+    let late = Updates::of(stream, |answer| answer.update).outcome().await;
+    assert_eq!((late.kind(), lab.is_on("n1")), (OutcomeKind::Superseded, false));
 }

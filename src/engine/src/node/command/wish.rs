@@ -300,8 +300,16 @@ impl NodeTask {
         ask: Ask,
     ) -> Result<Result<Taken, EngineError>, Fatal> {
         let key = ask.key.clone();
+        let fails = self.record().phase == Phase::PowerOnFailed;
         let taken = match self.asked_before(&ask).await? {
             Some(answer) => Ok(answer),
+            // Whoever unfenced it has dropped the last hold before. Another on is a retry, and somebody may have the chassis open.
+            None if fails && !ask.by_person => Ok(Err(Refused::Phase {
+                wanted: "unfencing",
+                phase: self.record().phase.label(),
+                hint: "it was switched on and not seen on: an operator looks at the machine, and retries",
+            }
+            .into())),
             None => match self.gone_for_good().filter(|_| self.is_to_bring_back()) {
                 Some(why) => Ok(Err(EngineError::NotAllowed(format!(
                     "{} does not come back ({why}): retire it; with another machine in its settings it is a node again",
@@ -310,8 +318,14 @@ impl NodeTask {
                 None => self.grant(ask, |person| Event::Unfence { holder, person }).await,
             },
         }?;
-        let is_so =
-            matches!(&taken, Err(EngineError::Refused(Refused::Phase { phase: "normal" | "unfencing", .. })));
+        let is_so = match &taken {
+            Err(EngineError::Refused(Refused::Phase { phase, wanted, .. })) => match *phase {
+                "normal" | "unfencing" => true,
+                "power_on_failed" => *wanted == "unfencing",
+                _ => false,
+            },
+            _ => false,
+        };
         let Some(key) = key.filter(|_| is_so) else { return Ok(taken) };
         match self.apply(Event::Keyed { event: Box::new(Event::SoAlready), key }).await {
             Ok(_) => Ok(taken),

@@ -128,6 +128,7 @@ impl Asked<'_> {
                 key: key.map(|key| BoundKey::of(owner, &key, digest)),
                 not_after,
                 expected_generation: self.generation.map(Generation),
+                by_person: false,
             },
             holder,
             deadline,
