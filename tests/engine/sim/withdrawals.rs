@@ -110,6 +110,23 @@ async fn while_the_store_is_away_it_goes_on_waiting_and_its_holder_is_told_so() 
     assert!(!was_begun(&lab) && lab.is_on());
 }
 
+/// The store goes away right after its fence was begun: the request waits no more, and the next leader would find it waiting.
+#[tokio::test(start_paused = true)]
+async fn what_was_decided_is_out_of_the_store_before_its_holder_is_answered() {
+    let (lab, waits) = going(347).await;
+    lab.store.away(s(20));
+    tokio::time::sleep(s(3)).await;
+    assert!(matches!(end(&waits), Some(Ok(()))), "it was let in");
+    let refused = lab.engine.withdraw(&node(), "db", &ask()).await;
+    assert!(matches!(refused, Err(EngineError::Store(StoreError::Unavailable(_)))), "{refused:?}");
+    lab.store.linger(s(0));
+    lab.store.clear();
+    assert_ne!(lab.store.notes("queue/").await.expect("a store"), []);
+    let ended = lab.engine.withdraw(&node(), "db", &ask()).await.expect("answered");
+    assert!(ended.is_empty(), "it was let in: {ended:?}");
+    assert_eq!(lab.store.notes("queue/").await.expect("a store"), []);
+}
+
 /// What a caller who wants the node no more does, until it is answered: its requests are withdrawn, then its hold is dropped.
 async fn leaves(engine: Engine, node: NodeId, told: Arc<Mutex<Vec<u64>>>) {
     loop {

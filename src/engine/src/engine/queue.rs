@@ -48,10 +48,24 @@ struct Runner<'e> {
     counting: FuturesUnordered<BoxFuture<'static, BTreeSet<String>>>,
     counted: BootTime,
     /// Notes of requests that wait no more, and could not be taken out of the store yet.
-    left: Vec<Ticket>,
+    left: Vec<Left>,
     /// Holders who withdraw what they have waiting, until it has ended.
     withdrawing: Vec<Withdraw>,
     next: Ticket,
+}
+
+/// A request that waits no more, and may stand in the store still.
+#[derive(Debug)]
+struct Left {
+    ticket: Ticket,
+    node: NodeId,
+    holder: String,
+}
+
+impl Left {
+    fn new(ticket: Ticket, node: &NodeId, call: &FenceCall) -> Self {
+        Self { ticket, node: node.clone(), holder: call.holder.name.clone() }
+    }
 }
 
 fn name(ticket: Ticket) -> String {
@@ -62,7 +76,7 @@ fn name(ticket: Ticket) -> String {
 #[derive(Debug)]
 pub(super) struct Waiting {
     entries: BTreeMap<Ticket, Entry>,
-    left: Vec<Ticket>,
+    left: Vec<Left>,
     next: Ticket,
 }
 
@@ -76,7 +90,7 @@ pub(super) async fn read(engine: &Engine) -> Result<Waiting, StoreError> {
         let entry = stored.entry(until, restarted());
         if engine.slot(&entry.node).is_err() {
             tracing::error!(node = %entry.node, "a request waits for a node that is not in the settings: it ends");
-            waiting.left.push(ticket);
+            waiting.left.push(Left::new(ticket, &entry.node, &entry.call));
             continue;
         }
         tracing::info!(node = %entry.node, ticket, "a request goes on waiting");
@@ -183,7 +197,7 @@ impl Runner<'_> {
         let put = parts.store.put_note(self.leadership.guard(), &name(ticket), Version(0), Some(text)).await;
         if let Err(error) = put {
             // Whether it was written may not be known: it is taken out again, so that nobody waits unseen.
-            self.left.push(ticket);
+            self.left.push(Left::new(ticket, &enter.node, &enter.call));
             return Err(error.into());
         }
         let entry = stored.entry(until, enter.bar.clone());
@@ -278,8 +292,8 @@ impl Runner<'_> {
         if let Some(entry) = self.entries.remove(&ticket) {
             entry.state.send_replace(WaitState::Over(Box::new(end)));
             self.show(&entry.node);
+            self.left.push(Left::new(ticket, &entry.node, &entry.call));
         }
-        self.left.push(ticket);
     }
 
     /// What waits for the node is not what it was: whoever watches it looks again.
@@ -291,10 +305,11 @@ impl Runner<'_> {
     async fn tidy(&mut self) {
         let shared = &self.engine.shared;
         shared.office.sweep(&*shared.parts.store, self.leadership).await;
-        for ticket in std::mem::take(&mut self.left) {
-            if let Err(error) = take_out(self.engine, self.leadership, ticket).await {
+        for left in std::mem::take(&mut self.left) {
+            if let Err(error) = take_out(self.engine, self.leadership, left.ticket).await {
+                let ticket = left.ticket;
                 tracing::warn!(ticket, %error, "a request that waits no more was not taken out of the store; again later");
-                self.left.push(ticket);
+                self.left.push(left);
             }
         }
     }
