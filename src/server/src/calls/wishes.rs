@@ -16,9 +16,10 @@ use crate::errors::{self, Verb};
 impl Desk {
     /// Places a hold, or renews its reason.
     pub(crate) async fn hold(&self, guest: Guest, request: v1::HoldRequest) -> Result<v1::Node, Status> {
-        let asked = self.heard(&guest, "hold", request::hold(&request, &guest.caller))?;
+        let mut asked = self.heard(&guest, "hold", request::hold(&request, &guest.caller))?;
         let node = self.heard(&guest, "hold", asked.node.find(self))?;
         self.may_act_for(&asked.holder, &node)?;
+        asked.ask.by_person = self.is_a_person(&node);
         let before = self.heard(&guest, "hold", self.view(&node))?;
         log("hold", &before, &guest, &asked);
         match self.engine.hold(&node, asked.holder, asked.ask).await {

@@ -1,12 +1,17 @@
 //! The exits for people.
 
+use picket_core::roles::Role;
 use picket_driver_sim::Fault;
 use picket_proto::v1::{
-    AbandonReleaseRequest, OutcomeKind, Phase, Reason, ReleaseStage, RetryRequest, StandDownRequest,
+    AbandonReleaseRequest, HoldRequest, OutcomeKind, Phase, Reason, ReleaseStage, RetryRequest,
+    StandDownRequest,
 };
 use tonic::Status;
 
+use picket_server::Limits;
+
 use crate::lab::{Lab, Updates, fence_request, kind, lab, named, reason, s};
+use crate::roles::{mine, side};
 
 pub async fn retry(lab: &Lab, key: &str) -> Result<Updates, Status> {
     let request = RetryRequest {
@@ -112,4 +117,23 @@ async fn a_node_that_was_stood_down_and_is_dark_can_be_fenced_again() {
     let outcome = lab.fence("k2").await;
     assert_eq!((outcome.kind(), outcome.released), (OutcomeKind::Fenced, true));
     assert!(!lab.is_on("n1"));
+}
+
+/// Held by a call of its own it would heed no recovery (K9), and be switched off by a program's word.
+#[tokio::test(start_paused = true)]
+async fn a_program_s_fence_that_sent_nothing_is_made_a_person_s_by_an_operator_alone() {
+    let lab = lab().await;
+    lab.fault("n1-bmc", Fault::Silent);
+    let _stream = lab.open(fence_request("k")).await.expect("let in");
+    lab.reach("fencing").await;
+    let hold = || HoldRequest { node: named("n1"), reason: "a test".to_owned(), ..Default::default() };
+    let program = side(&lab, vec![mine(Role::Controller)], Limits::default()).await;
+    let refused = program.client.clone().hold(hold()).await.expect_err("it asks for a fence");
+    assert_eq!(reason(&refused).0, "WRONG_PHASE");
+    assert!(refused.message().contains("ask for a fence"), "{}", refused.message());
+    let operator = side(&lab, vec![mine(Role::Operator)], Limits::default()).await;
+    operator.client.clone().hold(hold()).await.expect("a person's to decide");
+    lab.mend("n1-bmc");
+    lab.reach("released").await;
+    program.client.clone().hold(hold()).await.expect("it is off");
 }

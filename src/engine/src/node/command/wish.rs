@@ -74,6 +74,16 @@ impl NodeTask {
             };
         }
         match wish {
+            // Held by a call of its own, a fence heeds no recovery any more (K9): that is a person's to decide.
+            Wish::Hold(_) if !ask.by_person && self.record().phase == Phase::Fencing && self.is_unsent() => {
+                let refused = Refused::Phase {
+                    wanted: "a hold",
+                    phase: self.record().phase.label(),
+                    hint: "its fence has sent nothing yet, and whoever joins it keeps the node off: ask for a fence, or hold it once it is off; \
+                           an operator may hold it now",
+                };
+                Ok(Err(refused.into()))
+            }
             Wish::Hold(holder) => self.grant(ask, |person| Event::Hold { holder, person }).await,
             Wish::DropRestored => self.grant(ask, Event::DropRestored).await,
             Wish::EndChildsHold(holder) => {
