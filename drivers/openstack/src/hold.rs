@@ -116,12 +116,7 @@ impl OpenstackDriver {
     /// Lets the compute service report for itself again where it was forced down after the hold was placed, by whichever process: of a host
     /// that does not live Nova says `down` by itself, and nobody may evacuate from one that lives. Returns in words what could not be put back.
     async fn put_service_back(&self, order: &UnholdOrder, call: &Call) -> String {
-        let forced = self.services().forced.clone();
-        let forced = match forced {
-            Some(service) => Ok(Some(service)),
-            None => self.forced_since(order.found(), call).await,
-        };
-        let detail = match forced {
+        let detail = match self.forced_by_us(order.found(), call).await {
             Ok(None) => return String::new(),
             Ok(Some(service)) => match self.force_down(&service, false, Some(Bound::of(order)), call).await {
                 Ok(()) => {
@@ -297,14 +292,46 @@ mod tests {
 
     /// Nova would say DOWN of a host that lives, by our own word.
     #[tokio::test]
-    async fn a_host_that_this_process_forced_down_is_asked_before_its_server_is_not_stopped() {
-        for (by_us, is_told) in [(true, true), (false, false)] {
+    async fn a_host_that_was_forced_down_since_the_hold_is_asked_before_its_server_is_not_stopped() {
+        let not_forced = HoldFound::from([(SERVICE.to_owned(), "s1".to_owned())]);
+        for (by_this_process, found, puts) in [
+            (true, &HoldFound::new(), 1),
+            // A process before this one forced it down.
+            (false, &not_forced, 1),
+            // It was so before.
+            (false, &HoldFound::new(), 0),
+        ] {
             let (driver, told) = on(true).await;
             let (orders, call) = orders(&driver).await;
-            driver.services().forced = by_us.then(|| "s1".to_owned());
-            let stopped = driver.power_off(&orders.off().await.expect("an order"), &call).await;
-            assert_eq!(told.lock().expect("whole").is_empty(), !by_us);
-            assert_eq!(stopped.is_err_and(|error| error.detail.contains("compute host")), !is_told);
+            driver.services().forced = by_this_process.then(|| "s1".to_owned());
+            let stopped = driver.power_off(&orders.off_found(found).await.expect("an order"), &call).await;
+            assert_eq!(told.lock().expect("whole").len(), puts, "{by_this_process}, {found:?}");
+            let is_refused = stopped.is_err_and(|error| error.detail.contains("compute host"));
+            assert_eq!(is_refused, puts == 0, "{by_this_process}, {found:?}");
         }
+    }
+
+    /// The release of another server of that host forces its service down again whenever its turn comes.
+    #[tokio::test]
+    async fn a_host_that_is_forced_down_again_and_again_is_asked_once_a_call() {
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = told.clone();
+        let nova = move |asked: &str| {
+            if asked.starts_with("PUT ") {
+                heard.lock().expect("whole").push(asked.to_owned());
+            }
+            if asked.contains("/os-services") {
+                return Some(json!({ "services": [{ "id": "s1", "state": "up", "forced_down": true }] }));
+            }
+            let mut server = stopped();
+            server["host_status"] = json!("DOWN");
+            Some(json!({ "server": server }))
+        };
+        let driver = fake_nova::driver("admin", nova).await;
+        let (orders, call) = orders(&driver).await;
+        let found = HoldFound::from([(SERVICE.to_owned(), "s1".to_owned())]);
+        let stopped = driver.power_off(&orders.off_found(&found).await.expect("an order"), &call).await;
+        assert!(stopped.is_err_and(|error| error.detail.contains("compute host")));
+        assert_eq!(told.lock().expect("whole").len(), 1);
     }
 }

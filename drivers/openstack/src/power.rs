@@ -6,7 +6,7 @@ use std::time::Duration;
 use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::{Epoch, Power, Reading};
 use picket_core::time::BootTime;
-use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind};
+use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind, HoldFound};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -242,25 +242,26 @@ impl OpenstackDriver {
         self.ours().begin(order.generation(), before);
         let mut effort = Effort::repeatable();
         // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
-        self.switch(Verb::Stop, None, &mut effort, call).await
+        self.switch(Verb::Stop, order.found(), None, &mut effort, call).await
     }
 
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         self.ours().last = None;
         let mut effort = Effort::once();
         let bound = Bound { life: order.life(), checked_at: Some(order.checked_at()), not_after: None };
-        self.switch(Verb::Start, Some(bound), &mut effort, call).await
+        self.switch(Verb::Start, &HoldFound::new(), Some(bound), &mut effort, call).await
     }
 
-    /// Tells Nova until it takes it, once for each time that it refuses.
+    /// Tells Nova until it takes it, once for each time that it refuses. `found`: before the hold.
     async fn switch(
         &self,
         verb: Verb,
+        found: &HoldFound,
         bound: Option<Bound>,
         effort: &mut Effort,
         call: &Call,
     ) -> Result<Accepted, DriverError> {
-        let (mut unlocked_ours, mut was_busy) = (false, false);
+        let (mut unlocked_ours, mut was_busy, mut has_spoken) = (false, false, false);
         loop {
             // Before each copy: the host may go down, and somebody may lock it.
             call.may_send()?;
@@ -278,7 +279,12 @@ impl OpenstackDriver {
                     effort.error(ErrorKind::Throttled, format!("{}: it is {}", verb.words(), server.words()))
                 );
             }
-            if verb == Verb::Stop && server.host_takes_orders().is_err() && self.let_host_speak(call).await {
+            // Once a call: the release of another server of that host may force its service down again each time.
+            if verb == Verb::Stop
+                && server.host_takes_orders().is_err()
+                && !std::mem::replace(&mut has_spoken, true)
+                && self.let_host_speak(found, call).await
+            {
                 continue;
             }
             server.host_takes_orders().map_err(|why| effort.error(ErrorKind::Refused, why))?;
@@ -322,20 +328,6 @@ impl OpenstackDriver {
                         .error(kind, format!("{}: {}; it is {}", verb.words(), told.words, server.words())));
                 }
                 _ => return Err(refused(verb.words(), &told, effort)),
-            }
-        }
-    }
-
-    /// Nova says DOWN of a host whose service is forced down, also once that host lives again: what this process forced is put back. True:
-    /// it was just now. A late one costs nothing but another release's attempt, and is held to no time.
-    async fn let_host_speak(&self, call: &Call) -> bool {
-        let Some(service) = self.services().forced.take() else { return false };
-        match self.force_down(&service, false, None, call).await {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::warn!(server = self.settings.server, %error, "its compute service stays forced down");
-                self.services().forced = Some(service);
-                false
             }
         }
     }

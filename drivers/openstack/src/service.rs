@@ -65,6 +65,39 @@ impl OpenstackDriver {
         }
     }
 
+    /// The compute service that was forced down since the hold was placed: by this process, or by one before it that Nova tells of.
+    pub(crate) async fn forced_by_us(
+        &self,
+        found: &HoldFound,
+        call: &Call,
+    ) -> Result<Option<String>, DriverError> {
+        let forced = self.services().forced.clone();
+        match forced {
+            Some(service) => Ok(Some(service)),
+            None => self.forced_since(found, call).await,
+        }
+    }
+
+    /// Nova says DOWN of a host whose service is forced down, also once that host lives again: what was forced since the hold is put back. True:
+    /// it was just now. A late one costs nothing but another release's attempt, and is held to no time.
+    pub(crate) async fn let_host_speak(&self, found: &HoldFound, call: &Call) -> bool {
+        let put_back = match self.forced_by_us(found, call).await {
+            Ok(None) => return false,
+            Ok(Some(service)) => self.force_down(&service, false, None, call).await,
+            Err(error) => Err(error),
+        };
+        match put_back {
+            Ok(()) => {
+                self.services().forced = None;
+                true
+            }
+            Err(error) => {
+                tracing::warn!(server = self.settings.server, %error, "its compute service may stay forced down");
+                false
+            }
+        }
+    }
+
     async fn compute_services(&self, of: &str, call: &Call) -> Result<Vec<ComputeService>, DriverError> {
         let path = format!("/os-services?binary=nova-compute{of}");
         match self.cloud.get::<Services>(Service::Compute, &path, call).await? {

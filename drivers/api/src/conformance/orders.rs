@@ -73,6 +73,17 @@ impl Orders {
         }
     }
 
+    /// An off of a node that is held, where that was found.
+    pub async fn off_found(&self, found: &HoldFound) -> Result<OffOrder, String> {
+        let mut draft = self.fenced().await?;
+        self.engage(&mut draft, found).await?;
+        let devices = vec![self.spec.id.clone()];
+        match draft.apply(Event::OffIntent { devices, identified: Vec::new() }).await?.pop() {
+            Some(Opened::Off(order)) => Ok(order),
+            other => Err(words(format!("{other:?} is no off"))),
+        }
+    }
+
     /// A hold, of what was found.
     pub async fn hold(&self, found: &HoldFound) -> Result<HoldOrder, String> {
         match self.fenced().await?.apply(self.hold_intent(found)).await?.pop() {
@@ -84,11 +95,7 @@ impl Orders {
     /// The undoing of a hold.
     pub async fn unhold(&self, found: &HoldFound) -> Result<UnholdOrder, String> {
         let mut draft = self.fenced().await?;
-        let Some(Opened::Hold(order)) = draft.apply(self.hold_intent(found)).await?.pop() else {
-            return Err(words("there was no hold"));
-        };
-        let results = vec![(self.spec.id.clone(), HoldState::default())];
-        draft.apply(Event::HoldEnded { results, known: vec![order.effect()] }).await?;
+        self.engage(&mut draft, found).await?;
         self.bring_back(&mut draft).await?;
         match draft.apply(Event::UnholdIntent).await?.pop() {
             Some(Opened::Unhold(order)) => Ok(order),
@@ -172,6 +179,15 @@ impl Orders {
 
     fn hold_intent(&self, found: &HoldFound) -> Event<'static> {
         Event::HoldIntent { found: BTreeMap::from([(self.spec.id.clone(), found.clone())]) }
+    }
+
+    async fn engage(&self, draft: &mut Draft<'_>, found: &HoldFound) -> Result<(), String> {
+        let Some(Opened::Hold(order)) = draft.apply(self.hold_intent(found)).await?.pop() else {
+            return Err(words("there was no hold"));
+        };
+        let results = vec![(self.spec.id.clone(), HoldState::default())];
+        draft.apply(Event::HoldEnded { results, known: vec![order.effect()] }).await?;
+        Ok(())
     }
 
     async fn fenced(&self) -> Result<Draft<'_>, String> {
