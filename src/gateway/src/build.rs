@@ -2,6 +2,7 @@
 
 mod clouds;
 mod releases;
+mod remarks;
 mod simulated;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +41,8 @@ pub(crate) struct Built {
     pub(crate) simulated: Option<Simulated>,
     /// Who is asked on which node the gateway stands.
     pub(crate) own: Own,
+    /// What is to be said of it that is no fault.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// The fleet of these settings, and the certificates of its door. Sends nothing, and changes nothing of what runs. `told` is what is
@@ -89,7 +92,8 @@ pub(crate) fn all(
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
     faults.extend(told);
     if faults.is_empty() {
-        Ok(Built { nodes, tls, limits, simulated, own })
+        let remarks = remarks::of(settings, &nodes, simulated);
+        Ok(Built { nodes, tls, limits, simulated, own, remarks })
     } else {
         Err(Faults::new(faults))
     }
@@ -160,30 +164,6 @@ fn files(settings: &serde_json::Map<String, serde_json::Value>) -> Vec<serde_jso
             json!([file.ino(), file.size(), file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()])
         })
         .collect()
-}
-
-/// What is to be said of a gateway that is no fault: that it is simulated, then what drivers and releases say, each once, with the
-/// first of whom it is said and how many more.
-pub(crate) fn remarks(built: &Built) -> Vec<String> {
-    built.simulated.map(Simulated::remark).into_iter().chain(of_devices(&built.nodes)).collect()
-}
-
-fn of_devices(nodes: &[NodePlan]) -> Vec<String> {
-    let mut said: BTreeMap<String, (String, usize)> = BTreeMap::new();
-    for node in nodes {
-        let devices = node.drivers.iter().map(|(id, driver)| (id.to_string(), driver.remarks()));
-        let releases = node.releases.iter().map(|plan| (plan.id.to_string(), plan.releaser.remarks()));
-        for (id, remarks) in devices.chain(releases) {
-            for remark in remarks {
-                said.entry(remark).or_insert_with(|| (format!("{}/{id}", node.id), 0)).1 += 1;
-            }
-        }
-    }
-    let words = |(remark, (first, all)): (String, (String, usize))| match all - 1 {
-        0 => format!("{first}: {remark}"),
-        more => format!("{first} and {more} more: {remark}"),
-    };
-    said.into_iter().map(words).collect()
 }
 
 struct Builder<'a> {

@@ -71,13 +71,12 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
     let drivers = Arc::new(Drivers::before(trial));
     let built = build::all(&settings, told, &context, &drivers);
     if arguments.check {
-        let built = built.as_ref().map(|built| (built.nodes.len(), build::remarks(built)));
+        let built = built.as_ref().map(|built| (built.nodes.len(), built.remarks.clone()));
         let built = built.map_err(Faults::clone);
         return needs::check(&arguments.config, &settings, built, &runtime, &context);
     }
     let built = built.map_err(Failure::Settings)?;
-    let remarks = build::remarks(&built);
-    let Built { nodes, tls, limits, simulated, own } = built;
+    let Built { nodes, tls, limits, simulated, own, remarks } = built;
     limits.take();
     let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
     for remark in remarks {

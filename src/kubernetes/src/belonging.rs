@@ -10,8 +10,9 @@ use crate::finding::{FRESH, FindBy, Sought};
 use crate::identity::{self, Match};
 use crate::node;
 
-/// Compares its name and its UID with those of the Node that is found, as the settings say, for the node. Who is found by what a Node says of
-/// its machine is found by what a kubelet may write: that has to be no other Node's word, and to contradict nothing that is known of the node.
+/// Compares its name and its UID with those of the Node that is found, as the settings say, for the node. By whatever it is found, what the Node
+/// says of its machine has to contradict nothing that is known of the node's: anybody who registers a Node chooses its name. A Node that is found by
+/// what a kubelet may write has to be the only one that says so.
 pub(crate) async fn belongs(
     sought: &Sought,
     cluster: &Cluster,
@@ -56,10 +57,14 @@ async fn compared(
         let found = &node.metadata.uid;
         return Ok(Some(format!("the UID of Node {name} is {found}, and not {}", wanted.uid)));
     }
-    if sought.by == FindBy::Name {
-        return Ok(None);
-    }
-    let all = cluster.nodes(FRESH, until).await?;
-    let known = identity::is_this(&node, &all, devices, sought.provider_id.as_deref(), Match::Identity);
+    let provider_id = sought.provider_id.as_deref();
+    let known = match sought.by {
+        // What other Nodes say of their machines is nothing to a Node that its name has found: no list is asked for.
+        FindBy::Name => identity::is_this(&node, &[], devices, provider_id, Match::Name),
+        FindBy::ProviderId | FindBy::SystemUuid => {
+            let all = cluster.nodes(FRESH, until).await?;
+            identity::is_this(&node, &all, devices, provider_id, Match::Identity)
+        }
+    };
     Ok(known.err())
 }

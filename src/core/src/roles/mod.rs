@@ -161,6 +161,11 @@ impl Roles {
         self.grants.iter().map(words).collect()
     }
 
+    /// What the settings grant, in no order that says anything.
+    pub fn grants(&self) -> impl Iterator<Item = &Grant> {
+        self.grants.iter().map(Arc::as_ref)
+    }
+
     /// Whether it is the default, by which whoever is on this machine is admin.
     pub fn is_of_this_machine(&self) -> bool {
         self.local.is_some()

@@ -8,7 +8,7 @@ use super::*;
 
 const HEAD: &str = "[store]\nkind = \"memory\"\n[listen]\nunix = \"/run/picket-test.sock\"\n";
 
-fn blade(node: &str, system: &str, more: &str) -> String {
+pub(super) fn blade(node: &str, system: &str, more: &str) -> String {
     format!(
         "[nodes.{node}.devices.bmc]\ndriver = \"redfish\"\nhost = \"10.0.0.1\"\nsystem = \"{system}\"\nusername = \"picket\"\n\
          password_env = \"PATH\"\n{more}\n"
@@ -19,7 +19,7 @@ fn simulated(node: &str) -> String {
     format!("[nodes.{node}.devices.bmc]\ndriver = \"sim\"\nmachine = \"{node}\"\n")
 }
 
-fn build(text: &str, drivers: &Drivers) -> Result<Built, Faults> {
+pub(super) fn build(text: &str, drivers: &Drivers) -> Result<Built, Faults> {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("picket.toml");
     std::fs::write(&file, format!("{HEAD}{text}")).expect("written");

@@ -37,6 +37,16 @@ async fn by_its_name_it_is_the_node_of_that_name_and_uid() {
     no("r1", &has(&Api::of([]), "name", ("r1", "u-r1")).await);
 }
 
+/// Whoever may register a Node chooses its name: also that of a machine that is no Node.
+#[tokio::test(start_paused = true)]
+async fn by_its_name_it_is_not_the_node_that_says_another_machine() {
+    let api = Api::of([node("r1", OTHER, &[])]);
+    no("another machine", &has(&api, "name", ("r1", "u-r1")).await);
+    // A Node that says nothing of its machine contradicts nothing.
+    let api = Api::of([node("r1", "", &[])]);
+    assert_eq!(has(&api, "name", ("r1", "u-r1")).await, Belongs::Yes);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_another_cluster_has_is_no_node_of_ours() {
     let system = json!({ "metadata": { "name": "kube-system", "uid": "another" } });
