@@ -7,6 +7,7 @@ use super::Mind;
 use super::episode::Episode;
 use super::node::{Moment, Node};
 use super::policy::Spoken;
+use super::turn::Turn;
 
 /// A lease that was not seen to advance for so long is stale: a kubelet renews it every ten seconds.
 pub const STALE: Duration = Duration::from_secs(20);
@@ -236,7 +237,7 @@ impl Mind {
     }
 
     /// All Nodes, and whether each is unhealthy: by whoever speaks for it, by not being Ready, or since its machine is switched off for it.
-    pub(super) fn counted(&self, speaking: &BTreeMap<String, usize>, spoken: &Spoken) -> Vec<Counted<'_>> {
+    pub(super) fn counted(&self, speaking: &BTreeMap<String, Turn>, spoken: &Spoken) -> Vec<Counted<'_>> {
         let mut all = Vec::with_capacity(self.nodes.len());
         for (name, sight) in &self.nodes {
             let speaker = self.speaker(name, speaking, spoken).and_then(Result::ok);

@@ -9,9 +9,9 @@ use super::wish::WishId;
 /// From the unfence until Ready, at the longest (K10).
 pub const BACK_WITHIN: Duration = Duration::from_secs(15 * 60);
 /// What was blocked is asked again after so long; each time twice that...
-const AGAIN: Duration = Duration::from_secs(15);
+pub(super) const AGAIN: Duration = Duration::from_secs(15);
 /// ... up to this.
-const AGAIN_AT_MOST: Duration = Duration::from_secs(5 * 60);
+pub(super) const AGAIN_AT_MOST: Duration = Duration::from_secs(5 * 60);
 
 /// What is asked of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub(super) struct Episode {
     /// The UID of the remediation by which it was asked for.
     pub(super) wish: Option<String>,
     boot_id: String,
-    then: Then,
+    pub(super) then: Then,
     pub(super) stage: Stage,
     times: u32,
     /// How often it did not come back in time: each is a failure of its own.

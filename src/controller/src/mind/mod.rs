@@ -15,6 +15,7 @@ mod note;
 mod policy;
 mod selector;
 mod sight;
+mod turn;
 mod verdict;
 mod voice;
 mod wish;
@@ -59,6 +60,8 @@ pub struct Mind {
     wishes: Vec<Wish>,
     /// By the UID of a remediation: where it stands, as far as its status may not say yet.
     standings: BTreeMap<String, Standing>,
+    /// By the UID of a remediation that came to nothing: until when others speak before it.
+    giving_way: BTreeMap<String, Moment>,
 }
 
 impl Mind {
@@ -70,6 +73,7 @@ impl Mind {
         // What a follower made of what it saw is no more the leader's word than what a leader of long ago knew.
         self.episodes.clear();
         self.standings.clear();
+        self.giving_way.clear();
         self.leading = leading;
     }
 
@@ -126,7 +130,11 @@ impl Mind {
         if episode.key != key || episode.stage != Stage::Asking {
             return false;
         }
-        if !episode.ended(end, now) {
+        let (goes_on, then, wish) = (episode.ended(end, now), episode.then, episode.wish.clone());
+        if let Some(wish) = wish {
+            self.gives_way(&wish, end, then, now);
+        }
+        if !goes_on {
             self.episodes.remove(node);
             if let Some(sight) = self.nodes.get_mut(node) {
                 sight.recovered = Some(now);
@@ -175,20 +183,6 @@ impl Mind {
         policy::speak(&self.policies, &nodes)
     }
 
-    /// Who speaks for a Node: a remediation before its policy, for whoever made it has the Node's medik8s lease.
-    fn speaker<'a>(
-        &self,
-        name: &str,
-        speaking: &BTreeMap<String, usize>,
-        spoken: &'a Spoken,
-    ) -> Option<Result<Speaker, &'a Nobody>> {
-        match (speaking.get(name), spoken.of.get(name)?) {
-            (Some(place), _) => Some(Ok(Speaker::Wish(*place))),
-            (None, Ok(place)) => Some(Ok(Speaker::Policy(*place))),
-            (None, Err(nobody)) => Some(Err(nobody)),
-        }
-    }
-
     fn voice(&self, speaker: Speaker) -> Voice<'_> {
         Voice::of(speaker, &self.policies, &self.wishes, &self.standings)
     }
@@ -197,6 +191,7 @@ impl Mind {
     pub fn judge(&mut self, now: Moment) -> Judgement {
         if self.leading {
             self.returned();
+            self.take_turns(now);
         }
         let spoken = self.spoken();
         let speaking = self.speaking();

@@ -203,6 +203,7 @@ impl Mind {
     }
 
     pub(super) fn asks(&mut self, wish: &WishId) {
+        self.giving_way.remove(&wish.uid);
         let known = self.wishes.iter().find(|one| one.id.uid == wish.uid);
         let key = known.and_then(|known| self.standing(known).key.clone());
         self.stands(wish, Standing::asked(key, "the gateway is asked"));
@@ -211,26 +212,6 @@ impl Mind {
     /// Where a remediation stands.
     pub fn standing<'a>(&'a self, wish: &'a Wish) -> &'a Standing {
         self.standings.get(&wish.id.uid).unwrap_or(&wish.standing)
-    }
-
-    /// By a Node's name: the place of the remediation that speaks for it. Of several the one that has asked.
-    pub(super) fn speaking(&self) -> BTreeMap<String, usize> {
-        let mut speaking: BTreeMap<String, usize> = BTreeMap::new();
-        for (place, wish) in self.wishes.iter().enumerate() {
-            let standing = self.standing(wish);
-            let is_over = wish.deleted || wish.timed_out || standing.progress == Progress::Succeeded;
-            if !wish.kept || is_over || wish.wrong.is_some() {
-                continue;
-            }
-            let episode = self.episodes.get(&wish.node);
-            let has_asked = episode.is_some_and(|one| one.wish.as_ref() == Some(&wish.id.uid));
-            match speaking.get_mut(&wish.node) {
-                Some(known) if has_asked => *known = place,
-                Some(_) => {}
-                None => drop(speaking.insert(wish.node.clone(), place)),
-            }
-        }
-        speaking
     }
 
     /// Those whose Node is back.

@@ -7,6 +7,7 @@ mod planned;
 mod properties;
 mod scene;
 mod told;
+mod turns;
 mod wished;
 
 use std::time::Duration;

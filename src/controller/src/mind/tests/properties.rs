@@ -101,6 +101,8 @@ struct Run {
     advanced: BTreeMap<String, Moment>,
     open: BTreeMap<String, String>,
     wishes: BTreeMap<String, Wish>,
+    /// Remediations of which a request came to nothing.
+    to_nothing: BTreeSet<String>,
     made: u32,
 }
 
@@ -142,7 +144,9 @@ impl Run {
                 prop_assert!(!quiet, "{name} is quiet");
                 let wanted = self.wishes.get(name).filter(|one| one.kept && !one.deleted && !one.timed_out);
                 let is_done = |one: &Wish| self.scene.mind.standing(one).progress == Progress::Succeeded;
-                prop_assert!(wanted.is_none_or(is_done), "a remediation speaks for {name}");
+                let gave_way = |one: &Wish| self.to_nothing.contains(&one.id.uid);
+                let is_silent = wanted.is_none_or(|one| is_done(one) || gave_way(one));
+                prop_assert!(is_silent, "a remediation speaks for {name}");
             }
         }
         let is_excluded = |node: &Node| node.labels.contains_key(EXCLUDE);
@@ -214,7 +218,14 @@ impl Run {
             }
             Happens::Ends(node, number) => {
                 if let Some(key) = self.open.remove(name(node)) {
-                    prop_assert!(self.scene.mind.ended(name(node), &key, &end(*number), self.scene.now));
+                    let end = end(*number);
+                    prop_assert!(self.scene.mind.ended(name(node), &key, &end, self.scene.now));
+                    if let (Some(wish), End::Person | End::Refused | End::Held) =
+                        (self.wishes.get(name(node)), end)
+                        && key.contains(&format!("/{}", wish.id.uid))
+                    {
+                        self.to_nothing.insert(wish.id.uid.clone());
+                    }
                 }
             }
             Happens::Wishes(node, true) => {
@@ -255,6 +266,7 @@ fn lives_through(history: &[Happens]) -> Result<(), TestCaseError> {
         advanced: BTreeMap::new(),
         open: BTreeMap::new(),
         wishes: BTreeMap::new(),
+        to_nothing: BTreeSet::new(),
         made: 0,
     };
     run.scene.nodes = Scene::new().nodes;

@@ -6,7 +6,7 @@ use super::super::*;
 use super::scene::{Scene, policy, selector, wish, worker};
 
 /// A cluster in which n1 is dead, and is wanted to be remediated.
-fn wanted(wishes: Vec<Wish>) -> Scene {
+pub(super) fn wanted(wishes: Vec<Wish>) -> Scene {
     let mut scene = Scene::with(Scene::new().nodes, Vec::new());
     scene.turn("n1", "Unknown");
     scene.run(2);
@@ -14,14 +14,14 @@ fn wanted(wishes: Vec<Wish>) -> Scene {
     scene
 }
 
-fn first(scene: &mut Scene) -> Order {
+pub(super) fn first(scene: &mut Scene) -> Order {
     let mut orders = scene.run(30);
     assert_eq!(orders.len(), 1, "{orders:?}");
     orders.remove(0)
 }
 
 /// It ended, and the control tells it.
-fn ended(scene: &mut Scene, order: &Order, end: &End, proven: bool) {
+pub(super) fn ended(scene: &mut Scene, order: &Order, end: &End, proven: bool) {
     assert!(scene.mind.ended("n1", &order.key, end, scene.now));
     let wish = order.wish.clone().expect("it is a remediation's");
     let standing = Standing::ended(Some(order.key.clone()), end, order.then, (proven, "Reason", "words"));

@@ -1,0 +1,92 @@
+//! Several that want one Node fenced: what one of them came to bars no other one (K12).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::super::*;
+use super::scene::{Scene, policy, wish};
+use super::wished::{ended, first, wanted};
+
+/// Made by somebody else, for terms that no machine meets in time; it is the first by its name.
+fn gag() -> Wish {
+    let id = WishId { name: "a".to_owned(), health_check: None, ..wish("gag", "n1").id };
+    let (then, grade, deadline) = (Then::StayOff, Grade::Observed, Some(Duration::from_secs(10)));
+    Wish { id, then, grade, deadline, ..wish("gag", "n1") }
+}
+
+fn whose(order: &Order) -> &str {
+    order.wish.as_ref().map_or("policy", |wish| &wish.uid)
+}
+
+#[test]
+fn one_that_came_to_nothing_bars_neither_another_one_nor_the_policy() {
+    for end in [End::Person, End::Refused, End::Held] {
+        let mut scene = wanted(vec![gag(), wish("w", "n1")]);
+        scene.policies(vec![policy("workers")]);
+        let order = first(&mut scene);
+        assert_eq!(whose(&order), "gag");
+        ended(&mut scene, &order, &end, false);
+        let [next] = &*scene.run(5) else { panic!("{end:?}: the next one speaks at once") };
+        assert_eq!((whose(next), next.then), ("w", Then::PowerOn), "{end:?}");
+        ended(&mut scene, next, &end, false);
+        let [last] = &*scene.run(5) else { panic!("{end:?}: the policy speaks at once") };
+        assert_eq!(whose(last), "policy", "{end:?}");
+    }
+}
+
+#[test]
+fn what_a_person_must_decide_is_asked_once_by_each() {
+    let mut scene = wanted(vec![gag(), wish("w", "n1")]);
+    scene.policies(vec![policy("workers")]);
+    let mut asked = BTreeSet::new();
+    for _ in 0..3_000 {
+        for order in scene.run(1) {
+            assert!(asked.insert(whose(&order).to_owned()), "{order:?}");
+            assert!(scene.mind.ended("n1", &order.key, &End::Person, scene.now));
+        }
+    }
+    assert_eq!(asked.len(), 3);
+    // The next failure is another one.
+    scene.boot("n1", "True");
+    scene.run(100);
+    scene.turn("n1", "Unknown");
+    assert_eq!(whose(&first(&mut scene)), "gag");
+}
+
+/// None of them takes the other ones' pause for its turn.
+#[test]
+fn those_that_wait_for_somebody_else_ask_no_more_often_for_being_several() {
+    let mut scene = wanted(vec![gag(), wish("w", "n1")]);
+    scene.policies(vec![policy("workers")]);
+    scene.run(0);
+    let mut asked: BTreeMap<String, usize> = BTreeMap::new();
+    for _ in 0..300 {
+        for order in scene.run(1) {
+            *asked.entry(whose(&order).to_owned()).or_default() += 1;
+            assert!(scene.mind.ended("n1", &order.key, &End::Held, scene.now));
+        }
+    }
+    // Every fifteen seconds, and once at the beginning.
+    assert!(asked.len() == 3 && asked.values().all(|times| (10..=21).contains(times)), "{asked:?}");
+}
+
+/// What a limit bars it bars for the others, too.
+#[test]
+fn one_that_is_blocked_keeps_its_turn() {
+    let mut scene = wanted(vec![gag(), wish("w", "n1")]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Blocked(None), false);
+    assert_eq!(first(&mut scene).key, order.key);
+}
+
+#[test]
+fn one_that_was_refused_asks_again_where_no_other_one_takes_the_node_for_unhealthy() {
+    let stuck =
+        Unhealthy { kind: "Stuck".to_owned(), status: "True".to_owned(), least: Duration::from_secs(20) };
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    scene.policies(vec![Policy { unhealthy: vec![stuck], ..policy("stuck") }]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Refused, false);
+    assert_eq!(scene.run(290), []);
+    assert_eq!(first(&mut scene).key, order.key);
+}
