@@ -26,6 +26,7 @@ pub mod mind;
 mod object;
 mod outcome;
 mod remediation;
+mod remembered;
 mod run;
 mod settings;
 mod spec;

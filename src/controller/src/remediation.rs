@@ -81,7 +81,7 @@ pub fn read(seen: &SeenWish) -> Wish {
         deadline: spec.deadline_seconds.map(std::time::Duration::from_secs),
         timed_out: annotation(metadata, TIMED_OUT).is_some(),
         deleted: metadata.deletion_timestamp.is_some(),
-        kept: finalizers(metadata).iter().any(|one| one == FINALIZER),
+        kept: is_kept(seen),
         freed: annotation(metadata, FREED).is_some_and(|value| value != "false"),
         wrong,
         standing,
@@ -110,6 +110,11 @@ fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a String> {
 
 fn finalizers(metadata: &ObjectMeta) -> &[String] {
     metadata.finalizers.as_deref().unwrap_or_default()
+}
+
+/// Whether our finalizer stands on it.
+pub fn is_kept(seen: &SeenWish) -> bool {
+    finalizers(&seen.metadata).iter().any(|one| one == FINALIZER)
 }
 
 fn standing(status: &Value) -> Standing {

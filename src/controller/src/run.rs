@@ -137,9 +137,10 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
     let nodes = tokio::spawn(watch::nodes(api.clone(), to_see.clone()));
     let leases = tokio::spawn(watch::leases(api.clone(), to_see.clone()));
     let policies = tokio::spawn(watch::policies(api.clone(), to_see.clone()));
-    let wanted = settings.remediation;
-    let remediations = tokio::spawn(watch::remediations(api.clone(), wanted, to_see.clone()));
-    let mut control = tokio::spawn(control.run(seen, to_see));
+    let (latest, wishes) = tokio::sync::watch::channel(watch::Remediations::new());
+    let wanted = settings.remediation.then(|| settings.remediation_namespaces.clone());
+    let remediations = tokio::spawn(watch::remediations(api.clone(), wanted, to_see.clone(), latest));
+    let mut control = tokio::spawn(control.run(seen, wishes, to_see));
     let serving = tokio::spawn(async move {
         match listener {
             Some(listener) => picket_metrics::http::serve(listener, health).await,

@@ -40,6 +40,8 @@ pub enum Tell {
 #[derive(Clone, Debug)]
 pub struct Teller {
     to: mpsc::Sender<Tell>,
+    /// Finalizers: without its own a remediation asks for nothing, and so none of them waits behind what is only told.
+    keeps: mpsc::Sender<Tell>,
     metrics: Metrics,
 }
 
@@ -52,10 +54,10 @@ impl Teller {
         leading: Leading,
         metrics: Metrics,
     ) -> (Self, impl Future<Output = ()>) {
-        let (to, mut from) = mpsc::channel(ROOM);
+        let ((to, mut from), (keeps, mut kept)) = (mpsc::channel(ROOM), mpsc::channel(ROOM));
         let counted = metrics.clone();
         let telling = async move {
-            while let Some(one) = from.recv().await {
+            while let Some(one) = next(&mut from, &mut kept).await {
                 // What waited may be older by now than what another replica says; a lease of ours is given back all the same.
                 if !leading.now() && !matches!(one, Tell::GiveBack(_)) {
                     counted.count(&UNTOLD, &[]);
@@ -83,12 +85,13 @@ impl Teller {
                 }
             }
         };
-        (Self { to, metrics }, telling)
+        (Self { to, keeps, metrics }, telling)
     }
 
     /// Tells that, soon.
     pub fn tell(&self, what: Tell) {
-        if self.to.try_send(what).is_err() {
+        let to = if matches!(what, Tell::Keep(..)) { &self.keeps } else { &self.to };
+        if to.try_send(what).is_err() {
             self.metrics.count(&UNTOLD, &[]);
         }
     }
@@ -97,5 +100,42 @@ impl Teller {
     pub fn event(&self, node: &Node, reason: &'static str, text: &str) {
         tracing::info!(node = %node.name, reason, text);
         self.tell(Tell::Event(node.name.clone(), node.uid.clone(), reason, text.to_owned()));
+    }
+}
+
+/// What is told next: either of them in turn, by chance, so that neither keeps the other waiting.
+async fn next(from: &mut mpsc::Receiver<Tell>, kept: &mut mpsc::Receiver<Tell>) -> Option<Tell> {
+    tokio::select! {
+        Some(one) = from.recv() => Some(one),
+        Some(one) = kept.recv() => Some(one),
+        else => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K12: statuses that many remediations want to have told keep no other one from what it needs to ask.
+    #[tokio::test]
+    async fn a_finalizer_is_placed_however_much_is_to_be_told() {
+        let ((to, mut from), (keeps, mut kept)) = (mpsc::channel(ROOM), mpsc::channel(ROOM));
+        let teller = Teller { to, keeps, metrics: crate::measured::metrics() };
+        let wish = WishId {
+            namespace: "medik8s".to_owned(),
+            name: "n1".to_owned(),
+            uid: "u".to_owned(),
+            health_check: None,
+        };
+        (0..ROOM + 1).for_each(|_| teller.tell(Tell::Wish(wish.clone(), Value::Null)));
+        teller.tell(Tell::Keep(wish, Kept::Stands));
+        // Nothing more comes: what was dropped is not waited for.
+        drop(teller);
+        let mut others = 0;
+        while !matches!(next(&mut from, &mut kept).await.expect("there is more"), Tell::Keep(..)) {
+            others += 1;
+        }
+        assert!(others < ROOM / 2, "{others}");
+        while next(&mut from, &mut kept).await.is_some() {}
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
@@ -11,12 +12,13 @@ use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watched};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::mind::Node;
 use crate::object::{self, SeenLease, SeenNode, SeenPolicy, SeenWish};
+use crate::remembered::Remembered;
 
 /// Where kubelets have their leases.
 const LEASES: &str = "kube-node-lease";
@@ -41,8 +43,6 @@ pub enum Seen {
     Leases,
     /// All policies that there are.
     Policies(Vec<SeenPolicy>),
-    /// All remediations that there are.
-    Wishes(Vec<SeenWish>),
     /// A watch broke, or cannot begin; it is begun again.
     Broken(&'static str, String),
     /// A lock for reboots is held for these Nodes.
@@ -93,12 +93,39 @@ pub async fn policies(api: Api, to: Sender) {
     whole("fencingpolicies", all(&api, &object::policies()), to, Seen::Policies).await;
 }
 
-/// Watches remediations until nobody listens; never ends where nobody wants them.
-pub async fn remediations(api: Api, wanted: bool, to: Sender) {
-    match wanted {
-        true => whole("picketremediations", all(&api, &object::remediations()), to, Seen::Wishes).await,
-        false => std::future::pending().await,
-    }
+/// Remediations, as they were seen last.
+pub type Remediations = Vec<Arc<SeenWish>>;
+
+/// Watches remediations until nobody listens; never ends where nobody wants them. Of those of other namespaces than these few are told. What was told
+/// before is not waited for: many may be changed many times a second, by whoever may make them.
+pub async fn remediations(
+    api: Api,
+    namespaces: Option<Vec<String>>,
+    to: Sender,
+    latest: watch::Sender<Remediations>,
+) {
+    let Some(namespaces) = namespaces else { return std::future::pending().await };
+    let (mut known, mut is_whole) = (Remembered::of(namespaces), false);
+    each::<SeenWish>("picketremediations", all(&api, &object::remediations()), to, move |event| {
+        let is_other = match event {
+            Event::Init => {
+                known.clear();
+                is_whole = false;
+                false
+            }
+            Event::InitDone => {
+                is_whole = true;
+                true
+            }
+            Event::Apply(one) | Event::InitApply(one) => known.put(one),
+            Event::Delete(one) => known.remove(&one),
+        };
+        if is_whole && is_other {
+            latest.send_replace(known.all());
+        }
+        Vec::new()
+    })
+    .await;
 }
 
 /// All that there are, each time that one changes.

@@ -1,5 +1,6 @@
 //! The controller's one task: what was seen goes to the mind, and what the mind says is done.
 
+mod next;
 mod wishes;
 
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use picket_metrics::Metrics;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
@@ -23,8 +24,9 @@ use crate::mind::{End, Judgement, Mind, Moment, Order, Phase, Report, STATUS, Si
 use crate::object::SeenPolicy;
 use crate::outcome::Ended;
 use crate::teller::{Tell, Teller};
-use crate::watch::{self, Seen};
+use crate::watch::{Remediations, Seen, look_at};
 use crate::{spec, told};
+use next::{Inbox, Next};
 use wishes::Wishes;
 
 const TICK: Duration = Duration::from_secs(1);
@@ -98,20 +100,27 @@ impl Control {
     }
 
     /// Works for as long as it is polled.
-    pub async fn run(mut self, mut seen: mpsc::Receiver<Seen>, to_see: mpsc::Sender<Seen>) {
-        let (say, mut said) = mpsc::channel(256);
-        let mut ticks = tokio::time::interval(TICK);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    pub async fn run(
+        mut self,
+        seen: mpsc::Receiver<Seen>,
+        mut remediations: watch::Receiver<Remediations>,
+        to_see: mpsc::Sender<Seen>,
+    ) {
+        let (say, said) = mpsc::channel(256);
+        let mut inbox = Inbox::new(said, seen);
         loop {
             let mut leading = self.leading.clone();
             tokio::select! {
                 biased;
                 () = leading.lost(), if self.leads => self.lead(),
-                Some(one) = said.recv() => self.said(one),
-                Some(one) = seen.recv() => self.see(one),
-                _ = ticks.tick() => {
-                    self.lost(&mut said);
-                    self.tick(&to_see, &say);
+                next = inbox.next() => match next {
+                    Next::Said(one) => self.said(*one),
+                    Next::Seen(one) => self.see(one),
+                    Next::Tick => {
+                        self.lost(&mut inbox.said);
+                        self.take_wishes(&mut remediations);
+                        self.tick(&to_see, &say);
+                    }
                 }
             }
             while self.asks.try_join_next().is_some() {}
@@ -162,10 +171,6 @@ impl Control {
                 self.read(policies);
                 is_there(&self.told.policies);
             }
-            Seen::Wishes(wishes) => {
-                self.metrics.count(&SEEN, &["picketremediations"]);
-                self.read_wishes(wishes);
-            }
             Seen::Broken(what, why) => {
                 self.metrics.count(&BROKEN, &[what]);
                 tracing::warn!(what, why, "a watch broke, it is begun again");
@@ -204,7 +209,7 @@ impl Control {
         if !suspects.is_empty() && !is_looking && is_due(self.looked, LOOK_EVERY) {
             self.looked = Some(now);
             self.metrics.count(&LOOKS, &[]);
-            let looking = tokio::spawn(watch::look_at(self.api.clone(), suspects, to_see.clone()));
+            let looking = tokio::spawn(look_at(self.api.clone(), suspects, to_see.clone()));
             self.looking = Some(looking.abort_handle());
         }
         let judgement = self.mind.judge(self.moment(now));

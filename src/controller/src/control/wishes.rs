@@ -1,25 +1,28 @@
 //! Remediations: what was seen of them goes to the mind, and what the mind says of them is done.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Control, WRITE_AGAIN};
 use crate::letting::{self, Let};
-use crate::measured::{STUCK, WISHES};
+use crate::measured::{SEEN, STUCK, WISHES};
 use crate::mind::{Deed, Order, Standing, Tiding, WishId};
 use crate::object::SeenWish;
 use crate::outcome::Ended;
 use crate::remediation::{self, Kept};
 use crate::teller::Tell;
 use crate::told;
+use crate::watch::Remediations;
 
 /// What is known of them besides the mind; by their UIDs.
 #[derive(Debug, Default)]
 pub(super) struct Wishes {
-    seen: BTreeMap<String, SeenWish>,
+    seen: BTreeMap<String, Arc<SeenWish>>,
     written: BTreeMap<String, (Value, Instant)>,
     /// When its finalizer, or its hold, was last seen to.
     tried: BTreeMap<String, Instant>,
@@ -50,10 +53,19 @@ impl Wishes {
 }
 
 impl Control {
-    pub(super) fn read_wishes(&mut self, all: Vec<SeenWish>) {
+    /// Those that there are, if they are others than before: once a tick, however often they change.
+    pub(super) fn take_wishes(&mut self, latest: &mut watch::Receiver<Remediations>) {
+        if latest.has_changed().unwrap_or(false) {
+            self.metrics.count(&SEEN, &["picketremediations"]);
+            let all = latest.borrow_and_update().clone();
+            self.read_wishes(all);
+        }
+    }
+
+    fn read_wishes(&mut self, all: Remediations) {
         let namespaces = &self.asker.settings.remediation_namespaces;
-        let uid = |one: &SeenWish| one.metadata.uid.clone().unwrap_or_default();
-        let wishes = all.iter().map(remediation::read).map(|wish| wish.counting_in(namespaces)).collect();
+        let uid = |one: &Arc<SeenWish>| one.metadata.uid.clone().unwrap_or_default();
+        let wishes = all.iter().map(|one| remediation::read(one).counting_in(namespaces)).collect();
         self.wishes.seen = all.into_iter().map(|one| (uid(&one), one)).collect();
         let seen = &self.wishes.seen;
         self.wishes.tried.retain(|uid, _| seen.contains_key(uid));
@@ -73,7 +85,7 @@ impl Control {
     /// What was asked for has ended.
     pub(super) fn wish_ended(&mut self, order: &Order, ended: &Ended, noted: bool) {
         let Some(wish) = &order.wish else { return };
-        let before = self.wishes.seen.get(&wish.uid).map(remediation::read);
+        let before = self.wishes.seen.get(&wish.uid).map(|seen| remediation::read(seen));
         let key = match noted {
             true => Some(order.key.clone()),
             false => before.and_then(|wish| wish.standing.key),
@@ -90,11 +102,11 @@ impl Control {
             let Some(seen) = self.wishes.seen.get(&tiding.id.uid).cloned() else { continue };
             let before = seen.status.clone().unwrap_or_default();
             self.write_wish(&tiding.id, remediation::status(&tiding, &before), &before);
-            self.serve(&tiding, seen, now);
+            self.serve(&tiding, &seen, now);
         }
     }
 
-    fn serve(&mut self, tiding: &Tiding, seen: SeenWish, now: Instant) {
+    fn serve(&mut self, tiding: &Tiding, seen: &SeenWish, now: Instant) {
         let uid = &tiding.id.uid;
         if !matches!(tiding.deed, Deed::LetGo { .. }) {
             self.wishes.holdless.remove(uid);
@@ -109,7 +121,7 @@ impl Control {
                 self.teller.tell(Tell::Keep(tiding.id.clone(), kept));
             }
             Deed::LetGo { lives } if self.wishes.is_due(uid, now) => {
-                let (asker, wish, uid) = (self.asker.clone(), remediation::read(&seen), uid.clone());
+                let (asker, wish, uid) = (self.asker.clone(), remediation::read(seen), uid.clone());
                 let none_since = self.wishes.holdless.get(&uid).copied();
                 self.wishes.letting.spawn(async move {
                     let gone = letting::let_go(&asker, &wish, lives, none_since).await;
@@ -132,7 +144,7 @@ impl Control {
                 Err(why) => why,
             };
             self.wishes.holdless.remove(&uid);
-            let Some(wish) = self.wishes.seen.get(&uid).map(remediation::read) else { continue };
+            let Some(wish) = self.wishes.seen.get(&uid).map(|seen| remediation::read(seen)) else { continue };
             self.says_stuck(&wish.id, &wish.node, &why);
         }
     }

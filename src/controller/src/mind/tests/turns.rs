@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::*;
-use super::scene::{Scene, policy, wish};
+use super::scene::{policy, wish};
 use super::wished::{ended, first, wanted};
 
 /// Made by somebody else, for terms that no machine meets in time; it is the first by its name.
@@ -58,7 +58,6 @@ fn what_a_person_must_decide_is_asked_once_by_each() {
 fn those_that_wait_for_somebody_else_ask_no_more_often_for_being_several() {
     let mut scene = wanted(vec![gag(), wish("w", "n1")]);
     scene.policies(vec![policy("workers")]);
-    scene.run(0);
     let mut asked: BTreeMap<String, usize> = BTreeMap::new();
     for _ in 0..300 {
         for order in scene.run(1) {

@@ -1,0 +1,69 @@
+//! What the controller's one task does next.
+
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior};
+
+use super::TICK;
+use crate::ask::Said;
+use crate::watch::Seen;
+
+/// What there is to do.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A request came to something.
+    Said(Box<Said>),
+    /// It is time to decide.
+    Tick,
+    /// Something was seen.
+    Seen(Seen),
+}
+
+/// What is waited for.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    pub(super) said: mpsc::Receiver<Said>,
+    seen: mpsc::Receiver<Seen>,
+    ticks: Interval,
+}
+
+impl Inbox {
+    pub(super) fn new(said: mpsc::Receiver<Said>, seen: mpsc::Receiver<Seen>) -> Self {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { said, seen, ticks }
+    }
+
+    /// A tick goes before what was seen: what changes in the cluster without a pause must not keep the controller from deciding. It comes once a second,
+    /// so that what was seen has its time between two of them.
+    pub(super) async fn next(&mut self) -> Next {
+        tokio::select! {
+            biased;
+            Some(one) = self.said.recv() => Next::Said(Box::new(one)),
+            _ = self.ticks.tick() => Next::Tick,
+            Some(one) = self.seen.recv() => Next::Seen(one),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S14: whoever changes objects of the cluster all the time has nobody spared for it.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_seen_without_a_pause_keeps_no_tick_waiting() {
+        let (_say, said) = mpsc::channel(1);
+        let (see, seen) = mpsc::channel(8);
+        let mut inbox = Inbox::new(said, seen);
+        for _ in 0..8 {
+            see.send(Seen::Looked).await.expect("there is room");
+        }
+        assert!(matches!(inbox.next().await, Next::Tick), "the first one is due");
+        for _ in 0..2 {
+            assert!(matches!(inbox.next().await, Next::Seen(Seen::Looked)));
+            assert!(matches!(inbox.next().await, Next::Seen(Seen::Looked)));
+            tokio::time::advance(TICK).await;
+            assert!(matches!(inbox.next().await, Next::Tick));
+        }
+    }
+}
