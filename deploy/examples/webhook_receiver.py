@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """An example of a receiver of Picket's webhook: prints what it gets, and does what a receiver must do.
 
-usage: webhook_receiver.py [--listen 127.0.0.1:8470] [--state FILE] [--token-file FILE] [--cert FILE --key FILE]
+usage: webhook_receiver.py --token-file FILE [--listen 127.0.0.1:8470] [--state FILE] [--cert FILE --key FILE]
 
 Put the detaching of your storage into let_go(). The duties of a receiver, each marked below:
 
+  0. It does nothing for whoever has not the gateways' token (their token_file): anybody else would let go the volumes of a node that runs.
   1. It begins nothing after the request's not_after: Picket waits for no longer before it powers the node on again.
   2. It lets a release through once for each key (header Idempotency-Key), and answers a repetition as it answered first.
   3. It refuses, with 409, a generation that is older than the newest it saw of that node, also after a restart.
@@ -78,6 +79,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         length = int(self.headers.get("Content-Length") or 0)
+        # duty 0
         if self.token and not hmac.compare_digest(self.headers.get("Authorization", ""), "Bearer " + self.token):
             return self.answer(401, {"detail": "no token, or a wrong one"})
         if not 0 < length <= LARGEST:
@@ -120,7 +122,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--listen", default="127.0.0.1:8470")
     parser.add_argument("--state", help="where to remember; without it a restart forgets (duty 3)")
-    parser.add_argument("--token-file")
+    parser.add_argument("--token-file", help="what the gateways' token_file holds; needed (duty 0)")
+    parser.add_argument("--without-token", action="store_true", help="let volumes go for anybody who reaches it: for trials alone")
     parser.add_argument("--cert")
     parser.add_argument("--key")
     options = parser.parse_args()
@@ -128,6 +131,8 @@ def main():
     if options.token_file:
         with open(options.token_file) as file:
             Receiver.token = file.read().strip()
+    if not Receiver.token and not options.without_token:
+        parser.error("a --token-file with a token is needed: without one anybody who reaches this lets go the volumes of a node that runs")
     host, port = options.listen.rsplit(":", 1)
     server = http.server.ThreadingHTTPServer((host, int(port)), Receiver)
     if options.cert:

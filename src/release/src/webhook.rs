@@ -269,6 +269,13 @@ impl Releaser for Webhook {
         Some(ATTEMPT_LIFE + CLOCK_MARGIN)
     }
 
+    fn remarks(&self) -> Vec<String> {
+        // The receiver keeps the promise from here on, and cannot tell a gateway from anybody else (S4).
+        let why = "has no token: whoever reaches its receiver may let go the volumes of a node that runs; set token_file, token_env or token_credential, and \
+                   let the receiver refuse what comes without it";
+        if self.token.is_some() { Vec::new() } else { vec![why.to_owned()] }
+    }
+
     fn pace(&self) -> Pace {
         self.pace
     }

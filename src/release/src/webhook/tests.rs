@@ -34,6 +34,18 @@ async fn attempt(then: Then) -> Result<Progress, ReleaseError> {
     webhook.post(&sample(), soon(), permitted).await
 }
 
+/// S4: a receiver that cannot tell who asks lets go for anybody.
+#[test]
+fn a_webhook_without_a_token_is_told() {
+    let mut token = tempfile::NamedTempFile::new().expect("a file");
+    writeln!(token, "hunter2.hunter2").expect("written");
+    let url = "https://storage.example/release";
+    let without = webhook(json!({ "url": url })).expect("right settings").remarks();
+    assert!(without.len() == 1 && without[0].contains("has no token"), "{without:?}");
+    let with = webhook(json!({ "url": url, "token_file": token.path() })).expect("right settings");
+    assert_eq!(with.remarks(), [""; 0]);
+}
+
 #[tokio::test]
 async fn the_request_is_the_document_with_its_key_and_token() {
     let mut token = tempfile::NamedTempFile::new().expect("a file");

@@ -59,6 +59,20 @@ async fn it_answers_and_remembers() -> Result<()> {
     Ok(())
 }
 
+/// S4: whoever begins from it does not begin with a receiver that lets go for anybody.
+#[test]
+fn the_example_does_not_start_without_a_token() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/examples/webhook_receiver.py");
+    // Where it started all the same it could not listen there, and ended with another code.
+    let ended = std::process::Command::new("python3").args([script, "--listen", "127.0.0.1:-1"]).output();
+    let ended = ended.expect("it runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(
+        ended.status.code() == Some(2) && said.contains("a --token-file with a token is needed"),
+        "{said}"
+    );
+}
+
 #[tokio::test]
 async fn the_example_does_its_duties() -> Result<()> {
     let receiver = ExampleReceiver::start().await?;
