@@ -342,6 +342,14 @@ mod tests {
         assert_eq!((options.action, options.plug.as_deref()), (Action::Status, Some("db1")));
     }
 
+    /// A role that does not list the hold of the agent has every fence refused.
+    #[test]
+    fn the_role_in_the_page_lists_the_hold_that_is_asked_for() {
+        let holder = words("-o off -n r1n07").expect("read").holder;
+        let page = include_str!("../../../../docs/pacemaker.md");
+        assert!(page.contains(&format!("holders = [{holder:?}]")), "{holder}");
+    }
+
     #[test]
     fn wrong_values_are_told_with_their_names() {
         for (line, wanted) in [
