@@ -122,6 +122,8 @@ pub(super) type Holding = BTreeMap<(Sign, Place), Braked>;
 #[derive(Debug)]
 pub(super) struct Counted<'a> {
     pub(super) node: &'a Node,
+    /// In which it counts.
+    pub(super) zone: &'a str,
     /// The policy that speaks for it.
     pub(super) policy: Option<&'a str>,
     /// It is unhealthy, or is being fenced, kept off or brought back.
@@ -130,15 +132,15 @@ pub(super) struct Counted<'a> {
     pub(super) ill_by_word: bool,
 }
 
-/// The places of a Node.
-fn places(node: &Node, policy: Option<&str>) -> impl Iterator<Item = Place> {
+/// The places of a Node of that zone.
+fn places(zone: &str, policy: Option<&str>) -> impl Iterator<Item = Place> {
     let of_policy = policy.map(|name| Place::Policy(name.to_owned()));
-    [Place::Cluster, Place::Zone(node.zone().to_owned())].into_iter().chain(of_policy)
+    [Place::Cluster, Place::Zone(zone.to_owned())].into_iter().chain(of_policy)
 }
 
-/// The brake that holds for a Node.
-pub(super) fn over<'b>(holding: &'b Holding, node: &Node, policy: Option<&str>) -> Option<&'b Braked> {
-    let both = |sign| places(node, policy).map(move |place| (sign, place));
+/// The brake that holds for a Node of that zone.
+pub(super) fn over<'b>(holding: &'b Holding, zone: &str, policy: Option<&str>) -> Option<&'b Braked> {
+    let both = |sign| places(zone, policy).map(move |place| (sign, place));
     Sign::ALL.into_iter().flat_map(both).find_map(|one| holding.get(&one))
 }
 
@@ -152,10 +154,10 @@ fn count(nodes: &[Counted<'_>], leases: &Leases, now: Moment) -> BTreeMap<(Sign,
     };
     for one in nodes {
         let is_stale = !leases.is_fresh(&one.node.name, now);
-        for place in places(one.node, None) {
+        for place in places(one.zone, None) {
             add(Sign::Leases, place, is_stale);
         }
-        for place in places(one.node, one.policy) {
+        for place in places(one.zone, one.policy) {
             let is_own = matches!(place, Place::Policy(_));
             add(Sign::Conditions, place, if is_own { one.ill_by_word } else { one.ill });
         }
@@ -222,9 +224,9 @@ impl Brakes {
         holding
     }
 
-    /// Whether one held for a Node when they were looked at last.
-    pub(super) fn held_over(&self, node: &Node, policy: Option<&str>) -> bool {
-        let both = |sign| places(node, policy).map(move |place| (sign, place));
+    /// Whether one held for a Node of that zone when they were looked at last.
+    pub(super) fn held_over(&self, zone: &str, policy: Option<&str>) -> bool {
+        let both = |sign| places(zone, policy).map(move |place| (sign, place));
         Sign::ALL.into_iter().flat_map(both).any(|over| self.held.contains_key(&over))
     }
 }
@@ -246,7 +248,8 @@ impl Mind {
             let ill = is_spoken_ill || is_worked_on || !sight.node.is_ready();
             let place = spoken.of.get(name).and_then(|of| of.as_ref().ok());
             let ill_by_word = place.is_some_and(|place| self.policies[*place].takes_at_its_word(&sight.node));
-            all.push(Counted { node: &sight.node, policy: self.policy_of(name, spoken), ill, ill_by_word });
+            let (node, zone, policy) = (&sight.node, sight.zone(), self.policy_of(name, spoken));
+            all.push(Counted { node, zone, policy, ill, ill_by_word });
         }
         all
     }
@@ -259,7 +262,14 @@ mod tests {
     const S: Duration = Duration::from_secs(1);
 
     fn counted<'a>(nodes: &[&'a Node]) -> Vec<Counted<'a>> {
-        nodes.iter().map(|node| Counted { node, policy: None, ill: false, ill_by_word: false }).collect()
+        let counted = |node: &&'a Node| Counted {
+            node,
+            zone: node.zone(),
+            policy: None,
+            ill: false,
+            ill_by_word: false,
+        };
+        nodes.iter().map(counted).collect()
     }
 
     fn braked(zones: &[(&str, usize, usize)]) -> Vec<Place> {

@@ -157,7 +157,7 @@ impl Mind {
             let is_spared = self.spared(sight, speaker, &spoken).is_some();
             // Who does not lead leaves what the leader works on to it.
             let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());
-            let is_held = self.brakes.held_over(&sight.node, self.policy_of(name, &spoken));
+            let is_held = self.brakes.held_over(sight.zone(), self.policy_of(name, &spoken));
             let waits = matches!(stage, Some(Stage::Waiting(_))) || is_held;
             (!is_settled && !is_spared && !is_others).then_some((waits, std::cmp::Reverse(lasted)))
         };
@@ -332,7 +332,7 @@ impl Mind {
         {
             return Some(Why::Heard(until));
         }
-        if let Some(braked) = brake::over(braked, &sight.node, policy) {
+        if let Some(braked) = brake::over(braked, sight.zone(), policy) {
             return Some(Why::Braked(braked.clone()));
         }
         if let Some(claimed) = self.claimed(&sight.node) {

@@ -22,13 +22,16 @@ pub(super) struct Sight {
     pub(super) cordoned_before: bool,
     /// The gateway found that it had recovered.
     pub(super) recovered: Option<Moment>,
+    /// Its zone when it was last seen to be Ready; `None`: it was not seen so yet.
+    ready_in: Option<String>,
 }
 
 impl Sight {
     pub(super) fn new(node: Node, at: Moment) -> Self {
         let since = node.conditions.keys().map(|kind| (kind.clone(), at)).collect();
         let cordoned_before = node.cordoned;
-        Self { node, last: at, since, turned: BTreeMap::new(), cordoned_before, recovered: None }
+        let ready_in = node.is_ready().then(|| node.zone().to_owned());
+        Self { node, last: at, since, turned: BTreeMap::new(), cordoned_before, recovered: None, ready_in }
     }
 
     /// It looks so at `at`, which is when the question was sent: the answer is at least that fresh.
@@ -55,8 +58,17 @@ impl Sight {
         if node.is_ready() || !node.cordoned {
             self.cordoned_before = node.cordoned;
         }
+        if node.is_ready() {
+            self.ready_in = Some(node.zone().to_owned());
+        }
         self.last = at;
         self.node = node;
+    }
+
+    /// The zone in which it counts. A kubelet may label its own Node: one that is not Ready, and says another zone than before, would hold that zone's
+    /// brake.
+    pub(super) fn zone(&self) -> &str {
+        self.ready_in.as_deref().unwrap_or_else(|| self.node.zone())
     }
 
     /// Whether it was looked at just now.

@@ -56,6 +56,25 @@ fn of_a_zone_that_is_held_nothing_is_fenced_and_what_is_dead_elsewhere_is() {
     assert_eq!((found.place, found.found, found.of), (Place::Zone("a".to_owned()), 3, 5));
 }
 
+/// A kubelet may label its own Node.
+#[test]
+fn a_node_that_says_another_zone_once_it_is_unhealthy_holds_no_brake_there() {
+    let moves = |scene: &mut Scene| {
+        scene.node("b1").labels.insert("topology.kubernetes.io/zone".to_owned(), "a".to_owned());
+    };
+    let mut scene = zones(&[("a", 3), ("b", 20)], vec![policy("workers")]);
+    moves(&mut scene);
+    ["a1", "a2", "b1"].iter().for_each(|name| scene.turn(name, "False"));
+    assert_eq!(fenced(&scene.run(300)), ["a1", "a2", "b1"]);
+    // One that was Ready there is one of that zone's.
+    let mut scene = zones(&[("a", 3), ("b", 20)], vec![policy("workers")]);
+    moves(&mut scene);
+    scene.run(2);
+    ["a1", "a2", "b1"].iter().for_each(|name| scene.turn(name, "False"));
+    assert_eq!(scene.run(300), []);
+    assert_eq!(braked(&mut scene, "a1").place, Place::Zone("a".to_owned()));
+}
+
 /// Three would be too many; two are dead, and are fenced.
 #[test]
 fn of_a_zone_of_three_what_is_dead_is_fenced() {
