@@ -9,7 +9,7 @@ use picket_engine::NodePlan;
 use super::{Simulated, sources_of};
 
 /// That the gateway is simulated; then what drivers and releases say, each once, with the first of whom it is said and how many more; then what roles
-/// let others do.
+/// and sources let others do.
 pub(super) fn of(settings: &Settings, nodes: &[NodePlan], simulated: Option<Simulated>) -> Vec<String> {
     let roles = settings.roles.grants().filter_map(|grant| of_controllers(settings, nodes, grant));
     simulated
@@ -17,6 +17,7 @@ pub(super) fn of(settings: &Settings, nodes: &[NodePlan], simulated: Option<Simu
         .into_iter()
         .chain(of_devices(nodes))
         .chain(roles)
+        .chain(of_sources(settings))
         .collect()
 }
 
@@ -41,7 +42,8 @@ fn of_devices(nodes: &[NodePlan]) -> Vec<String> {
 /// A role `controller` for Nodes of a cluster and for machines that are none: of these the gateway compares nothing with the Node that is asked for
 /// (K1). A role for no Node at all is a program's that knows no Nodes.
 fn of_controllers(settings: &Settings, nodes: &[NodePlan], grant: &Grant) -> Option<String> {
-    let is_of_it = |plan: &&NodePlan| grant.role == Role::Controller && grant.nodes.has(&plan.id, &plan.labels);
+    let is_of_it =
+        |plan: &&NodePlan| grant.role == Role::Controller && grant.nodes.has(&plan.id, &plan.labels);
     let has_source = |plan: &&NodePlan| {
         plan.releases.iter().any(|one| one.releaser.lingers().is_some())
             || sources_of(settings, plan).any(|source| source.kind == "kubernetes")
@@ -59,6 +61,27 @@ fn of_controllers(settings: &Settings, nodes: &[NodePlan], grant: &Grant) -> Opt
     ))
 }
 
+/// A token that goes to whatever answers at a node's own address.
+fn of_sources(settings: &Settings) -> Vec<String> {
+    let groups = settings.groups.settings().iter();
+    let sources = groups.filter_map(|(name, group)| Some((name, group.rules.liveness.as_ref()?)));
+    let is_handed_out = |how: &picket_config::Kinded| {
+        let url = how.settings.get("url").and_then(serde_json::Value::as_str).unwrap_or_default();
+        how.kind == "http"
+            && url.contains("{node}")
+            && how.settings.keys().any(|key| key.starts_with("token_"))
+    };
+    sources
+        .filter(|(_, how)| is_handed_out(how))
+        .map(|(name, _)| {
+            format!(
+                "groups.{name}.liveness: each node of the group gets the same token: whoever holds one of them may use it at all others. Let the token \
+                 read health alone, or ask without one"
+            )
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{blade, build};
@@ -73,7 +96,9 @@ mod tests {
     #[test]
     fn a_controller_s_role_for_nodes_and_for_machines_that_are_none_is_told() {
         let role = |name: &str, more: &str| {
-            format!("[roles.{name}]\nrole = \"controller\"\ncallers = [\"spiffe://fencing/{name}\"]\n{more}\n")
+            format!(
+                "[roles.{name}]\nrole = \"controller\"\ncallers = [\"spiffe://fencing/{name}\"]\n{more}\n"
+            )
         };
         let pods = "[releases.pods]\nkind = \"kubernetes\"\ncluster_uid = \"3f0c6d4e-0000-4000-8000-000000000000\"\n\
                     kubeconfig = \"/etc/picket/kubeconfig\"\n";
@@ -90,5 +115,23 @@ mod tests {
         assert_eq!(told("hosts = \"w1\""), [""; 0]);
         // A cluster manager's: it knows no Nodes.
         assert_eq!(told("hosts = \"db1\""), [""; 0]);
+    }
+
+    #[test]
+    fn a_token_that_goes_to_each_node_is_told() {
+        let source = |more: &str| {
+            format!(
+                "[groups.rack]\nhosts = \"n1\"\n[groups.rack.liveness]\nkind = \"http\"\n{more}\n{}",
+                blade("n1", "1", "")
+            )
+        };
+        let told = remarks(&source("url = \"https://{node}.example.org/healthz\"\ntoken_env = \"PATH\""));
+        assert!(told.iter().any(|remark| remark.starts_with("groups.rack.liveness: ")), "{told:?}");
+        for silent in [
+            "url = \"https://{node}.example.org/healthz\"",
+            "url = \"https://health.example.org/\"\ntoken_env = \"PATH\"",
+        ] {
+            assert_eq!(remarks(&source(silent)), [""; 0]);
+        }
     }
 }
