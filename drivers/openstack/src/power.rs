@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::actions;
 use crate::cloud::{Bound, Command, Found, Service, Told};
 use crate::driver::OpenstackDriver;
-use crate::hold::STOPS;
+use crate::hold::{STOPS, UP};
 use crate::server::{Said, Server};
 
 /// A cloud has one epoch: the server's id, which is what every question names.
@@ -283,6 +283,8 @@ impl OpenstackDriver {
             if verb == Verb::Stop
                 && server.host_takes_orders().is_err()
                 && !std::mem::replace(&mut has_spoken, true)
+                // Evacuated since, it is another host, and whoever forced the first one down wants it so.
+                && found.get(UP).is_none_or(|up| server.host.as_ref() == Some(up))
                 && self.let_host_speak(found, call).await
             {
                 continue;

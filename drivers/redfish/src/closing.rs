@@ -8,6 +8,7 @@ use std::time::Duration;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, timeout_at};
 
+use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::connection::Broken;
 use crate::line::{Line, end_of};
@@ -101,7 +102,8 @@ async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
     for _ in 0..2 {
         let told = timeout_at(until, line.once(&end, call, until)).await;
         match told {
-            Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204 | 401) && !answer.stored => return true,
+            Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204) && !answer.stored => return true,
+            Ok(Ok(Ok(answer))) if is_not_known(line, session, &answer) => return true,
             // It knew the token, or did not look at it: it may be known still.
             Ok(Ok(Ok(_))) => return is_unknown(line, session, call, until).await,
             Ok(Ok(Err(Broken::Silent(_)))) => was_heard(line, session),
@@ -129,5 +131,11 @@ async fn is_unknown(line: &mut Line, session: &Session, call: &Call, until: Inst
     // It may know it still.
     was_heard(line, session);
     let told = timeout_at(until, line.once(&ask, call, until)).await;
-    matches!(told, Ok(Ok(Ok(answer))) if answer.status == 401 && !answer.stored)
+    matches!(told, Ok(Ok(Ok(answer))) if is_not_known(line, session, &answer))
+}
+
+/// Whether that answer says that the session's token is not known any more. Another service at the same name never knew it: the one that gave it
+/// has to say so, by its certificate.
+fn is_not_known(line: &Line, session: &Session, answer: &Answer) -> bool {
+    answer.status == 401 && !answer.stored && line.certificate == session.certificate
 }

@@ -163,8 +163,15 @@ impl Line {
             tracing::warn!(%endpoint, "a session whose place cannot be believed: nothing but its idleness ends it");
         }
         tracing::debug!(endpoint = %self.settings.authority(), "session opened");
-        self.session =
-            Some(Session { path, token, last_used: Instant::now(), carried: false, is_ours: false });
+        let certificate = self.certificate.clone();
+        self.session = Some(Session {
+            path,
+            token,
+            last_used: Instant::now(),
+            carried: false,
+            is_ours: false,
+            certificate,
+        });
         self.no_session_until = None;
         self.sighted = false;
         Ok(())

@@ -23,6 +23,8 @@ pub struct Session {
     pub carried: bool,
     /// In it the system said last that it is ours.
     pub is_ours: bool,
+    /// The certificate of the service that gave it.
+    pub certificate: Option<String>,
 }
 
 impl Session {

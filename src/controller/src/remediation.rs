@@ -82,7 +82,7 @@ pub fn read(seen: &SeenWish) -> Wish {
         timed_out: annotation(metadata, TIMED_OUT).is_some(),
         deleted: metadata.deletion_timestamp.is_some(),
         kept: is_kept(seen),
-        freed: annotation(metadata, FREED).is_some_and(|value| value != "false"),
+        freed: is_freed(seen),
         wrong,
         standing,
     }
@@ -110,6 +110,11 @@ fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a String> {
 
 fn finalizers(metadata: &ObjectMeta) -> &[String] {
     metadata.finalizers.as_deref().unwrap_or_default()
+}
+
+/// Whether a person says that it may go.
+pub fn is_freed(seen: &SeenWish) -> bool {
+    annotation(&seen.metadata, FREED).is_some_and(|value| value != "false")
 }
 
 /// Whether our finalizer stands on it.

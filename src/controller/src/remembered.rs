@@ -64,7 +64,9 @@ impl Remembered {
                 && !self.counts(other.0.as_ref())
                 && remediation::is_kept(kept) == remediation::is_kept(one)
         };
-        self.counts(key.0.as_ref()) || self.all.iter().filter(is_like_it).count() < ELSEWHERE
+        // What a person frees goes, and its finalizer with it.
+        let is_to_go = remediation::is_kept(one) && remediation::is_freed(one);
+        is_to_go || self.counts(key.0.as_ref()) || self.all.iter().filter(is_like_it).count() < ELSEWHERE
     }
 }
 

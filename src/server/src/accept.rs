@@ -51,6 +51,7 @@ pub(crate) struct Reception {
 /// The places of one way.
 #[derive(Clone, Debug)]
 struct Share {
+    most: usize,
     all: Arc<Semaphore>,
     /// Of these at most so many for those who have no role, all together: they ask for health alone, and whoever signs certificates
     /// for other ends makes any number of them.
@@ -59,7 +60,11 @@ struct Share {
 
 impl Share {
     fn new(all: usize) -> Self {
-        Self { all: places(all), without_role: places((all / 12).max(1)) }
+        Self { most: all, all: places(all), without_role: places(Self::without_role(all)) }
+    }
+
+    fn without_role(all: usize) -> usize {
+        (all / 12).max(1)
     }
 }
 
@@ -186,16 +191,17 @@ impl Reception {
         origin: &Origin,
         share: &Share,
     ) -> Result<Vec<OwnedSemaphorePermit>, Fault> {
-        let take = |of: &Arc<Semaphore>| {
+        let take = |of: &Arc<Semaphore>, most: usize, whose: &str| {
             let taken = of.clone().try_acquire_owned();
-            taken.map_err(|_| full("connections", self.most, "", Duration::from_secs(1)))
+            taken.map_err(|_| full("connections", most, whose, Duration::from_secs(1)))
         };
         let mut taken = vec![self.guard.visitors.place(&origin.as_one, Taken::Connection, usize::MAX)?];
         if !self.guard.grants_anything_to(peer) {
-            taken.push(take(&share.without_role)?);
+            let most = Share::without_role(share.most);
+            taken.push(take(&share.without_role, most, " of callers without a role this way")?);
         }
-        taken.push(take(&share.all)?);
-        taken.push(take(&self.connections)?);
+        taken.push(take(&share.all, share.most, " this way")?);
+        taken.push(take(&self.connections, self.most, "")?);
         Ok(taken)
     }
 }

@@ -208,7 +208,9 @@ fn lengthen(draft: &mut Draft, deadline: Duration, by: &str) -> Result<(), Refus
     let since = fence.confirming_since.unwrap_or(fence.opened_at);
     // In all other phases its time would begin anew with the evidence.
     let spent = if is_being_confirmed { at.millis().saturating_sub(since.millis()) } else { 0 };
-    let wanted = deadline.saturating_add(Duration::from_millis(spent));
+    // By a wall clock that jumped no more can have passed than there was.
+    let spent = Duration::from_millis(spent).min(fence.deadline);
+    let wanted = deadline.saturating_add(spent);
     if wanted > fence.deadline {
         fence.deadline = wanted;
         draft.moment(format!("its deadline is {} now, as {by} asked", written(wanted)));

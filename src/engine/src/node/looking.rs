@@ -90,7 +90,7 @@ impl NodeTask {
 
     async fn glance_at(&mut self, devices: &[DeviceId]) -> Vec<Look> {
         self.lingering.clear();
-        let mut doing = self.hands.read_all(devices);
+        let mut doing = self.hands.urgently().read_all(devices);
         let mut looks = Vec::new();
         while let Some((device, did)) = doing.next().await {
             looks.extend(self.looked(device, did));

@@ -17,6 +17,9 @@ use super::releasing::UNKNOWN_LOOKS;
 use super::{Failure, Fatal, NodeTask, Place};
 use crate::view::{DeviceLive, Live, NodeView, Wait};
 
+/// Wait before power is read again.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// The readings by which a step is decided.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
@@ -61,6 +64,10 @@ impl NodeTask {
     pub(super) async fn show_if_still_off(&mut self) -> Result<(), Fatal> {
         let mut looked = 0;
         while self.readings.are_old {
+            if looked > 0 {
+                // What refuses at once may answer a moment later.
+                tokio::time::sleep(PAUSE).await;
+            }
             let looks = self.look().await?;
             // Each of these moves the node, and what it is then is shown.
             if let Some(why) = self.gives_up_what_restarted().await?

@@ -4,8 +4,8 @@
 //! what waits long enough comes all the same, every other time: no rank waits for ever for another. A *level* is the time in which a node's devices
 //! there are switched off and confirmed: so many at once as the unit can answer within a dwell, by how long its readings took of
 //! late. More would make each wait for the others' readings until its own are too old, and none would ever be confirmed. For the
-//! same reason the dwell of a slow unit's devices is longer ([`Unit::least_dwell`]), and while a level is held nobody looks at what did not
-//! answer last time.
+//! same reason the dwell of a slow unit's devices is longer ([`Unit::least_dwell`]), and while a level is held a look at what did not answer
+//! last time waits for a minute.
 //!
 //! The gateway itself is one, too: to the drivers whose calls are programs that run on its machine ([`Unit::of_programs`]).
 //!

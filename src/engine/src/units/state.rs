@@ -97,9 +97,11 @@ impl State {
         let may = |rank| self.has_room(unit, rank);
         // Asked once a rank: very many may wait.
         let (calls, checks, unanswered) = (may(Rank::Fence), may(Rank::Check), may(Rank::Unanswered));
-        let waiting = self.waiting.iter().filter(|(_, asking)| match asking.rank {
+        let now = Instant::now();
+        let waiting = self.waiting.iter().filter(|((due, _), asking)| match asking.rank {
             Rank::Check => checks,
-            Rank::Unanswered => unanswered,
+            // What is kept off behind a device that answers again is watched, however many levels follow one another (S11).
+            Rank::Unanswered => unanswered || checks && *due <= now,
             _ => calls,
         });
         let next = waiting.min_by_key(|((due, number), asking)| (self.order(*due, asking.rank), *number));

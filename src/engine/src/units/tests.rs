@@ -100,22 +100,29 @@ async fn an_urgent_call_follows_each_overdue_one_that_is_not() {
     }
 }
 
-/// It would take its whole time again, and the readings of that level would be too far apart (S2).
+/// It would take its whole time again, and the readings of that level would be too far apart (S2); but what it keeps off is watched (S11).
 #[tokio::test(start_paused = true)]
-async fn nobody_looks_at_what_did_not_answer_while_a_level_is_held() {
+async fn a_look_at_what_did_not_answer_waits_for_a_minute_while_a_level_is_held() {
     let unit = unit(2, 0);
     let level = unit.clone().level(node("n1"), 1, ms(1_000)).await;
-    let waits = tokio::spawn({
+    let look = || {
         let unit = unit.clone();
-        async move { unit.turn(Rank::Unanswered, s(600)).await.map(drop) }
-    });
-    sleep(s(100)).await;
-    assert!(!waits.is_finished());
+        tokio::spawn(async move { unit.turn(Rank::Unanswered, s(600)).await.map(drop) })
+    };
+    let first = look();
+    sleep(s(50)).await;
     call(&unit, s(1)).await;
     drop(unit.turn(Rank::Watch, s(600)).await.expect("others go on"));
-    assert!(!waits.is_finished());
+    yield_now().await;
+    assert!(!first.is_finished());
+    sleep(s(10)).await;
+    call(&unit, s(1)).await;
+    first.await.expect("ended").expect("its turn came");
+    let second = look();
+    sleep(s(10)).await;
+    assert!(!second.is_finished());
     drop(level);
-    waits.await.expect("ended").expect("its turn came");
+    second.await.expect("ended").expect("its turn came with the level's end");
 }
 
 #[tokio::test(start_paused = true)]

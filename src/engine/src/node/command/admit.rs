@@ -220,12 +220,12 @@ impl NodeTask {
         }
     }
 
-    /// What joins. Who names no deadline has the settings' one, once: whoever asks again and again puts no end off by that.
+    /// What joins, with its deadline, or the settings' one, where it has no hold yet: whoever asks again and again puts no end off by that (S16).
     fn join_request(&self, call: FenceCall) -> Box<JoinRequest> {
         // A child goes by its own fence's deadline, and asks for nothing here.
         let is_new = self.of_child.is_none() && !self.record().holds.contains_key(&call.holder.name);
         let usual = self.parts.rules.deadline_of(&self.plan.topology);
-        let deadline = call.deadline.or_else(|| is_new.then_some(usual));
+        let deadline = is_new.then(|| call.deadline.unwrap_or(usual));
         Box::new(JoinRequest { holder: call.holder, key: call.key, deadline })
     }
 

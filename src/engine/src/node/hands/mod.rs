@@ -79,6 +79,8 @@ pub(crate) struct Hands {
     asked_for: bool,
     /// For what the node's calls are made, in the phase in which it is.
     rank: Arc<Mutex<Rank>>,
+    /// The node serves nobody else until its calls have ended.
+    urgent: bool,
     /// The devices whose last reading was not answered.
     unanswered: Arc<Mutex<BTreeSet<DeviceId>>>,
     /// Its calls have their turn already.
@@ -108,6 +110,7 @@ impl Hands {
             unheard: false,
             asked_for: false,
             rank: Arc::default(),
+            urgent: false,
             unanswered: Arc::default(),
             in_turn: false,
             copy_hosts: Arc::new(copy_hosts),
@@ -117,6 +120,11 @@ impl Hands {
     /// The same, for a check: one that somebody asked for, or not.
     pub(super) fn unheard(&self, asked_for: bool) -> Self {
         Self { unheard: true, asked_for, ..self.clone() }
+    }
+
+    /// The same, for calls that the node itself waits for: whoever asks it for anything waits behind them.
+    pub(super) fn urgently(&self) -> Self {
+        Self { urgent: true, ..self.clone() }
     }
 
     /// Calls are made for a node in this phase from now on.
@@ -134,6 +142,9 @@ impl Hands {
             true => Rank::Check,
             false => *self.rank.lock().unwrap_or_else(PoisonError::into_inner),
         };
+        if self.urgent {
+            return rank.min(Rank::Ground);
+        }
         let is_unanswered =
             || self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).contains(device);
         if rank > Rank::Ground && is_unanswered() { Rank::Unanswered } else { rank }

@@ -8,7 +8,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind, PowerDriver};
 
 use super::Hands;
 use crate::logins::{self, LoginTurn};
-use crate::units::{self, Turn};
+use crate::units::{self, Rank, Turn};
 
 /// What a call holds while it is under way: its turn at what several devices share, its turn to log in, and that of a program.
 pub(in crate::node) struct Turns<P> {
@@ -69,7 +69,8 @@ impl Hands {
         life: Duration,
     ) -> Result<Option<Turn>, DriverError> {
         match !self.in_turn && self.plan.runs_programs(device) {
-            true => self.parts.programs.turn(self.rank(device), life).await.map(Some),
+            // The devices behind programs have nothing to do with each other.
+            true => self.parts.programs.turn(self.rank(device).min(Rank::Check), life).await.map(Some),
             false => Ok(None),
         }
     }
