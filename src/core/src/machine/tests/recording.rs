@@ -115,8 +115,9 @@ fn the_reason_why_a_person_is_asked_is_kept_whatever_is_added() {
         player.off_intent(&["bmc"]);
     }
     player.give_up(Reason::LevelsSpent);
-    for _ in 0..2 * Fence::MOMENTS {
-        player.apply(Event::Hold { holder: "db".to_owned(), person: person() });
+    for number in 0..2 * Fence::MOMENTS {
+        let person = Person { reason: number.to_string(), ..person() };
+        player.apply(Event::Hold { holder: "db".to_owned(), person });
     }
     let moments = &player.open_fence().moments;
     assert_eq!(moments.len(), Fence::MOMENTS);
