@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use picket_core::device::{DeviceSpec, Grade, Identity, IdentityMatch};
 use picket_core::event::Holder;
@@ -11,7 +12,7 @@ use picket_core::record::{Evidence, IdentityProof, Then};
 use picket_core::time::Clock;
 use picket_driver_sim::{Fault, RestorePolicy, World};
 use picket_engine::{Admission, FenceCall, Readiness, Trouble, Until};
-use picket_liveness::Look;
+use picket_liveness::{Liveness, Look};
 
 use crate::lab::{Lab, NODE, node, person, s};
 use crate::liveness::as_seen;
@@ -177,6 +178,35 @@ async fn a_drill_that_a_liveness_source_saw_verifies_it_also_for_the_next_gatewa
     assert_eq!(fenced_with(&mut lab, Some(Grade::Observed)).await, FENCED);
     let evidence = evidence(&lab);
     assert_eq!((evidence.grade, evidence.devices[0].identity), (Grade::Observed, IdentityMatch::Match));
+}
+
+/// Looks for nearly as long as it may, and says what it sees at the end of that.
+#[derive(Debug)]
+struct Slow(Arc<dyn Liveness>);
+
+#[async_trait::async_trait]
+impl Liveness for Slow {
+    fn patience(&self) -> Duration {
+        self.0.patience()
+    }
+
+    async fn look(&self) -> Look {
+        tokio::time::sleep(self.patience() - Duration::from_millis(100)).await;
+        self.0.look().await
+    }
+}
+
+/// It would see the node alive again, and speak against the BMC that had just proven right.
+#[tokio::test(start_paused = true)]
+async fn the_look_of_a_slow_liveness_source_ends_before_the_node_is_switched_on() {
+    let mut lab = right(2913).await;
+    watched(&mut lab, explicit).await;
+    lab.kill().await;
+    lab.setup.liveness = lab.setup.liveness.take().map(|source| Arc::new(Slow(source)) as Arc<dyn Liveness>);
+    lab.start().await;
+    lab.engine.check(&node()).await.expect("checked");
+    let findings = drilled(&mut lab).await;
+    assert!(findings.contains("its identity is verified"), "{findings}");
 }
 
 #[tokio::test(start_paused = true)]

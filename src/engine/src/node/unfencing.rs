@@ -46,6 +46,7 @@ struct Intended {
 impl NodeTask {
     pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
         self.exchanged.clear();
+        self.hear_witness().await;
         if self.drain(self.bars_bringing()).await? != Drained::Yes {
             return Ok(());
         }

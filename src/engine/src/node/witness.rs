@@ -46,6 +46,8 @@ pub(super) struct Drilled {
 #[derive(Debug)]
 struct Asking {
     task: JoinHandle<()>,
+    /// How long one look takes at most.
+    look: Duration,
     /// Its first explicit word since the node is off. One that comes after "alive" may have another reason: what runs on the node may miss
     /// the machine that was killed in its place.
     word: Arc<Mutex<Option<Look>>>,
@@ -59,7 +61,7 @@ impl Drop for Asking {
 
 impl Asking {
     fn begin(source: Arc<dyn Liveness>) -> Self {
-        let word = Arc::new(Mutex::new(None));
+        let (word, look_takes) = (Arc::new(Mutex::new(None)), source.patience());
         let told = word.clone();
         let task = tokio::spawn(async move {
             let asks = async {
@@ -74,7 +76,7 @@ impl Asking {
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
             }
         });
-        Self { task, word }
+        Self { task, look: look_takes, word }
     }
 
     fn word(&self) -> Option<Look> {
@@ -157,6 +159,16 @@ impl NodeTask {
         // Where the proof was lost and made again the first word stands: a later one may have another reason.
         if drilled.asking.is_none() {
             drilled.asking = source.filter(|_| drilled.alive).map(Asking::begin);
+        }
+    }
+
+    /// Before the node is switched on: the look of the liveness source that is under way may come to its end, and none counts that ends later. What
+    /// runs on the node is alive again then.
+    pub(super) async fn hear_witness(&mut self) {
+        let asking = self.drilled.as_mut().and_then(|drilled| drilled.asking.as_mut());
+        let Some(asking) = asking.filter(|asking| !asking.task.is_finished()) else { return };
+        if tokio::time::timeout(asking.look, &mut asking.task).await.is_err() {
+            asking.task.abort();
         }
     }
 
