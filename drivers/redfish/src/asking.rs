@@ -6,7 +6,7 @@ use http::Method;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer::{Answer, Cut};
+use crate::answer::{Answer, Cut, LARGEST};
 use crate::ask::Ask;
 use crate::connection::Broken;
 use crate::line::{Line, end_of};
@@ -173,4 +173,26 @@ fn whole(answer: Answer) -> Result<Answer, Broken> {
         Some(Cut::Late) if answer.is_success() => Err(Broken::Late),
         _ => Ok(answer),
     }
+}
+
+/// What an answer says that is not the object that was asked for.
+pub fn unread(line: &Line, answer: &Answer, what: &str) -> DriverError {
+    let kind = match answer.status {
+        403 => ErrorKind::Forbidden,
+        429 | 503 => ErrorKind::Throttled,
+        _ => ErrorKind::Protocol,
+    };
+    let why = match answer.status {
+        300..=399 => format!(
+            "{what}: a redirect ({}), and none is followed: name the service itself in host",
+            answer.words()
+        ),
+        200..=299 if answer.stored => format!("{what}: an answer that a cache had kept (Age)"),
+        200..=299 if matches!(answer.cut, Some(Cut::Long)) => {
+            format!("{what}: an answer larger than {LARGEST} bytes")
+        }
+        200..=299 => format!("{what}: an answer that is no JSON object"),
+        _ => format!("{what}: {}", answer.words()),
+    };
+    line.error(&Effort::reading(), kind, why)
 }

@@ -221,7 +221,7 @@ impl Connection {
     ) -> Result<Answer, Broken> {
         self.busy = true;
         let (answer, closes) = self.talk(request, until).await?;
-        // What is left of a body is not read.
+        // The rest of a body that was cut would be taken for the next answer.
         self.busy = answer.cut.is_some() || closes;
         self.glance().await;
         Ok(answer)

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::tame;
 use crate::ask::Ask;
+use crate::asking::unread;
 use crate::line::Line;
 use crate::quirks::{self, Verdict};
-use crate::service::{Service, unread};
+use crate::service::Service;
 use crate::task;
 use crate::whose::{Slot, slot};
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::{Map, Value};
 
-use crate::answer::{Answer, Cut, LARGEST, path_of, tame};
+use crate::answer::{Answer, path_of, tame};
 use crate::ask::Ask;
+use crate::asking::unread;
 use crate::line::{Line, NO_SESSIONS};
 use crate::settings::Authentication;
 use crate::whose::{Slot, slot};
@@ -275,28 +276,6 @@ fn names(members: &[String]) -> String {
         shown.push(format!("{} more", members.len() - NAMED));
     }
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
-}
-
-/// What an answer says that is not the object that was asked for.
-pub fn unread(line: &Line, answer: &Answer, what: &str) -> DriverError {
-    let kind = match answer.status {
-        403 => ErrorKind::Forbidden,
-        429 | 503 => ErrorKind::Throttled,
-        _ => ErrorKind::Protocol,
-    };
-    let why = match answer.status {
-        300..=399 => format!(
-            "{what}: a redirect ({}), and none is followed: name the service itself in host",
-            answer.words()
-        ),
-        200..=299 if answer.stored => format!("{what}: an answer that a cache had kept (Age)"),
-        200..=299 if matches!(answer.cut, Some(Cut::Long)) => {
-            format!("{what}: an answer larger than {LARGEST} bytes")
-        }
-        200..=299 => format!("{what}: an answer that is no JSON object"),
-        _ => format!("{what}: {}", answer.words()),
-    };
-    line.error(&Effort::reading(), kind, why)
 }
 
 #[cfg(test)]

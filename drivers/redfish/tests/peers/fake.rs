@@ -125,7 +125,7 @@ pub struct World {
     pub already_is_error: bool,
     /// Whether its tasks are listed.
     pub has_task_service: bool,
-    /// Whoever does not say who they are is shown where sessions are made, and no more.
+    /// The root shows a caller without a name where sessions are made, and no more.
     pub hides_from_strangers: bool,
     /// A reset is a task, of so long.
     pub task: Option<Duration>,
@@ -134,7 +134,7 @@ pub struct World {
     pub silent: bool,
     /// Each connection is closed after an answer.
     pub closes: bool,
-    /// Whoever it does not know is told so by half an answer.
+    /// A caller that it does not know gets half of the 401.
     pub cuts_refusals: bool,
     /// Answers to the next requests whose line holds this text.
     pub script: VecDeque<(&'static str, Reply)>,
@@ -313,22 +313,6 @@ impl World {
             reply.after = late;
         }
         reply
-    }
-
-    fn root(&self, is_stranger: bool) -> Value {
-        let mut root = json!({});
-        if self.has_sessions {
-            root["SessionService"] = json!({ "@odata.id": "/redfish/v1/SessionService" });
-            root["Links"] = json!({ "Sessions": { "@odata.id": SESSIONS } });
-        }
-        if is_stranger && self.hides_from_strangers {
-            return root;
-        }
-        root["Systems"] = json!({ "@odata.id": "/redfish/v1/Systems" });
-        if self.has_task_service {
-            root["Tasks"] = json!({ "@odata.id": sessions::TASK_SERVICE });
-        }
-        root
     }
 
     fn carry_out(&mut self, request: &Asked) -> Reply {

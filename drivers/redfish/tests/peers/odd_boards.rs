@@ -1,4 +1,4 @@
-//! What boards do that no specification says, and that is no reason to fence nobody.
+//! Boards that do what no specification says: their machines are fenced all the same.
 
 use std::time::{Duration, Instant};
 

@@ -167,7 +167,7 @@ async fn what_became_a_task_is_waited_for() {
     assert!(asked(&fake.world()) >= 2, "until it was over");
 }
 
-/// What is hidden from whoever asks without a name is there all the same.
+/// The root shows a caller without a name fewer links than there are.
 #[tokio::test]
 async fn a_root_that_hides_its_tasks_from_strangers_is_not_believed_to_have_none() {
     let fake = Fake::start().await;

@@ -1,4 +1,4 @@
-//! What the controller's one task does next.
+//! The order in which the controller's one task takes what comes to it.
 
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -7,7 +7,7 @@ use super::TICK;
 use crate::ask::Said;
 use crate::watch::Seen;
 
-/// What there is to do.
+/// One thing that the task takes.
 #[derive(Debug)]
 pub(super) enum Next {
     /// A request came to something.
@@ -18,7 +18,7 @@ pub(super) enum Next {
     Seen(Seen),
 }
 
-/// What is waited for.
+/// Where things come from: requests that ended, the clock, the cluster.
 #[derive(Debug)]
 pub(super) struct Inbox {
     pub(super) said: mpsc::Receiver<Said>,

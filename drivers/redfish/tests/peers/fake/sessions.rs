@@ -46,6 +46,23 @@ impl World {
         Reply::json(201, json!({ "Id": id.to_string() })).with("X-Auth-Token", token).with("Location", place)
     }
 
+    /// The service root.
+    pub(super) fn root(&self, is_stranger: bool) -> Value {
+        let mut root = json!({});
+        if self.has_sessions {
+            root["SessionService"] = json!({ "@odata.id": "/redfish/v1/SessionService" });
+            root["Links"] = json!({ "Sessions": { "@odata.id": SESSIONS } });
+        }
+        if is_stranger && self.hides_from_strangers {
+            return root;
+        }
+        root["Systems"] = json!({ "@odata.id": "/redfish/v1/Systems" });
+        if self.has_task_service {
+            root["Tasks"] = json!({ "@odata.id": TASK_SERVICE });
+        }
+        root
+    }
+
     /// Sessions, tasks, and each of them; `None`: there is no such resource.
     pub(super) fn list(&self, path: &str) -> Option<Reply> {
         let tasks = format!("{TASK_SERVICE}/Tasks");
