@@ -17,7 +17,7 @@ use picket_core::record::{Bringing, Phase, ReleaseStage};
 use picket_core::store::{KeyEntry, Note, Store, Stored};
 use picket_store::{EmbeddedStore, format};
 
-const NEWEST: &str = "v1.17";
+const NEWEST: &str = "v1.18";
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -125,6 +125,7 @@ fn every_form_ever_written_is_read() {
             // An older one names no session: its effects are waited out.
             let session = read.record.ledger.open()[0].session.as_deref();
             assert_eq!(session, (number(&form) >= 5).then_some(SESSION));
+            assert_eq!(read.record.idle_keys.len(), usize::from(number(&form) >= 18));
         }
         let id = fence_id(1_795_250_372_042, 7);
         let fence = format::decode_fence(id, &fs::read(form.join("fence.json")).unwrap()).unwrap();

@@ -16,7 +16,8 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::receipt::{Ended, Issued};
 use picket_core::record::{
     Attestation, AuditHead, Bringing, Cause, DeviceEvidence, EndedHold, Evidence, Fence, Hold, HoldState,
-    IdentityProof, Moment, NodeRecord, Part, Phase, ReleaseStage, ReleaseState, Retirement, SetAside,
+    IdentityProof, IdleKeys, Moment, NodeRecord, Part, Phase, ReleaseStage, ReleaseState, Retirement,
+    SetAside,
 };
 use picket_core::roles::{Person, Proof};
 use picket_core::store::{KeyEntry, Write};
@@ -234,6 +235,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
         ledger: ledger(),
         fence: Some(fence(&name, id, at(1_795_250_372_042))),
         refused: BTreeMap::from([("child:vm1".to_owned(), EndedHold { of: id, within: Some(id) })]),
+        idle_keys: idle_keys(id),
         breaches: 2,
         learned: BTreeMap::from([(
             device("bmc"),
@@ -250,6 +252,13 @@ pub fn rich(phase: Phase) -> NodeRecord {
         back_since: Some(at(1_795_000_000_000)),
         ..NodeRecord::new(name)
     }
+}
+
+/// The key of a hold that was placed again.
+fn idle_keys(fence: FenceId) -> IdleKeys {
+    let mut key = serde_json::to_value(entry("abc", fence, at(1_795_250_372_042), None)).unwrap();
+    key["key"] = "ops@example\nagain".into();
+    serde_json::from_value(serde_json::Value::Array(vec![key])).unwrap()
 }
 
 /// A receipt that has everything in it.
