@@ -231,7 +231,28 @@ impl Judge {
         lost || lost_unseen
     }
 
-    /// Our off ended Unknown, or was refused: after another look it must be sent again, and nothing counts until it
+    /// The device itself answered our off with a refusal. One that took an off of ours in this life, and has read Off since, answers
+    /// so because it is off: that counts as the off that is sent again at the end of the long window, and as no first one. True if
+    /// this shows that its session was lost: that must be stored.
+    pub fn off_refused(
+        &mut self,
+        device: &DeviceId,
+        asked_at: BootTime,
+        answered_at: BootTime,
+        epoch: Option<Epoch>,
+    ) -> bool {
+        let Some(trace) = self.traces.get_mut(device) else { return false };
+        let known = trace.knows(epoch);
+        let lost = trace.contact(epoch, answered_at);
+        let lost_unseen = trace.heard(asked_at, answered_at);
+        match known && !lost_unseen {
+            true => trace.off_refused(asked_at, answered_at),
+            false => trace.off_failed(),
+        }
+        lost || lost_unseen
+    }
+
+    /// Our off ended Unknown, or never left: after another look it must be sent again, and nothing counts until it
     /// is taken.
     pub fn off_failed(&mut self, device: &DeviceId) {
         if let Some(trace) = self.traces.get_mut(device) {

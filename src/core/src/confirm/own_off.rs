@@ -36,6 +36,8 @@ pub(super) struct OwnOff {
     pub(super) answered_at: BootTime,
     pub(super) epoch: Option<u64>,
     pub(super) long: Option<Long>,
+    /// The device took it with a plain yes: neither "already off", nor a refusal.
+    pub(super) is_acknowledged: bool,
     /// The node was seen on in this epoch just before it.
     pub(super) fell: bool,
     /// Off was read after it.

@@ -10,6 +10,7 @@ use crate::time::BootTime;
 
 #[cfg(test)]
 mod digest;
+mod off;
 pub(super) mod restart;
 pub(super) mod silence;
 mod when;
@@ -66,7 +67,7 @@ pub(super) struct Trace {
     last: Option<Word>,
     /// The newest On that no Off has taken back since: when it was asked for, and in which epoch.
     objection: Option<(BootTime, Option<u64>)>,
-    off: Option<OwnOff>,
+    pub(super) off: Option<OwnOff>,
     off_due: bool,
     run: Option<Run>,
 }
@@ -176,67 +177,6 @@ impl Trace {
         self.epoch == epoch.map(|epoch| epoch.id) && self.is_identified()
     }
 
-    pub(super) fn off_taken(
-        &mut self,
-        asked_at: BootTime,
-        answered_at: BootTime,
-        epoch: Option<u64>,
-        already: bool,
-    ) {
-        self.off_due = false;
-        let over = self.window_is_over();
-        if let (Some(off), Some(run)) = (&mut self.off, &mut self.run) {
-            // Sent again while it reads Off: the run goes on. Only the one at the window's end seals it.
-            off.sealed_at = over.then_some(answered_at);
-            if answered_at <= asked_at + self.spec.call {
-                run.bridge(asked_at, answered_at, self.spec.dwell);
-            }
-            return;
-        }
-        let seen_on = self.prior.is_some_and(|(power, _)| power == Power::On)
-            && self.look_serves_until().is_some_and(|until| answered_at <= until);
-        let fell = seen_on && !already;
-        let long = if self.lost && !fell {
-            self.trust().map(Long::Restarted)
-        } else if self.resumed {
-            Some(Long::Resumed)
-        } else if !self.spec.has_epochs {
-            Some(Long::NoEpochs)
-        } else if already {
-            Some(Long::AlreadyOff)
-        } else if !fell {
-            Some(Long::NotSeenOn)
-        } else {
-            None
-        };
-        self.off = Some(OwnOff { answered_at, epoch, long, fell, worked: false, sealed_at: None });
-        self.run = None;
-    }
-
-    /// The look is the last thing before the off: after one that was made long before, while the store was away for
-    /// instance, a foreign power cycle may have begun.
-    pub(super) fn look_serves_until(&self) -> Option<BootTime> {
-        self.prior.map(|(_, asked_at)| asked_at + self.spec.call + self.spec.dwell * 3)
-    }
-
-    /// From zero: neither a look nor an off from before serves.
-    pub(super) fn begin_anew(&mut self) {
-        self.prior = None;
-        self.off = None;
-        self.off_due = true;
-        self.run = None;
-    }
-
-    /// The off was not taken, or may not have been: after another look it must be sent again, and nothing counts
-    /// until it is taken.
-    pub(super) fn off_failed(&mut self) {
-        self.off_due = true;
-        self.prior = None;
-        if self.run.is_none() {
-            self.off = None;
-        }
-    }
-
     /// Whether something was asked after this and is answered already. What comes so late is not in a row with it,
     /// and does not hide it.
     fn is_overtaken(&self, asked_at: BootTime) -> bool {
@@ -298,22 +238,6 @@ impl Trace {
         self.prior = is_identified.then_some(look);
     }
 
-    /// It is caught at once: the look before the next off decides how long Off must last.
-    fn come_on(&mut self, heard_at: BootTime) {
-        self.run = None;
-        if self.off.is_some_and(|off| off.is_void_by_on(heard_at)) {
-            self.off = None;
-            self.off_due = true;
-        }
-    }
-
-    /// Whether or not it counts: an On after it is somebody else's.
-    fn go_off(&mut self, reading: &Reading) {
-        if let Some(off) = self.off.as_mut().filter(|off| off.is_before(reading)) {
-            off.worked = true;
-        }
-    }
-
     fn count(&mut self, reading: &Reading) {
         let Some(off) = self.off.as_mut().filter(|off| off.is_before(reading)) else { return };
         let dwell = self.spec.dwell;
@@ -324,19 +248,6 @@ impl Trace {
                 off.sealed_at = None;
             }
         }
-    }
-
-    fn window_is_over(&self) -> bool {
-        let window = self.off.and_then(|off| off.window(self.spec.longest_cycle));
-        window.zip(self.run).is_some_and(|(window, run)| run.lasted() > window)
-    }
-
-    /// Whether an off is to be sent now: the first one, one that was not taken, one that was ignored or undone,
-    /// or the one that seals the long window.
-    pub(super) fn wants_off(&self) -> bool {
-        let unsealed = self.off.is_some_and(|off| off.sealed_at.is_none());
-        let due = self.off_due || self.window_is_over() && unsealed;
-        self.prior.is_some() && due && self.is_identified() && self.identity != IdentityMatch::Mismatch
     }
 
     /// Whether its Off cannot be believed: its session was lost and it was not seen on since (S2).
@@ -359,11 +270,6 @@ impl Trace {
         let recent = asked && run.is_recent(now, self.spec.dwell);
         let believed = self.identity != IdentityMatch::Mismatch && !self.is_restarted() && !self.off_due;
         (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
-    }
-
-    /// When the off was taken again that seals the long window.
-    pub(super) fn sealed_at(&self) -> Option<BootTime> {
-        self.off.and_then(|off| off.sealed_at)
     }
 
     pub(super) fn run(&self) -> Option<&Run> {

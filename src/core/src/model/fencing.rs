@@ -218,8 +218,15 @@ impl Turn<'_> {
         }
         self.me().counted.insert(effect, tick);
         let already = answer.already && self.setup.weak != Weak::LongWindow;
+        let knows_no_already = self.setup.refuses;
         let Some(run) = self.run() else { return };
-        let lost = run.judge.off_taken(&device(d), boot(since), boot(tick), answer.epoch, already);
+        let lost = if already && knows_no_already && run.judge.was_taken_plainly(&device(d)) {
+            run.hands[d].not_before = tick + 1;
+            run.judge.off_refused(&device(d), boot(since), boot(tick), answer.epoch)
+        } else {
+            let already = already && !knows_no_already;
+            run.judge.off_taken(&device(d), boot(since), boot(tick), answer.epoch, already)
+        };
         self.note_loss(d, lost);
     }
 

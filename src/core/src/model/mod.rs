@@ -89,6 +89,8 @@ struct Setup {
     stands: bool,
     /// Which of them know a hold.
     holds: [bool; DEVICES],
+    /// They know no word for "it is off already": they take an off plainly then, and refuse it when they are told again.
+    refuses: bool,
     /// The machine to which the first one's address may lead is on; nobody fences it.
     other_is_on: bool,
     /// Messages under way at once, at most.
@@ -143,6 +145,7 @@ impl Setup {
             parts: false,
             stands: false,
             holds,
+            refuses: false,
             other_is_on: true,
             most: 2,
             budget,

@@ -78,6 +78,11 @@ fn foreign(hosts: usize) -> Setup {
     Setup { permit: 4, lease: 5, ..Setup::new("foreign", hosts, budget).with_cycle(2) }
 }
 
+/// The same, where the device refuses the off that is sent again to a node that is off.
+fn refusing() -> Setup {
+    Setup { name: "refusing", refuses: true, ..foreign(1) }
+}
+
 /// The only device restarts under an off that it took, and says Off from then on; it may be silent, or late, besides.
 fn restarts() -> Setup {
     race("restarts", 1, Budget { restarts: 1, silences: 1, ..NONE })
@@ -143,6 +148,7 @@ explored! {
     a_receipt_is_relied_on_and_bounds_are_long: long(receipt(1));
     a_device_is_held_and_bounds_are_long: long(held(1));
     somebody_else_switches_the_node: foreign(1);
+    somebody_else_switches_a_node_whose_device_refuses_the_repeat: refusing();
     a_device_restarts: restarts();
     an_address_leads_to_another_machine: astray(2, NONE);
     an_address_leads_to_one_that_is_off: astray_to_one_that_is_off(2, NONE);

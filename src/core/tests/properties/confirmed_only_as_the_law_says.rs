@@ -140,6 +140,13 @@ impl Court {
         self.note(&spec.id, Entry::Off { asked, answered, epoch, already });
     }
 
+    fn refuses_off(&mut self, spec: &DeviceSpec, ago: u64) {
+        let asked = BootTime::from_boot(self.now.since_boot() - ms(ago));
+        let (answered, epoch) = (self.now, self.epoch(spec));
+        self.judge.off_refused(&spec.id, asked, answered, epoch);
+        self.note(&spec.id, Entry::Refused { asked, answered, epoch });
+    }
+
     fn passes(&mut self, millis: u64) {
         self.now = self.now + ms(millis);
         self.look();
@@ -173,6 +180,7 @@ impl Court {
             }
             8 => self.takes_off(&spec, number > 3, wait),
             9 if number > 5 => self.is_mute = !self.is_mute,
+            9 if number > 2 => self.refuses_off(&spec, 10),
             9 => self.judge.off_failed(&spec.id),
             10 => {
                 self.judge.held(&spec.id, &[]);
@@ -209,7 +217,10 @@ impl Court {
                     for spec in &devices {
                         self.reads(spec, Power::Off, 10);
                         if self.judge.wants_off().contains(&spec.id) && which != 3 {
-                            self.takes_off(spec, which > 4, 10);
+                            match which {
+                                2 => self.refuses_off(spec, 10),
+                                _ => self.takes_off(spec, which > 4, 10),
+                            }
                         }
                     }
                     self.look();

@@ -36,6 +36,12 @@ pub enum Entry {
         epoch: Option<Epoch>,
         already: bool,
     },
+    /// It refused our off.
+    Refused {
+        asked: BootTime,
+        answered: BootTime,
+        epoch: Option<Epoch>,
+    },
     /// Whose machine it controls.
     Whose {
         said: IdentityMatch,
@@ -75,6 +81,9 @@ impl std::fmt::Display for Log {
                     Entry::Off { answered, epoch, already, .. } => {
                         let already = if *already { " already" } else { "" };
                         writeln!(f, "  {} takes our off{}{already}", time(answered), life(epoch))?;
+                    }
+                    Entry::Refused { answered, epoch, .. } => {
+                        writeln!(f, "  {} refuses our off{}", time(answered), life(epoch))?;
                     }
                     Entry::Whose { said, epoch } => writeln!(f, "  says whose: {said:?}{}", life(epoch))?,
                     Entry::Held => writeln!(f, "  is held")?,
@@ -173,7 +182,7 @@ impl Log {
         let words = self.entries.get(id)?.iter().filter_map(|entry| match entry {
             Entry::Answer { power, asked, .. } => Some((Some(*power), *asked)),
             Entry::Silence { asked } => Some((None, *asked)),
-            Entry::Off { .. } | Entry::Whose { .. } | Entry::Held => None,
+            Entry::Off { .. } | Entry::Refused { .. } | Entry::Whose { .. } | Entry::Held => None,
         });
         words.max_by_key(|(_, asked)| *asked)
     }
@@ -204,7 +213,10 @@ impl Log {
         let (before, after) = (&log[..at], &log[at + 1..]);
         // One life: an answer in it before the off, nothing else after. A device that is declared without need not say it.
         let in_of = |entry: &Entry| match entry {
-            Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } | Entry::Whose { epoch, .. } => *epoch,
+            Entry::Answer { epoch, .. }
+            | Entry::Off { epoch, .. }
+            | Entry::Refused { epoch, .. }
+            | Entry::Whose { epoch, .. } => *epoch,
             Entry::Silence { .. } | Entry::Held => None,
         };
         let said = || after.iter().find_map(in_of).filter(|_| !spec.has_epochs);
@@ -214,9 +226,10 @@ impl Log {
             None => !spec.has_epochs,
         };
         let in_life = |entry: &&Entry| match entry {
-            Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } | Entry::Whose { epoch, .. } => {
-                is_this(*epoch)
-            }
+            Entry::Answer { epoch, .. }
+            | Entry::Off { epoch, .. }
+            | Entry::Refused { epoch, .. }
+            | Entry::Whose { epoch, .. } => is_this(*epoch),
             Entry::Silence { .. } | Entry::Held => true,
         };
         if epoch.is_none() && spec.has_epochs || !after.iter().all(|entry| in_life(&entry)) {
@@ -237,8 +250,7 @@ impl Log {
             return Err("it was not asked in that life whose machine it controls".to_owned());
         }
         let known = || before.iter().rev().take_while(in_life);
-        let is_said =
-            |entry: &Entry| matches!(entry, Entry::Answer { .. } | Entry::Off { .. } | Entry::Whose { .. });
+        let is_said = |entry: &Entry| !matches!(entry, Entry::Silence { .. } | Entry::Held);
         if epoch.is_some() && !known().any(is_said) {
             return Err("the first thing that was said in that life".to_owned());
         }
@@ -267,7 +279,7 @@ impl Log {
                     run.clear();
                 }
                 Entry::Silence { .. } => run.clear(),
-                Entry::Off { asked, answered, .. } => {
+                Entry::Off { asked, answered, .. } | Entry::Refused { asked, answered, .. } => {
                     if asked.since(heard) < spec.dwell * 3 && answered.since(*asked) <= spec.call {
                         heard = *answered;
                     }
@@ -298,7 +310,10 @@ impl Log {
         let lives: Vec<Epoch> = log
             .iter()
             .filter_map(|entry| match entry {
-                Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } | Entry::Whose { epoch, .. } => *epoch,
+                Entry::Answer { epoch, .. }
+                | Entry::Off { epoch, .. }
+                | Entry::Refused { epoch, .. }
+                | Entry::Whose { epoch, .. } => *epoch,
                 Entry::Silence { .. } | Entry::Held => None,
             })
             .collect();
@@ -311,7 +326,7 @@ impl Log {
         let looks = looks.filter_map(|entry| match entry {
             Entry::Answer { power, asked, answered, .. } => Some((*asked, *power, *answered)),
             Entry::Silence { asked } => Some((*asked, Power::Unknown, *asked)),
-            Entry::Off { .. } | Entry::Whose { .. } | Entry::Held => None,
+            Entry::Off { .. } | Entry::Refused { .. } | Entry::Whose { .. } | Entry::Held => None,
         });
         // The newest of them; of two that were asked together the one that came last, and `known` goes backwards.
         let first_look = looks.reduce(|newest, look| if look.0 > newest.0 { look } else { newest });
@@ -329,9 +344,12 @@ impl Log {
         if let Some(window) = window {
             let over = run.iter().find(|(asked, _, _)| asked.since(first.1) > window);
             let Some((_, _, over)) = over else { return Err(format!("not off for {window:?}")) };
-            let sealed = after[over + 1..]
-                .iter()
-                .any(|entry| matches!(entry, Entry::Off { answered, .. } if *answered <= last.0));
+            // It was sent again: taken, or refused by who took this one with a plain yes.
+            let sealed = after[over + 1..].iter().any(|entry| match entry {
+                Entry::Off { answered, .. } => *answered <= last.0,
+                Entry::Refused { answered, .. } => !already && *answered <= last.0,
+                _ => false,
+            });
             if !sealed {
                 return Err("our off was not sent again at the end".to_owned());
             }

@@ -207,6 +207,21 @@ impl Bench {
         self
     }
 
+    /// Our own off is refused by the device itself, after that time.
+    pub fn refuses_after(&mut self, name: &str, time: Duration) -> &mut Self {
+        let id = device(name);
+        let asked_at = self.now;
+        self.wait(time);
+        let epoch = self.epoch(&id);
+        let lost = self.judge.off_refused(&id, asked_at, self.now, epoch);
+        self.note(id, lost)
+    }
+
+    /// The same, soon.
+    pub fn refuses(&mut self, name: &str) -> &mut Self {
+        self.refuses_after(name, TRIP * 2)
+    }
+
     /// Its session was lost: from now on it answers in a new one.
     pub fn restarts(&mut self, name: &str) -> &mut Self {
         let now = self.now;

@@ -149,3 +149,53 @@ fn the_time_of_the_off_that_seals_it_is_no_gap_where_it_is_answered_within_its_c
         assert_eq!(bench.is_open(), is_open, "answered after {took:?}");
     }
 }
+
+/// Some boards know no word for "it is off already", and answer the off that seals the window with an error.
+#[test]
+fn a_refused_repeat_seals_the_window_of_an_off_that_was_taken() {
+    let no_epochs = DeviceSpec { has_epochs: false, ..host("bmc") };
+    for spec in [host("bmc"), no_epochs] {
+        let mut bench = Bench::of(&[&[spec]]);
+        bench.reads("bmc", Off).off("bmc").stays_off("bmc", s(18));
+        assert!(bench.is_open() && bench.wants_off("bmc"));
+        bench.refuses("bmc");
+        assert!(bench.is_open(), "an off is no reading");
+        bench.wait(ms(500)).reads("bmc", Off);
+        assert!(bench.is_confirmed());
+    }
+}
+
+#[test]
+fn a_refused_repeat_within_the_window_is_not_the_one_at_its_end() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).off("bmc").stays_off("bmc", s(5)).refuses("bmc").stays_off("bmc", s(12));
+    assert!(bench.is_open() && bench.wants_off("bmc"));
+}
+
+/// It may refuse every off, and be off by nobody's doing.
+#[test]
+fn a_refused_off_proves_nothing_where_none_was_taken() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).refuses("bmc").stays_off("bmc", s(18)).refuses("bmc").stays_off("bmc", s(18));
+    assert!(bench.is_open() && bench.wants_off("bmc"));
+}
+
+/// "Already off" is the device's word for its state, and no proof that an off of ours works there.
+#[test]
+fn a_refused_repeat_is_none_after_an_off_that_was_answered_already_off() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).already("bmc").stays_off("bmc", s(18)).refuses("bmc").stays_off("bmc", s(5));
+    assert!(bench.is_open() && bench.wants_off("bmc"));
+}
+
+#[test]
+fn a_refused_repeat_is_none_in_another_life_or_after_an_on() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).off("bmc").stays_off("bmc", s(5)).reconnects("bmc").stays_off("bmc", s(18));
+    bench.refuses("bmc").stays_off("bmc", s(5));
+    assert!(bench.is_open() && bench.wants_off("bmc"), "what the life before took is not known in this one");
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).off("bmc").stays_off("bmc", s(5)).reads("bmc", On).reads("bmc", Off);
+    bench.refuses("bmc").stays_off("bmc", s(18)).refuses("bmc").stays_off("bmc", s(5));
+    assert!(bench.is_open() && bench.wants_off("bmc"), "somebody else's power cycle");
+}

@@ -38,6 +38,7 @@ impl Trace {
             to.moment_up_to(off.answered_at, if off.worked || !off.fell { 0 } else { 16 });
             to.number(off.epoch);
             to.flag(off.long.is_some());
+            to.flag(off.is_acknowledged);
             to.flag(off.fell);
             to.flag(off.worked);
             to.flag(off.sealed_at.is_some());

@@ -292,9 +292,15 @@ impl Stage<'_> {
                 }
                 (Call::Read, None) => self.judge.silence(&id, boot(flight.asked), boot(now)),
                 (Call::Off, Some((word, epoch))) => {
-                    // Some devices say that it was off already; others do not.
-                    let already = word == Power::Off && self.luck.is_multiple_of(2);
-                    self.judge.off_taken(&id, boot(flight.asked), boot(now), epoch, already);
+                    // Some devices say that it was off already, and some refuse the off then; others take it.
+                    let (asked, is_off) = (boot(flight.asked), word == Power::Off);
+                    if is_off && self.luck % 3 == 1 {
+                        self.judge.off_refused(&id, asked, boot(now), epoch);
+                        self.not_before.insert(id, now + 250);
+                    } else {
+                        let already = is_off && self.luck.is_multiple_of(3);
+                        self.judge.off_taken(&id, asked, boot(now), epoch, already);
+                    }
                 }
                 (Call::Off, None) => {
                     self.judge.off_failed(&id);
