@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use picket_core::power::Epoch;
+use picket_core::time::BootTime;
+
 /// What an error means for the command (S10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
@@ -24,6 +27,8 @@ pub enum ErrorKind {
     Forbidden,
     /// It is busy, or limits requests or sessions.
     Throttled,
+    /// Its turn at what it shares with other devices did not come: it was asked nothing.
+    NoTurn,
     /// It cannot do this at all.
     Unsupported,
     /// Its answer makes no sense.
@@ -47,6 +52,7 @@ impl ErrorKind {
             ErrorKind::Authentication => "authentication",
             ErrorKind::Forbidden => "forbidden",
             ErrorKind::Throttled => "throttled",
+            ErrorKind::NoTurn => "no_turn",
             ErrorKind::Unsupported => "unsupported",
             ErrorKind::Protocol => "protocol",
             ErrorKind::Refused => "refused",
@@ -66,12 +72,40 @@ pub struct DriverError {
     pub effect: Effect,
     /// For people: what was sent, what came back. Never a secret.
     pub detail: String,
+    /// The device's own refusal of the command itself; `None`: of a login, of a question that came before the command, by one who is
+    /// busy, by silence. A machine that took an off, and is off, may answer so when it is told again (S2).
+    pub refusal: Option<Refusal>,
+    /// Waiting changes nothing: the same command is refused until a person changes something.
+    pub is_final: bool,
+}
+
+/// When, and in which of its lives, a device refused a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// When the first copy of the command was sent.
+    pub asked_at: BootTime,
+    /// When the last refusal arrived.
+    pub answered_at: BootTime,
+    /// The life of the device in which it refused; `None`: a device without epochs.
+    pub epoch: Option<Epoch>,
 }
 
 impl DriverError {
     /// An error of that kind.
     pub fn new(kind: ErrorKind, effect: Effect, detail: impl Into<String>) -> Self {
-        Self { kind, effect, detail: detail.into() }
+        Self { kind, effect, detail: detail.into(), refusal: None, is_final: false }
+    }
+
+    /// The device itself answered the command, and so.
+    #[must_use]
+    pub fn by_refusal(self, refusal: Refusal) -> Self {
+        Self { refusal: Some(refusal), ..self }
+    }
+
+    /// Waiting changes nothing where that is so.
+    #[must_use]
+    pub fn for_good(self, is_final: bool) -> Self {
+        Self { is_final, ..self }
     }
 
     /// The device cannot do this; nothing was sent that changes anything.

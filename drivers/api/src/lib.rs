@@ -25,7 +25,7 @@ pub use barrier::Barrier;
 pub use call::{Call, Witness};
 pub use driver::{Accepted, HoldFound, HoldReport, Identified, PowerDriver, Shared, Traits};
 pub use effort::Effort;
-pub use error::{DriverError, Effect, ErrorKind};
+pub use error::{DriverError, Effect, ErrorKind, Refusal};
 pub use registry::{Context, DriverKind, Random, SettingFault};
 pub use secret::Secret;
 pub use unclear::Unclear;

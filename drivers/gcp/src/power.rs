@@ -210,7 +210,8 @@ impl GcpDriver {
                 "it has local SSDs ({}), whose contents a stop may destroy: it is not stopped unless discard_local_ssd is set",
                 ssds.join(", ")
             );
-            return Err(DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail));
+            let error = DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail);
+            return Err(error.for_good(true));
         }
         Ok(instance.said() == Said::Terminated)
     }

@@ -325,9 +325,9 @@ impl OpenstackDriver {
                     if was_busy && self.rests(call).await {
                         continue;
                     }
-                    let kind = if server.is_busy() { ErrorKind::Throttled } else { ErrorKind::Refused };
-                    return Err(effort
-                        .error(kind, format!("{}: {}; it is {}", verb.words(), told.words, server.words())));
+                    let kind = if was_busy { ErrorKind::Throttled } else { ErrorKind::Refused };
+                    let words = format!("{}: {}; it is {}", verb.words(), told.words, server.words());
+                    return Err(effort.error(kind, words).for_good(!was_busy));
                 }
                 _ => return Err(refused(verb.words(), &told, effort)),
             }
@@ -379,7 +379,8 @@ pub(crate) fn refused(what: &str, told: &Told, effort: &mut Effort) -> DriverErr
     if !told.is_unclear() {
         effort.refused();
     }
-    effort.error(told.kind(), format!("{what}: {}", told.words))
+    let kind = told.kind();
+    effort.error(kind, format!("{what}: {}", told.words)).for_good(kind == ErrorKind::Forbidden)
 }
 
 /// Not found is a word of its own, and none of power.

@@ -172,6 +172,9 @@ impl Device {
         if self.has(|fault| matches!(fault, Fault::AlreadyIsError)) {
             return Err(Trouble::AlreadySo);
         }
+        if self.has(|fault| matches!(fault, Fault::AlreadyIsRefused)) {
+            return Err(Trouble::Refused);
+        }
         Ok(Response::Took { already: !self.has(|fault| matches!(fault, Fault::AlreadyIsUnsaid)) })
     }
 
@@ -180,6 +183,9 @@ impl Device {
         let took = Some(Ok(Response::Took { already: false }));
         match verb {
             Verb::Off if self.has(|fault| matches!(fault, Fault::OffRefused)) => Some(Err(Trouble::Refused)),
+            Verb::Off if self.has(|fault| matches!(fault, Fault::OffForbidden)) => {
+                Some(Err(Trouble::Forbidden))
+            }
             Verb::Off if self.estranged.is_some() => Some(self.already()),
             Verb::Off if self.has(|fault| matches!(fault, Fault::OffIgnored)) => took,
             Verb::Off if self.has(|fault| matches!(fault, Fault::OffLied)) => {

@@ -10,8 +10,8 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, ReleaseOrder, UnholdOrder
 use picket_core::parent::Placement;
 use picket_core::power::{Power, Reading};
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Standing,
-    Traits, Volume, VolumeAt, Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Refusal,
+    Standing, Traits, Volume, VolumeAt, Volumes,
 };
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -113,12 +113,16 @@ impl SimDriver {
     async fn command(&self, session: Option<&str>, call: &Call, verb: Verb) -> Result<Accepted, DriverError> {
         let request = Request::Command(verb);
         let exchanged = self.wire.exchange_in(session, call, &request).await?;
+        let (asked_at, answered_at, epoch) = (exchanged.asked_at, exchanged.answered_at, exchanged.epoch);
         let already = match exchanged.what {
             Ok(Response::Took { already }) => already,
             Err(Trouble::AlreadySo) => true,
+            Err(Trouble::Refused | Trouble::Forbidden) => {
+                let error = self.wire.failure(&exchanged.what, &request);
+                return Err(error.by_refusal(Refusal { asked_at, answered_at, epoch }));
+            }
             other => return Err(self.wire.failure(&other, &request)),
         };
-        let (asked_at, answered_at, epoch) = (exchanged.asked_at, exchanged.answered_at, exchanged.epoch);
         Ok(Accepted { asked_at, answered_at, epoch, already })
     }
 

@@ -285,11 +285,15 @@ impl Wire {
                 Trouble::Busy => (ErrorKind::Throttled, "is busy".to_owned()),
                 Trouble::AlreadySo => (ErrorKind::Refused, "says: not supported in present state".to_owned()),
                 Trouble::Refused => (ErrorKind::Refused, "refused".to_owned()),
+                Trouble::Forbidden => {
+                    (ErrorKind::Forbidden, "does not permit this to the account".to_owned())
+                }
                 Trouble::Unsupported => (ErrorKind::Unsupported, "does not support this".to_owned()),
             },
         };
         let unclear = matches!(what, Ok(_) | Err(Trouble::Silence)) && changes_something(request);
         let effect = if unclear { Effect::Unknown } else { Effect::DidNotHappen };
         DriverError::new(kind, effect, format!("{} {detail}", self.device))
+            .for_good(matches!(what, Err(Trouble::Forbidden)))
     }
 }

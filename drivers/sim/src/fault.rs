@@ -37,6 +37,8 @@ pub enum Fault {
     OffLied,
     /// An off is refused without a reason.
     OffRefused,
+    /// An off is refused, as the account may read and not switch.
+    OffForbidden,
     /// An on is acknowledged and dropped.
     OnDropped {
         /// So many times.
@@ -52,6 +54,8 @@ pub enum Fault {
     SaysTransition,
     /// Off when off (on when on) is answered with an error instead of a flag.
     AlreadyIsError,
+    /// Off when off (on when on) is refused without a reason.
+    AlreadyIsRefused,
     /// Off when off (on when on) is acknowledged as if something had happened.
     AlreadyIsUnsaid,
     /// No answer to anything, and nothing is done: the device is dead.

@@ -137,6 +137,8 @@ pub enum Trouble {
     AlreadySo,
     /// It refused without a reason.
     Refused,
+    /// The account may not do this.
+    Forbidden,
     /// It cannot do this at all.
     Unsupported,
 }

@@ -253,7 +253,8 @@ fn receipts_full(own: bool, message: String) -> Fault {
 
 /// A device that does not answer may answer later; one that refuses has to be put right.
 fn failed(device: &DeviceId, kind: ErrorKind, detail: &str, message: &str) -> Fault {
-    if matches!(kind, ErrorKind::TimedOut | ErrorKind::Unreachable | ErrorKind::Throttled) {
+    if matches!(kind, ErrorKind::TimedOut | ErrorKind::Unreachable | ErrorKind::Throttled | ErrorKind::NoTurn)
+    {
         return Fault::new(ErrorReason::TooSlow, format!("{message}; nothing was changed"));
     }
     let problem = words::problem(kind).as_str_name().trim_start_matches("DEVICE_PROBLEM_KIND_").to_owned();

@@ -38,6 +38,7 @@ mod power;
 mod proven_anew;
 mod queue;
 mod receipts;
+mod refusals;
 mod releases;
 mod reload;
 mod requests;

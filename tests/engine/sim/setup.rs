@@ -90,6 +90,8 @@ pub struct Setup {
     pub parents: Arc<Mutex<Arc<Parents>>>,
     /// A PDU on which all outlets are, what they share of it, and how long its answers take.
     pub pdu: Option<(Arc<Door>, Arc<Unit>, Duration)>,
+    /// What all host devices share.
+    pub shared: Option<Arc<Unit>>,
     /// All devices are providers' interfaces.
     pub clouds: bool,
     /// Their offs end their machines.
@@ -129,6 +131,7 @@ impl Setup {
             tells_copies: false,
             parents: Arc::default(),
             pdu: None,
+            shared: None,
             clouds: false,
             finals: false,
             far: Arc::default(),
@@ -214,7 +217,10 @@ impl Setup {
             let supplies = drivers.iter().filter(|(_, driver)| driver.traits().class == DeviceClass::Supply);
             supplies.map(|(id, _)| (id.clone(), unit.clone())).collect()
         };
-        let units = self.pdu.as_ref().map(at_pdu).unwrap_or_default();
+        let mut units: BTreeMap<_, _> = self.pdu.as_ref().map(at_pdu).unwrap_or_default();
+        let hosts = drivers.iter().filter(|(_, driver)| driver.traits().class == DeviceClass::Host);
+        let shared = hosts.filter_map(|(id, _)| Some((id.clone(), self.shared.clone()?)));
+        units.extend(shared);
         let specs = topology.iter().flat_map(|level: &Level| &level.devices);
         let identities: Vec<String> = specs.map(|spec| spec.identity.words()).collect();
         NodePlan {

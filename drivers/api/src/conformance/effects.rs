@@ -7,7 +7,7 @@ use picket_core::power::Power;
 use super::Trouble;
 use super::checks::{Checked, SETTLES};
 use super::rig::{Rig, Shown, ensure};
-use crate::error::{DriverError, Effect};
+use crate::error::{DriverError, Effect, Refusal};
 
 /// How long a call may take whose answers are all lost.
 const IN_VAIN: Duration = Duration::from_secs(3);
@@ -72,18 +72,43 @@ pub(super) async fn lost_answer(rig: &Rig<'_>) -> Checked {
     Ok(Shown::Yes)
 }
 
-/// A refusal is no acceptance.
+/// A refusal is no acceptance; and where the driver tells it as the device's own answer, it is of that time and of that life, also of a
+/// machine that is off already (S2).
 pub(super) async fn refused(rig: &Rig<'_>) -> Checked {
     rig.must_read().await?;
     if !rig.subject.hurt(Trouble::Refuses).await {
         return Ok(Shown::NotHere);
     }
-    let order = rig.orders.off().await?;
-    if let Ok(accepted) = rig.driver.power_off(&order, &rig.call_of(IN_VAIN)).await {
-        return Err(format!("it refused an off, and the driver says {accepted:?}"));
-    }
+    let refusal = refusal(rig).await?;
     let reading = rig.must_read().await?;
     ensure!(reading.power == Power::On, "it refused an off, is on, and the driver says {reading:?}");
     ensure!(rig.subject.is_on().await, "the subject refused, and did it");
+    if refusal.is_none() {
+        return Ok(Shown::Yes);
+    }
+    rig.subject.mend().await;
+    rig.off().await?;
+    let before = rig.read_until(Power::Off, SETTLES).await?;
+    rig.subject.hurt(Trouble::Refuses).await;
+    let again =
+        self::refusal(rig).await?.ok_or("what it refused while it was on was its answer, and is none now")?;
+    ensure!(again.epoch == before.epoch, "it refused in its life {:?}, and said so: {again:?}", before.epoch);
     Ok(Shown::Yes)
+}
+
+/// An off that is refused: the device's own answer, where the driver tells it as one.
+async fn refusal(rig: &Rig<'_>) -> Result<Option<Refusal>, String> {
+    let (order, began) = (rig.orders.off().await?, rig.clock.boot());
+    let error = match rig.driver.power_off(&order, &rig.call_of(IN_VAIN)).await {
+        Ok(accepted) => return Err(format!("it refused an off, and the driver says {accepted:?}")),
+        Err(error) => error,
+    };
+    if let Some(refusal) = error.refusal {
+        let times = [began, refusal.asked_at, refusal.answered_at, rig.clock.boot()];
+        ensure!(
+            times.is_sorted(),
+            "it refused an off between {began:?} and now, and the driver says {refusal:?}"
+        );
+    }
+    Ok(error.refusal)
 }

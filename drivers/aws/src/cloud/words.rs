@@ -40,7 +40,9 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn into_error(self) -> DriverError {
         let effect = if self.unclear { Effect::Unknown } else { Effect::DidNotHappen };
-        DriverError::new(self.kind, effect, self.words)
+        let is_final =
+            matches!(self.kind, ErrorKind::Forbidden | ErrorKind::Unsupported) || is_forbidden(&self.code);
+        DriverError::new(self.kind, effect, self.words).for_good(is_final)
     }
 
     /// The same of a question: it changes nothing.
@@ -191,6 +193,11 @@ pub(super) fn refusal(action: &str, code: &str, message: &str, status: u16) -> F
 
 fn is_of_time(code: &str) -> bool {
     matches!(code, "RequestExpired" | "RequestTimeTooSkewed")
+}
+
+/// An attribute of the instance bars it (`disableApiStop`), or a reservation does, until a person takes that away.
+fn is_forbidden(code: &str) -> bool {
+    code == "OperationNotPermitted"
 }
 
 /// EC2 has no room for it now, and says so as a fault of its own (status 500): nothing was started.

@@ -121,18 +121,26 @@ async fn what_an_answer_means_is_said_with_its_effect() {
     let orders = scene.orders(&driver).await;
     let order = orders.off().await.expect("an order");
     use Effect::{DidNotHappen, Unknown};
-    for (fault, kind, effect) in [
-        (Fault::Refuse("UnauthorizedOperation", "No.", 403), ErrorKind::Forbidden, DidNotHappen),
-        (Fault::Refuse("AccessDenied", "No.", 403), ErrorKind::Forbidden, DidNotHappen),
-        (Fault::Refuse("ExpiredToken", "No.", 400), ErrorKind::Authentication, DidNotHappen),
-        (Fault::Refuse("OperationNotPermitted", "disableApiStop", 400), ErrorKind::Refused, DidNotHappen),
-        (Fault::Refuse("InternalError", "Sorry.", 500), ErrorKind::Protocol, Unknown),
-        (Fault::Lose, ErrorKind::Protocol, Unknown),
-        (Fault::Garble, ErrorKind::Protocol, Unknown),
+    for (fault, kind, effect, is_final) in [
+        (Fault::Refuse("UnauthorizedOperation", "No.", 403), ErrorKind::Forbidden, DidNotHappen, true),
+        (Fault::Refuse("AccessDenied", "No.", 403), ErrorKind::Forbidden, DidNotHappen, true),
+        (Fault::Refuse("ExpiredToken", "No.", 400), ErrorKind::Authentication, DidNotHappen, false),
+        (
+            Fault::Refuse("OperationNotPermitted", "disableApiStop", 400),
+            ErrorKind::Refused,
+            DidNotHappen,
+            true,
+        ),
+        (Fault::Refuse("IncorrectInstanceState", "pending", 400), ErrorKind::Refused, DidNotHappen, false),
+        (Fault::Refuse("UnsupportedOperation", "No.", 400), ErrorKind::Unsupported, DidNotHappen, true),
+        (Fault::Refuse("InternalError", "Sorry.", 500), ErrorKind::Protocol, Unknown, false),
+        (Fault::Lose, ErrorKind::Protocol, Unknown, false),
+        (Fault::Garble, ErrorKind::Protocol, Unknown, false),
     ] {
         scene.ec2.fail("StopInstances", fault.clone());
         let error = driver.power_off(&order, &scene.call(&orders)).await.expect_err("a fault");
-        assert_eq!((error.kind, error.effect), (kind, effect), "{fault:?}: {error}");
+        let meaning = (error.kind, error.effect, error.is_final);
+        assert_eq!(meaning, (kind, effect, is_final), "{fault:?}: {error}");
         let shown = format!("{error} {error:?} {driver:?}");
         assert!(!shown.contains("hunter2") && !shown.contains("hunter4"), "{shown}");
     }

@@ -185,6 +185,7 @@ impl Caller<'_> {
             Err(Trouble::Silence) => return Err(Silence),
             Err(Trouble::Busy) => Err(BUSY),
             Err(Trouble::AlreadySo) => Err(NOT_IN_STATE),
+            Err(Trouble::Forbidden) => Err(FORBIDDEN),
             Err(Trouble::Unsupported) => Err(INVALID_COMMAND),
             Err(Trouble::Refused | Trouble::Password | Trouble::SessionsFull) => Err(UNSPECIFIED),
         })

@@ -227,6 +227,7 @@ fn troubles_have_their_completion_codes() {
     for (fault, command, code) in [
         (Fault::Busy { times: 1 }, OFF, 0xC0),
         (Fault::OffRefused, OFF, 0xFF),
+        (Fault::OffForbidden, OFF, 0xD4),
         (Fault::SaysNothing, STATUS, 0xCE),
         (Fault::HoldUnsupported, (0x00, 0x06, &[0][..]), 0xC1),
         (Fault::HoldUnsupported, (0x06, 0x25, &[][..]), 0xC1),

@@ -124,6 +124,7 @@ impl Answer {
             }
             Trouble::AlreadySo => Self::error(409, "NoOperation", "It is in that state already."),
             Trouble::Refused => Self::error(500, "InternalError", "The request failed."),
+            Trouble::Forbidden => Self::error(403, "InsufficientPrivilege", "The account may not do this."),
             Trouble::Unsupported => Self::error(400, "PropertyUnknown", "There is no such property."),
         })
     }

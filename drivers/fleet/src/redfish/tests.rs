@@ -140,9 +140,12 @@ fn sessions_are_few_idle_out_and_are_lost_with_a_restart() {
 #[test]
 fn troubles_have_their_statuses() {
     let off = || json!({"ResetType": "ForceOff"});
-    for (fault, status) in
-        [(Fault::Busy { times: 9 }, 503), (Fault::OffRefused, 500), (Fault::OffIgnored, 204)]
-    {
+    for (fault, status) in [
+        (Fault::Busy { times: 9 }, 503),
+        (Fault::OffRefused, 500),
+        (Fault::OffForbidden, 403),
+        (Fault::OffIgnored, 204),
+    ] {
         let mut scene = Scene::new(false).basic();
         scene.world.fault(BMC, fault.clone());
         assert_eq!(scene.status(at(1), "POST", RESET, off()), status, "{fault:?}");

@@ -57,7 +57,7 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn into_error(self) -> DriverError {
         let effect = if self.unclear { Effect::Unknown } else { Effect::DidNotHappen };
-        DriverError::new(self.kind, effect, self.words)
+        DriverError::new(self.kind, effect, self.words).for_good(self.kind == ErrorKind::Forbidden)
     }
 
     /// The same of a question: it changes nothing.

@@ -127,6 +127,7 @@ async fn what_an_answer_means_is_said_with_its_effect() {
         let order = orders.off().await.expect("an order");
         let error = driver.power_off(&order, &scene.call(&orders)).await.expect_err("a fault");
         assert_eq!((error.kind, error.effect), (kind, effect), "{fault:?}: {error}");
+        assert_eq!(error.is_final, kind == ErrorKind::Forbidden, "{fault:?}: {error}");
         let shown = format!("{error} {error:?} {driver:?}");
         assert!(!shown.contains("hunter2"), "{shown}");
     }

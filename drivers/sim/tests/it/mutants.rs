@@ -17,7 +17,7 @@ use crate::wrong_volumes::WrongVolumes;
 use crate::wrongs::Wrong;
 
 /// Each wrong driver with the check that must see it.
-const SEEN: [(&str, Wrong); 34] = [
+const SEEN: [(&str, Wrong); 35] = [
     ("off and on are done, seen, and repeated without an error", Wrong::SendsNoOff),
     ("off and on are done, seen, and repeated without an error", Wrong::Toggles),
     ("readings are stamped, fresh, and of one epoch", Wrong::CachesReadings),
@@ -40,6 +40,7 @@ const SEEN: [(&str, Wrong); 34] = [
     ("a question is as old as its first copy", Wrong::RenewsItsQuestion),
     ("an answer that is lost leaves the effect unknown", Wrong::TakesSilenceForNothing),
     ("what is refused is not taken", Wrong::TakesRefusals),
+    ("what is refused is not taken", Wrong::MisdatesRefusals),
     ("without a permit nothing is sent", Wrong::AsksNobody),
     ("a permit that ends under way lets nothing more go", Wrong::AsksOnce),
     ("the permit is asked before each command", Wrong::AsksNobody),

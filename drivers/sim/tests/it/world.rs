@@ -92,6 +92,7 @@ fn an_off_may_be_ignored_lied_about_or_refused() {
         (Fault::OffIgnored, Ok(false), Power::On),
         (Fault::OffLied, Ok(false), Power::Off),
         (Fault::OffRefused, Err(Trouble::Refused), Power::On),
+        (Fault::OffForbidden, Err(Trouble::Forbidden), Power::On),
     ] {
         let mut world = world();
         world.fault(DEV, fault.clone());
@@ -129,6 +130,7 @@ fn already_off_is_a_flag_an_error_or_unsaid() {
     for (fault, answer) in [
         (None, Ok(true)),
         (Some(Fault::AlreadyIsError), Err(Trouble::AlreadySo)),
+        (Some(Fault::AlreadyIsRefused), Err(Trouble::Refused)),
         (Some(Fault::AlreadyIsUnsaid), Ok(false)),
     ] {
         let mut world = World::new(1);

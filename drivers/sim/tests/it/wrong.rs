@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use picket_core::device::{Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
+use picket_core::time::BootTime;
 use picket_driver::conformance::orders::Orders;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
-    Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Refusal,
+    Traits, Volumes,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -177,6 +178,11 @@ impl WrongDriver {
                 return Err(Self::error(ErrorKind::Refused));
             }
             (Err(error), Wrong::TakesRefusals) if error.kind == ErrorKind::Refused => Self::accepted(call),
+            (Err(error), Wrong::MisdatesRefusals) => {
+                let asked_at = BootTime::default();
+                let refusal = error.refusal.map(|refusal| Refusal { asked_at, ..refusal });
+                return Err(DriverError { refusal, ..error });
+            }
             (accepted, _) => accepted?,
         };
         if self.is(Wrong::RenewsItsQuestion) {

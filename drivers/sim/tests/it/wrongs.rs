@@ -41,6 +41,8 @@ pub enum Wrong {
     TakesSilenceForNothing,
     /// What was refused was taken.
     TakesRefusals,
+    /// A refusal is as old as the device.
+    MisdatesRefusals,
     /// It never asks for the permit.
     AsksNobody,
     /// It asks for the permit when it is called, and not again.

@@ -265,9 +265,8 @@ impl NodeTask {
                 () = tokio::time::sleep_until(until) => {}
             }
         }
-        let silent = [needed.0, besides.0].concat().into_iter().filter(|device| {
-            self.lingering.devices.contains(device) || looks.iter().all(|look| look.device != *device)
-        });
+        let silent = [needed.0, besides.0].concat().into_iter();
+        let silent = silent.filter(|device| self.lingering.devices.contains(device));
         let silent: Vec<Look> = silent.map(|device| Look { device, asked_at, reading: None }).collect();
         if on(&looks).next().is_some() {
             self.lingering.clear();
@@ -300,6 +299,10 @@ impl NodeTask {
     fn looked(&mut self, device: DeviceId, did: Did) -> Option<Look> {
         self.show(&device, &did);
         let Did::Read { asked_at, result } = did else { return None };
+        if result.as_ref().is_err_and(|error| error.kind == picket_driver::ErrorKind::NoTurn) {
+            // Nobody asked it: that is no look, and a person's word waits for one (S4, S12).
+            return None;
+        }
         match &result {
             Err(error) if is_another_s(error) => {
                 let _before = self.exchanged.insert(device.clone(), error.detail.clone());

@@ -119,6 +119,7 @@ fn is_silence(kind: ErrorKind) -> bool {
         | ErrorKind::Authentication
         | ErrorKind::Protocol => true,
         ErrorKind::NotLeader
+        | ErrorKind::NoTurn
         | ErrorKind::Settings
         | ErrorKind::Unsupported
         | ErrorKind::Refused

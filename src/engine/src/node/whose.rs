@@ -275,6 +275,7 @@ impl NodeTask {
                     | ErrorKind::Authentication
                     | ErrorKind::IdentityMismatch
                     | ErrorKind::NotLeader
+                    | ErrorKind::NoTurn
                     | ErrorKind::Settings => false,
                     ErrorKind::TimedOut
                     | ErrorKind::Throttled

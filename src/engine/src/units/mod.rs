@@ -191,7 +191,7 @@ impl Unit {
             drop(left);
         }
         let detail = format!("its turn at {} did not come within {PATIENCE:?}", self.name);
-        Err(DriverError::new(ErrorKind::Throttled, Effect::DidNotHappen, detail))
+        Err(DriverError::new(ErrorKind::NoTurn, Effect::DidNotHappen, detail))
     }
 
     /// A reading here took so long, and was answered or not: there may be room for another level.

@@ -197,7 +197,7 @@ async fn a_turn_that_never_comes_is_told() {
     let unit = unit(1, 0);
     let _held = unit.turn(Rank::Fence, s(600)).await.expect("free");
     let error = unit.turn(Rank::Fence, s(600)).await.expect_err("it is given up");
-    assert!(error.kind == ErrorKind::Throttled && error.effect == Effect::DidNotHappen, "{error}");
+    assert!(error.kind == ErrorKind::NoTurn && error.effect == Effect::DidNotHappen, "{error}");
     assert!(error.detail.contains("pdu1"), "{error}");
 }
 

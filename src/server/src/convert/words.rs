@@ -172,7 +172,7 @@ pub(crate) fn problem(kind: ErrorKind) -> v1::DeviceProblemKind {
         ErrorKind::TimedOut => v1::DeviceProblemKind::TimedOut,
         ErrorKind::Authentication => v1::DeviceProblemKind::Authentication,
         ErrorKind::Forbidden => v1::DeviceProblemKind::Forbidden,
-        ErrorKind::Throttled => v1::DeviceProblemKind::Throttled,
+        ErrorKind::Throttled | ErrorKind::NoTurn => v1::DeviceProblemKind::Throttled,
         ErrorKind::Unsupported => v1::DeviceProblemKind::Unsupported,
         ErrorKind::Protocol => v1::DeviceProblemKind::Protocol,
         ErrorKind::Refused => v1::DeviceProblemKind::Refused,

@@ -51,6 +51,8 @@ pub(super) struct Hand {
     pub(super) off_pause: Duration,
     pub(super) off_not_before: BootTime,
     pub(super) off: Option<Arc<OffOrder>>,
+    /// It took an off of this run, or may have.
+    pub(super) may_have_taken: bool,
     /// When the last one was taken.
     pub(super) taken_at: Option<BootTime>,
     /// Why the last off was not taken; `None` once one was.
@@ -75,6 +77,7 @@ impl Hand {
             off_pause: first,
             off_not_before: BootTime::default(),
             off: None,
+            may_have_taken: false,
             taken_at: None,
             refused: None,
         }

@@ -70,6 +70,7 @@ impl Run {
         for (device, hand) in self.hands.iter_mut().filter(|(_, hand)| hand.busy) {
             if let Some(asked_at) = hand.ended() {
                 self.judge.may_have_taken(device, asked_at);
+                hand.may_have_taken = true;
             }
             self.judge.off_failed(device);
         }

@@ -9,7 +9,7 @@ use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
-use picket_driver::{DriverError, Effect, ErrorKind, HoldReport, Identified};
+use picket_driver::{DriverError, Effect, ErrorKind, HoldReport, Identified, Refusal};
 
 use super::Run;
 use super::hand::{Question, Stage};
@@ -116,6 +116,7 @@ impl NodeTask {
                     Ok(taken) => {
                         tracing::info!(%device, already = taken.already, "the off was taken");
                         run.off_taken(&device, now);
+                        run.hand(&device).may_have_taken = true;
                         let lost = run.judge.off_taken(
                             &device,
                             taken.asked_at,
@@ -132,14 +133,23 @@ impl NodeTask {
                         run.hand(&device).refused = Some(error.to_string());
                         if error.effect == Effect::Unknown {
                             run.judge.may_have_taken(&device, asked_at);
+                            run.hand(&device).may_have_taken = true;
                         }
-                        run.judge.off_failed(&device);
                         run.failed(&device, now);
-                        // Its own levels are not kept waiting by a parent that refuses: the parent has its turn after them.
-                        let is_refused =
-                            error.kind == ErrorKind::Refused && error.effect == Effect::DidNotHappen;
-                        if is_refused && self.open_fence().is_some_and(|fence| fence.is_ahead(run.level)) {
-                            return self.level_spent(run, Reason::LevelsSpent, error.detail).await;
+                        let lost = match error.refusal {
+                            Some(Refusal { asked_at, answered_at, epoch }) => {
+                                run.judge.off_refused(&device, asked_at, answered_at, epoch)
+                            }
+                            None => {
+                                run.judge.off_failed(&device);
+                                false
+                            }
+                        };
+                        self.note_loss(run, device.clone(), lost).await?;
+                        if self.is_refused_for_good(run, &device, &error) {
+                            return self
+                                .level_spent(run, Reason::LevelsSpent, format!("{device}: {error}"))
+                                .await;
                         }
                     }
                 }
@@ -191,6 +201,19 @@ impl NodeTask {
             self.found_on(&[Look { device, asked_at, reading: Some(reading) }]).await?;
         }
         Ok(())
+    }
+
+    /// Whether the next level has its turn at once: a refusal that no wait changes, or one of a parent that is tried ahead, whose
+    /// turn comes again after the node's own levels. A device that may have taken an off of this run is left its time.
+    fn is_refused_for_good(&self, run: &mut Run, device: &DeviceId, error: &DriverError) -> bool {
+        if error.effect != Effect::DidNotHappen || run.hand(device).may_have_taken {
+            return false;
+        }
+        let is_refused = error.kind == ErrorKind::Refused;
+        self.open_fence().is_some_and(|fence| {
+            let has_next = fence.level_after(run.level).is_some();
+            is_refused && fence.is_ahead(run.level) || error.is_final && has_next
+        })
     }
 
     /// Whether the off that the device took is to be sent again, by what was asked for after that.

@@ -57,7 +57,10 @@ impl Did {
             Did::Read { result, .. } => result.as_ref().err(),
             Did::Quiesced(result) | Did::Ended { result, .. } => result.as_ref().err(),
         };
-        !error.is_some_and(|error| matches!(error.kind, ErrorKind::Unreachable | ErrorKind::TimedOut))
+        let is_unheard = |error: &DriverError| {
+            matches!(error.kind, ErrorKind::Unreachable | ErrorKind::TimedOut | ErrorKind::NoTurn)
+        };
+        !error.is_some_and(is_unheard)
     }
 }
 

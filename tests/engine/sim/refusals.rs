@@ -1,0 +1,122 @@
+//! What devices refuse, and what they were never asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::ids::NodeId;
+use picket_core::outcome::{Outcome, Reason};
+use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::{EngineError, Unit, UnitLimits};
+use tokio::time::Instant;
+
+use crate::lab::{Lab, NODE, lab, node, person, s};
+use crate::setup::{NodeSetup, Setup, named};
+
+/// A board that knows no word for "it is off already".
+#[tokio::test(start_paused = true)]
+async fn an_off_machine_whose_board_refuses_the_repeat_is_proven_off() {
+    let mut lab = Lab::with(1601, &[&["bmc"]], |world| {
+        // Without epochs the off is sent again at the end of the long window.
+        world.add_machine(NODE).add_host(NODE, "bmc").set_sessionless("bmc");
+    })
+    .await;
+    lab.fault("bmc", Fault::AlreadyIsRefused);
+    let began = Instant::now();
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(began.elapsed() < s(25), "{:?}", began.elapsed());
+    assert_eq!(lab.received("bmc").offs, 2);
+}
+
+/// It takes no off of ours: that it reads Off is somebody else's doing, who may switch it on again.
+#[tokio::test(start_paused = true)]
+async fn an_off_machine_whose_board_never_took_an_off_is_not_proven_off() {
+    let mut lab = lab(1602).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    lab.fault("bmc", Fault::AlreadyIsRefused);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert_eq!(lab.attempts(), 0);
+}
+
+/// What each of its two levels came to: when the second one began.
+async fn second_level_after(lab: &mut Lab) -> Duration {
+    let began = Instant::now();
+    lab.open().await;
+    while lab.record().fence.is_some_and(|fence| fence.level == 0) {
+        assert_eq!(lab.phase(), "fencing");
+        tokio::time::sleep(s(1) / 10).await;
+    }
+    began.elapsed()
+}
+
+async fn with_outlets(seed: u64) -> Lab {
+    Lab::with(seed, &[&["bmc"], &["pdu-a", "pdu-b"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu-a").add_supply(NODE, "pdu-b");
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_no_wait_changes_goes_on_to_the_next_level_at_once() {
+    let mut lab = with_outlets(1603).await;
+    lab.fault("bmc", Fault::OffForbidden);
+    let time = second_level_after(&mut lab).await;
+    assert!(time < s(5), "{time:?}");
+    let moments = lab.record().fence.expect("open").moments;
+    let why = "does not permit this to the account";
+    assert!(moments.iter().any(|moment| moment.what.contains(why)), "{moments:?}");
+    lab.reach("released", s(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_without_a_reason_has_the_level_s_share() {
+    let mut lab = with_outlets(1604).await;
+    lab.fault("bmc", Fault::OffRefused);
+    let time = second_level_after(&mut lab).await;
+    assert!(time >= s(180), "{time:?}");
+    lab.reach("released", s(120)).await;
+}
+
+/// A person may give the account its right meanwhile.
+#[tokio::test(start_paused = true)]
+async fn where_no_level_is_left_a_refused_off_is_tried_for_the_whole_share() {
+    let mut lab = lab(1605).await;
+    lab.fault("bmc", Fault::OffForbidden);
+    lab.schedule(s(60), Act::Mend { device: "bmc".to_owned() });
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}
+
+/// Another node's device keeps what the two share, for longer than a turn is waited for (S4, S12).
+#[tokio::test(start_paused = true)]
+async fn nobody_vouches_against_a_device_that_was_never_asked() {
+    let limits = UnitLimits { at_once: 1, pause: Duration::ZERO };
+    let unit = Arc::new(Unit::new("chassis", limits));
+    let mut setup = Setup::new(NODE, &[&["bmc"]]);
+    setup.nodes.push(NodeSetup {
+        name: "other".to_owned(),
+        levels: named(&[&["other-bmc"]]),
+        own_host: false,
+    });
+    setup.shared = Some(unit);
+    setup.adjust = Arc::new(|spec| {
+        if spec.id.as_str() == "other-bmc" {
+            spec.call = s(400);
+        }
+    });
+    let mut lab = Lab::set_up(1606, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_machine("other").add_host("other", "other-bmc");
+    })
+    .await;
+    lab.fault("bmc", Fault::OffIgnored);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    // It is on, and would say so.
+    lab.fault("other-bmc", Fault::Slow(s(390)));
+    let (engine, other) = (lab.engine.clone(), NodeId::new("other").expect("a good name"));
+    let busy = tokio::spawn(async move { engine.check(&other).await.map(drop) });
+    tokio::time::sleep(s(20)).await;
+    let refused = lab.engine.attest(&node(), person()).await;
+    assert!(
+        matches!(&refused, Err(EngineError::Refused(why)) if why.to_string().contains("was not asked")),
+        "{refused:?}"
+    );
+    busy.abort();
+}
