@@ -190,6 +190,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// The cloud whose names for machines its placement and its copies tell, in words that are the same for all its devices of that cloud:
+    /// another cloud may call another machine so (S22). `None`: it tells of none.
+    fn cloud(&self) -> Option<String> {
+        None
+    }
+
     /// S8 where one call takes `call` at most, as the settings have it. Here what the far side takes is all; a driver whose
     /// commands may still leave at the end of their call, by a sender that nobody leads any more, adds that call.
     fn max_in_flight(&self, call: Duration) -> MaxInFlight {

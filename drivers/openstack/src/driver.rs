@@ -141,6 +141,10 @@ impl PowerDriver for OpenstackDriver {
         self.remarks.told()
     }
 
+    fn cloud(&self) -> Option<String> {
+        Some(self.cloud.words())
+    }
+
     fn shares(&self) -> Option<Shared> {
         let name = format!("the Nova of {}", self.cloud.words());
         Some(Shared { name, at_once: AT_ONCE, each_for_itself: true })

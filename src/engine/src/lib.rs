@@ -36,7 +36,7 @@ pub use logins::{LoginTurn, Logins, PATIENCE, Rank};
 pub use office::queue::{Queued, WaitState, Waits};
 pub use office::{OfficeNumbers, Resumed};
 pub use own::Own;
-pub use parents::{LABEL as PARENT_LABEL, ParentDriver, ParentSettings, Parents};
+pub use parents::{CLOUD_LABEL, LABEL as PARENT_LABEL, ParentDriver, ParentSettings, Parents};
 pub use parts::{NodePlan, Parts, PlannedRelease};
 pub use picket_driver::ErrorKind;
 pub use plan::{Plan, PlanAction, PlanStep, Planned};

@@ -87,6 +87,7 @@ pub(crate) fn all(
         .collect();
     builder.samples(&settings.samples);
     faults.extend(parent::twice_called(&settings.nodes));
+    faults.extend(parent::of_no_cloud(&settings.nodes, &nodes));
     let limits = drivers.units.assign(&mut nodes, &settings.nodes, &mut faults);
     // What is wrong with a text is told once: a driver that cannot read it either says nothing new.
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));

@@ -1,7 +1,7 @@
 //! `driver = "parent"`: the node runs on another machine, which is a node itself (S22). No driver of its own: what it asks are
 //! another device of the node, and the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use picket_config::{DeviceSettings, Fault, NodeSettings};
@@ -9,7 +9,7 @@ use picket_core::device::Grade;
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::near::did_you_mean;
 use picket_driver::{PowerDriver, SettingFault};
-use picket_engine::{PARENT_LABEL, ParentDriver, ParentSettings, Parents, called};
+use picket_engine::{CLOUD_LABEL, NodePlan, PARENT_LABEL, ParentDriver, ParentSettings, Parents, called};
 use serde_json::{Map, Value};
 
 /// Its name in the settings.
@@ -98,14 +98,14 @@ pub(crate) fn twice_called(nodes: &BTreeMap<NodeId, NodeSettings>) -> Vec<Fault>
     if !nodes.values().any(has_parent) {
         return Vec::new();
     }
-    let mut known: BTreeMap<&str, &NodeId> = BTreeMap::new();
+    let mut known: BTreeMap<(&str, Option<&String>), &NodeId> = BTreeMap::new();
     let mut faults = Vec::new();
     // A label names its node; whoever has none is called by its own name.
     let (labelled, plain): (Vec<_>, Vec<_>) =
         nodes.values().partition(|node| node.labels.contains_key(PARENT_LABEL));
     for node in plain.into_iter().chain(labelled) {
         let name = called(&node.id, &node.labels);
-        if let Some(other) = known.insert(name, &node.id) {
+        if let Some(other) = known.insert((name, node.labels.get(CLOUD_LABEL)), &node.id) {
             let message = format!(
                 "{PARENT_LABEL} = {name:?} is what {other} is called too: of two machines of one name it is not known on which one a \
                  node runs"
@@ -114,6 +114,23 @@ pub(crate) fn twice_called(nodes: &BTreeMap<NodeId, NodeSettings>) -> Vec<Fault>
         }
     }
     faults
+}
+
+/// Nodes that are said to be a cloud's of which no device is: nothing would be found on them.
+pub(crate) fn of_no_cloud(nodes: &BTreeMap<NodeId, NodeSettings>, plans: &[NodePlan]) -> Vec<Fault> {
+    let clouds = plans.iter().flat_map(|plan| plan.drivers.values()).filter_map(|driver| driver.cloud());
+    let clouds: BTreeSet<String> = clouds.collect();
+    let labelled = nodes.values().filter_map(|node| Some((node, node.labels.get(CLOUD_LABEL)?)));
+    let wrong = labelled.filter(|(_, of)| !clouds.is_empty() && !clouds.contains(*of));
+    let right = clouds.iter().map(|cloud| format!("{cloud:?}")).collect::<Vec<_>>().join(" or ");
+    wrong
+        .map(|(node, of)| {
+            node.fault(
+                "labels",
+                &format!("{CLOUD_LABEL} = {of:?} is no cloud of these settings: expected {right}"),
+            )
+        })
+        .collect()
 }
 
 fn is_parent(device: &DeviceSettings) -> bool {

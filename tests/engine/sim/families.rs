@@ -35,6 +35,8 @@ pub struct Places {
     pub away: Arc<AtomicBool>,
     /// Where it says that copies may be.
     pub copies: Arc<Mutex<Vec<String>>>,
+    /// Whose names for machines it tells.
+    pub cloud: Option<String>,
 }
 
 #[async_trait]
@@ -56,6 +58,10 @@ impl PowerDriver for Places {
 
     async fn copies(&self, _call: &Call) -> Result<Vec<String>, DriverError> {
         Ok(self.copies.lock().expect("whole").clone())
+    }
+
+    fn cloud(&self) -> Option<String> {
+        self.cloud.clone()
     }
 
     fn tells_placement(&self) -> bool {

@@ -58,6 +58,7 @@ mod stopping;
 mod succession;
 mod told;
 mod twins;
+mod two_clouds;
 mod volumes;
 mod weather;
 mod whose;

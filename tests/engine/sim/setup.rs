@@ -90,6 +90,8 @@ pub struct Setup {
     pub parents: Arc<Mutex<Arc<Parents>>>,
     /// A PDU on which all outlets are, what they share of it, and how long its answers take.
     pub pdu: Option<(Arc<Door>, Arc<Unit>, Duration)>,
+    /// The clouds of those that place machines, by their endpoints.
+    pub clouds_of: BTreeMap<String, String>,
     /// What all host devices share.
     pub shared: Option<Arc<Unit>>,
     /// All devices are providers' interfaces.
@@ -131,6 +133,7 @@ impl Setup {
             tells_copies: false,
             parents: Arc::default(),
             pdu: None,
+            clouds_of: BTreeMap::new(),
             shared: None,
             clouds: false,
             finals: false,
@@ -255,8 +258,9 @@ impl Setup {
             None => {
                 let (names_sessions, volumes) = (self.names_sessions, self.volumes);
                 let options = SimOptions { names_sessions, volumes, ..SimOptions::default() };
-                let plain = Arc::new(SimDriver::new(world, name, &options));
-                if self.tells_copies && name == "server" {
+                let plain: Arc<dyn PowerDriver> = Arc::new(SimDriver::new(world, name, &options));
+                let is_of_a_cloud = self.clouds_of.contains_key(&plain.traits().endpoint);
+                if is_of_a_cloud || self.tells_copies && name == "server" {
                     return self.places(plain);
                 }
                 if self.clouds {
@@ -281,7 +285,8 @@ impl Setup {
 
     fn places(&self, inner: Arc<dyn PowerDriver>) -> Arc<dyn PowerDriver> {
         let (takes, away, copies) = (self.placing, self.unplaced.clone(), self.copies.clone());
-        Arc::new(Places { inner, takes, away, copies })
+        let cloud = self.clouds_of.get(&inner.traits().endpoint).cloned();
+        Arc::new(Places { inner, takes, away, copies, cloud })
     }
 
     fn spec(

@@ -4,7 +4,7 @@
 //! ended. A node that is not Normal keeps the devices of its fence: where the settings have others, or none, it is an
 //! orphan, to which nothing is sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 use picket_core::groups::Groups;
@@ -44,6 +44,8 @@ pub(super) struct Slot {
 pub(super) struct Fleet {
     pub(super) parts: Arc<Parts>,
     pub(super) plans: BTreeMap<NodeId, Arc<NodePlan>>,
+    /// Devices of several clouds tell where machines run.
+    pub(super) has_several_clouds: bool,
     /// Another one with every change.
     pub(super) groups: Arc<Groups>,
     pub(super) slots: BTreeMap<NodeId, Arc<Slot>>,
@@ -61,12 +63,12 @@ impl Fleet {
             (id.clone(), Arc::new(Slot::new(plan.clone(), parts.clone(), None, stored)))
         });
         let slots = slots.collect();
-        let groups = grouped(&plans);
-        Self { parts, plans, groups, slots, claims: BTreeMap::new() }
+        let (groups, has_several_clouds) = (grouped(&plans), has_several_clouds(&plans));
+        Self { parts, plans, has_several_clouds, groups, slots, claims: BTreeMap::new() }
     }
 
     pub(super) fn change(&mut self, plans: BTreeMap<NodeId, Arc<NodePlan>>, parts: Arc<Parts>) {
-        self.groups = grouped(&plans);
+        (self.groups, self.has_several_clouds) = (grouped(&plans), has_several_clouds(&plans));
         (self.plans, self.parts) = (plans, parts);
     }
 
@@ -193,6 +195,11 @@ impl Engine {
         let seen = self.fleet().slots.get(node).map(|slot| slot.view.borrow().stored.clone());
         seen.unwrap_or_else(|| Arc::new(never_stored(node)))
     }
+}
+
+fn has_several_clouds(plans: &BTreeMap<NodeId, Arc<NodePlan>>) -> bool {
+    let clouds = plans.values().flat_map(|plan| plan.drivers.values()).filter_map(|driver| driver.cloud());
+    clouds.collect::<BTreeSet<_>>().len() > 1
 }
 
 fn grouped(plans: &BTreeMap<NodeId, Arc<NodePlan>>) -> Arc<Groups> {

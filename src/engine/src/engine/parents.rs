@@ -16,7 +16,7 @@ use super::{Engine, Shared};
 use crate::error::EngineError;
 use crate::node::Command;
 use crate::office::Standing;
-use crate::parents::{LABEL, ParentAnswer, ParentAsk};
+use crate::parents::{CLOUD_LABEL, LABEL, ParentAnswer, ParentAsk};
 use crate::parts::NodePlan;
 
 /// A fence waits no longer for where the gateway's own machine runs.
@@ -46,16 +46,28 @@ impl Engine {
         Self { shared, role: Arc::from("") }
     }
 
-    /// The node that `host` means: the only one that is called so, by its label or, where it has none, by its name.
+    /// The node that `host` means in that cloud: the only one that is called so, by its label or, where it has none, by its name.
     ///
     /// # Errors
     /// There is none, or it cannot be a parent: in words.
-    pub(crate) fn parent_named(&self, host: &str) -> Result<NodeId, String> {
+    pub(crate) fn parent_named(&self, host: &str, cloud: Option<&str>) -> Result<NodeId, String> {
         let fleet = self.fleet();
-        let called: Vec<&Arc<NodePlan>> =
-            fleet.plans.values().filter(|plan| called(&plan.id, &plan.labels) == host).collect();
+        let of_that_name = || fleet.plans.values().filter(|plan| called(&plan.id, &plan.labels) == host);
+        // Two clouds may call two machines alike. Where all devices are of one, its names need not say whose they are.
+        let is_of_it = |plan: &&Arc<NodePlan>| match plan.labels.get(CLOUD_LABEL) {
+            Some(of) => cloud == Some(of),
+            None => !fleet.has_several_clouds,
+        };
+        let called: Vec<&Arc<NodePlan>> = of_that_name().filter(is_of_it).collect();
         match called.as_slice() {
-            [] => Err(format!("it runs on {host}, which is no node of the settings")),
+            [] => Err(match (of_that_name().next(), cloud) {
+                (Some(other), Some(cloud)) => format!(
+                    "it runs on {host} of {cloud}, and whether {} is that one is not known: another cloud may call another machine so. If it is, \
+                     give that node the label {CLOUD_LABEL} = {cloud:?}",
+                    other.id
+                ),
+                _ => format!("it runs on {host}, which is no node of the settings"),
+            }),
             [only] if only.topology.devices().any(|spec| spec.class == DeviceClass::Parent) => Err(format!(
                 "it runs on {host}, and {} has a parent of its own: a machine that is fenced for another one must be fenced by its own devices",
                 only.id
@@ -68,8 +80,8 @@ impl Engine {
     }
 
     /// What is known of `host`, as clouds call it, where a copy of a child may run. As of a parent, a person's word is no proof of it.
-    pub(crate) fn host_of_a_copy(&self, host: &str, least: Grade) -> CopyHost {
-        let Ok(node) = self.parent_named(host) else { return CopyHost::MayRun };
+    pub(crate) fn host_of_a_copy(&self, host: &str, cloud: Option<&str>, least: Grade) -> CopyHost {
+        let Ok(node) = self.parent_named(host, cloud) else { return CopyHost::MayRun };
         let Ok(slot) = self.slot(&node) else { return CopyHost::MayRun };
         let view = slot.view.borrow();
         let record = &view.stored.record;

@@ -48,6 +48,8 @@ pub(crate) struct Looker<'l> {
     pub(crate) engine: Option<Engine>,
     /// Whose copies they are.
     pub(crate) child: &'l NodeId,
+    /// The cloud whose names the machines have.
+    pub(crate) cloud: Option<String>,
     /// The least grade of a machine's own evidence.
     pub(crate) least: Grade,
     pub(crate) call: &'l Call,
@@ -66,7 +68,7 @@ impl Looker<'_> {
     /// Its record alone proves nothing: it may have been switched on since, and its devices be silent. They are read now.
     async fn look_at(&self, host: &str) -> Host {
         let Some(engine) = &self.engine else { return Host::MayRun };
-        let node = match engine.host_of_a_copy(host, self.least) {
+        let node = match engine.host_of_a_copy(host, self.cloud.as_deref(), self.least) {
             CopyHost::Gone => return Host::Gone,
             CopyHost::MayRun => return Host::MayRun,
             CopyHost::Off(node) => node,
@@ -152,7 +154,8 @@ fn in_words(hosts: &[&str], least: Grade) -> String {
 impl ParentDriver {
     pub(super) fn looker<'l>(&'l self, call: &'l Call) -> Result<Looker<'l>, DriverError> {
         let settings = &self.settings;
-        Ok(Looker { engine: Some(self.engine()?), child: &settings.child, least: settings.grade, call })
+        let (engine, cloud) = (Some(self.engine()?), self.places.cloud());
+        Ok(Looker { engine, child: &settings.child, cloud, least: settings.grade, call })
     }
 
     /// Whether a copy of the child may run on a machine that is not proven off.

@@ -44,7 +44,7 @@ pub struct ParentDriver {
     parents: Arc<Parents>,
     pub(super) settings: ParentSettings,
     /// Whoever places the node.
-    places: Arc<dyn PowerDriver>,
+    pub(super) places: Arc<dyn PowerDriver>,
     traits: Traits,
     seen: Mutex<Seen>,
     /// Nodes that were asked to change something and have not answered: it may be done yet.
@@ -142,7 +142,7 @@ impl ParentDriver {
         let Some(host) = placement.host.as_deref() else {
             return Err("it is not said where it runs".to_owned());
         };
-        let named = engine.parent_named(host)?;
+        let named = engine.parent_named(host, self.places.cloud().as_deref())?;
         match &self.settings.node {
             Some(only) if *only != named => Err(format!("it runs on {named}, and the settings say {only}")),
             _ => Ok(named),

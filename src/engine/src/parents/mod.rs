@@ -22,6 +22,9 @@ use crate::engine::Shared;
 /// The label by which a node says what clouds call it, where that is not its own name.
 pub const LABEL: &str = "hypervisor";
 
+/// The label by which a node says which cloud calls it so, where the fleet's devices are of several.
+pub const CLOUD_LABEL: &str = "hypervisor_of";
+
 /// The way from a child's device to its parent's task. One for all devices of a gateway.
 #[derive(Debug, Default)]
 pub struct Parents {

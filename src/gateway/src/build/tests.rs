@@ -80,6 +80,34 @@ fn two_machines_of_one_name_are_told_where_anybody_runs_on_one() {
 }
 
 #[test]
+fn a_node_of_a_cloud_that_no_device_is_of_is_told_with_those_that_are() {
+    let (drivers, home) = (Drivers::default(), tempfile::tempdir().expect("a directory"));
+    let clouds = home.path().join("clouds.yaml");
+    let auth = "auth: { auth_url: 'https://keystone.example:5000/v3', username: picket, password: p, project_name: p, user_domain_name: d, project_domain_name: d }";
+    std::fs::write(&clouds, format!("clouds:\n  b:\n    {auth}\n    region_name: one\n")).expect("written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&clouds, mode).expect("its mode");
+    let server = format!(
+        "[nodes.vm.devices.nova]\ndriver = \"openstack\"\nserver = \"5a1bd2c8-8f0e-4a6f-9d2b-0d3c5f1e7a90\"\ncloud = \"b\"\n\
+         clouds_file = {:?}\n",
+        clouds.display().to_string()
+    );
+    let hypervisor = |of: &str| {
+        format!("[nodes.hv]\nlabels = {{ hypervisor_of = {of:?} }}\n") + &blade("hv", "1", "") + &server
+    };
+    let faults = build(&hypervisor("elsewhere"), &drivers).expect_err("no such cloud");
+    let told = faults.to_string();
+    let right = "https://keystone.example:5000/v3, region one";
+    assert!(
+        told.contains(&format!(
+            "hypervisor_of = \"elsewhere\" is no cloud of these settings: expected {right:?}"
+        )),
+        "{told}"
+    );
+    build(&hypervisor(right), &drivers).expect("it is that cloud's");
+}
+
+#[test]
 fn a_release_of_volumes_wants_a_device_that_knows_them() {
     let text = |device: &str| {
         let releases = format!("[releases.volumes]\nkind = \"volumes\"\n{device}\n");

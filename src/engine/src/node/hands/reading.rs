@@ -110,7 +110,7 @@ impl Hands {
     ) -> Result<(Reading, Duration), DriverError> {
         let (began, least) = (Instant::now(), driver.traits().grade.min(Grade::Hypervisor));
         let engine = self.parts.parents.engine();
-        let looker = Looker { engine, child: &self.plan.id, least, call };
+        let looker = Looker { engine, child: &self.plan.id, cloud: driver.cloud(), least, call };
         let (of_none, of_device) = (CopyHosts::default(), self.copy_hosts.get(device));
         let copy_hosts = of_device.unwrap_or(&of_none);
         let own = async {
