@@ -1,21 +1,25 @@
 //! Names that an unknown one may have been meant to be, for messages.
 
+/// Of a long name no more letters may differ: who looks for more reads the list, and each letter more costs a row of every comparison.
+const FAR: usize = 6;
+
 /// At most so many are offered.
 const OFFERED: usize = 3;
 
 /// The `candidates` that resemble `word` most, best first; none if nothing comes close.
 ///
-/// Close is: a third of the letters may differ, and one may always. Zeros in front of a number do not count: `r1n9` is
+/// Close is: a third of the letters may differ, and one may always, but never more than [`FAR`]. Zeros in front of a number do not count: `r1n9` is
 /// as close to `r1n01` as to `r1n1`.
 pub fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = letters(word);
-    let (short, allowed) = (without_zeros(&wanted), (wanted.len() / 3).max(1));
+    let (short, allowed) = (without_zeros(&wanted), (wanted.len() / 3).clamp(1, FAR));
     let mut found: Vec<(usize, &str)> = candidates
         .into_iter()
         .filter_map(|candidate| {
             let letters = letters(candidate);
-            let distance = distance(&wanted, &letters).min(distance(&short, &without_zeros(&letters)));
-            (distance <= allowed).then_some((distance, candidate))
+            let close = |a: &[char], b: &[char]| distance(a, b, allowed);
+            let distances = [close(&wanted, &letters), close(&short, &without_zeros(&letters))];
+            Some((distances.into_iter().flatten().min()?, candidate))
         })
         .collect();
     found.sort_unstable();
@@ -46,8 +50,11 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
     if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(" or ")) }
 }
 
-/// How many letters must be put in, taken out, changed, or swapped with their neighbour.
-fn distance(a: &[char], b: &[char]) -> usize {
+/// How many letters must be put in, taken out, changed, or swapped with their neighbour; `None`: more than `most`.
+fn distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > most {
+        return None;
+    }
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for (i, &x) in a.iter().enumerate() {
@@ -59,8 +66,12 @@ fn distance(a: &[char], b: &[char]) -> usize {
             }
         }
         before = std::mem::replace(&mut last, row);
+        // A swap reaches back over one row: what both of these rows are beyond, no later one comes back from.
+        if before.iter().chain(&last).all(|letters| *letters > most) {
+            return None;
+        }
     }
-    last[b.len()]
+    Some(last[b.len()]).filter(|letters| *letters <= most)
 }
 
 #[cfg(test)]
@@ -78,6 +89,16 @@ mod tests {
         assert_eq!(near("r1n007", ["r1n70", "r1n7"]), ["r1n7", "r1n70"]);
         assert_eq!(near("r1n0", ["r2n00"]), ["r2n00"]);
         assert_eq!(near("R1N7", ["r1n07", "r1n17", "r2n7", "x"]), ["r1n07", "r1n17", "r2n7"]);
+    }
+
+    #[test]
+    fn of_a_long_name_six_letters_may_differ_and_no_more() {
+        let long = "rack-17-compute-node-with-a-very-long-name-that-somebody-gave-it";
+        let other = |wrong: usize| "x".repeat(wrong) + &long[wrong..];
+        assert_eq!(near(long, [other(6).as_str()]), [other(6)]);
+        assert_eq!(near(long, [other(7).as_str()]), Vec::<&str>::new());
+        assert_eq!(near(long, [&long[..58], &long[..57]]), [&long[..58]]);
+        assert_eq!(near("ba", ["ab"]), ["ab"], "two that are swapped");
     }
 
     #[test]

@@ -195,8 +195,11 @@ impl Reception {
             let taken = of.clone().try_acquire_owned();
             taken.map_err(|_| full("connections", most, whose, Duration::from_secs(1)))
         };
-        let mut taken = vec![self.guard.visitors.place(&origin.as_one, Taken::Connection, usize::MAX)?];
-        if !self.guard.grants_anything_to(peer) {
+        let grants = self.guard.grants_anything_to(peer);
+        // One certificate without a role does not shut out whoever asks for health: among them, too, the last places are for others.
+        let left = if grants { usize::MAX } else { share.without_role.available_permits() };
+        let mut taken = vec![self.guard.visitors.place(&origin.as_one, Taken::Connection, left)?];
+        if !grants {
             let most = Share::without_role(share.most);
             taken.push(take(&share.without_role, most, " of callers without a role this way")?);
         }
@@ -269,8 +272,12 @@ mod tests {
             open.extend((0..64).map_while(|_| reception.places(&peer, &peer.origin(), share).ok()));
             open.len() - before
         };
-        assert_eq!(["x", "y", "z"].map(|name| takes(name, &reception.tcp)), [4, 0, 0]);
+        assert_eq!(
+            ["x", "y", "z"].map(|name| takes(name, &reception.tcp)),
+            [2, 1, 1],
+            "some are left for others"
+        );
         assert_eq!(takes("db", &reception.tcp), 32, "as many as one may have");
-        assert_eq!(takes("x", &reception.unix), 4, "and none of the other way's");
+        assert_eq!(takes("z", &reception.unix), 2, "and few of the other way's");
     }
 }

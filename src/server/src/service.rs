@@ -81,7 +81,10 @@ impl FencingService for Service {
 
     async fn watch_nodes(&self, request: Request<v1::WatchNodesRequest>) -> Streamed<v1::WatchNodesResponse> {
         let guest = self.0.door.stream(&request)?;
-        Ok(Response::new(self.0.of(&guest).watch(guest, request.into_inner()).await?.boxed()))
+        let (desk, refusing) = (self.0.of(&guest), self.0.of(&guest));
+        let told =
+            desk.watch(guest, request.into_inner()).await.map_err(|status| refusing.refusing(status))?;
+        Ok(Response::new(told.map(move |told| told.map_err(|status| refusing.refusing(status))).boxed()))
     }
 
     async fn list_gateways(

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use picket_audit::Told;
+use picket_core::budget::Bar;
 use picket_core::ids::NodeId;
 use picket_core::parent::child_of;
 use picket_core::record::Phase;
@@ -246,13 +247,15 @@ impl Desk {
 
     /// A node on the wire.
     pub(crate) fn node(&self, view: &NodeView) -> v1::Node {
+        self.node_under(view, self.engine.braked().as_ref())
+    }
+
+    /// The same of one of many, under the brake as it is now: it is found by looking at the whole fleet.
+    pub(crate) fn node_under(&self, view: &NodeView, brake: Option<&Bar>) -> v1::Node {
         let mut node = crate::convert::node::node(view, self.now(), self.engine.leading().is_ok());
         let covering = self.engine.pauses_of(&view.plan.id);
-        node.pauses = covering
-            .iter()
-            .map(pauses::pause)
-            .chain(self.engine.braked().iter().map(pauses::brake))
-            .collect();
+        node.pauses =
+            covering.iter().map(pauses::pause).chain(brake.into_iter().map(pauses::brake)).collect();
         if node.wait.is_none() && view.stored.record.phase == Phase::Normal {
             node.wait = self.engine.waiting_for(&view.plan.id).first().map(queue::wait_of_node);
         }

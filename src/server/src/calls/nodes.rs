@@ -83,8 +83,9 @@ impl Desk {
             views = self.all_fresh(views).await?;
         }
         let last = views.last().filter(|_| more).map(|view| view.plan.id.to_string());
+        let brake = self.engine.braked();
         Ok(v1::ListNodesResponse {
-            nodes: views.iter().map(|view| self.node(view)).collect(),
+            nodes: views.iter().map(|view| self.node_under(view, brake.as_ref())).collect(),
             next_page_token: last.map(|last| page_token(&list, &revision, &last)).unwrap_or_default(),
             revision,
             total_size: total,

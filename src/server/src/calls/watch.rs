@@ -256,10 +256,11 @@ impl Watch {
                     Err(RecvError::Lagged(_)) => self.members.iter().cloned().collect(),
                     Err(RecvError::Closed) => return Err(errors::shutting_down()),
                 };
+                let brake = self.desk.engine.braked();
                 // Whoever may not look at a node any more is told so with the next change.
                 for node in nodes.into_iter().filter(|node| self.may_tell_of(node)).collect::<Vec<_>>() {
                     let view = self.desk.stored(&node)?;
-                    self.tell(Event::Node(self.desk.node(&view)));
+                    self.tell(Event::Node(self.desk.node_under(&view, brake.as_ref())));
                 }
                 Ok(())
             }
