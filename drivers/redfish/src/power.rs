@@ -20,7 +20,8 @@ use crate::settings::Believed;
 use crate::task;
 use crate::whose::{Slot, slot};
 
-/// One fresh reading. Everything but a whole answer with exactly `On` or `Off` is `Unknown` (S1).
+/// One fresh reading. Everything but a whole answer with exactly `On` or `Off` is `Unknown` (S1). It was asked with the system's
+/// question, and answered with its manager's answer, where that names the epoch.
 pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> {
     let service = found(line, call).await?;
     let mut anew = false;
@@ -62,13 +63,10 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
         }
         line.untold = None;
         line.sighted = is_there;
-        return Ok(Reading {
-            power,
-            asked_at: answer.asked_at,
-            answered_at: answer.answered_at,
-            epoch,
-            said,
-        });
+        // Answered is a reading with the last question that it needs: the time in which the manager is asked is no gap after it (S2).
+        let looked_at = epoch.and(line.life.as_ref()).map(|(_, answered_at)| *answered_at);
+        let answered_at = looked_at.unwrap_or(answer.answered_at);
+        return Ok(Reading { power, asked_at: answer.asked_at, answered_at, epoch, said });
     }
 }
 
