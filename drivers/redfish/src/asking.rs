@@ -128,7 +128,7 @@ impl Line {
                 match answer.status {
                     401 if self.is_authenticated(ask) && !ask.may_hide && !answer.stored => {
                         effort.refused();
-                        let by_token = self.session.take().is_some();
+                        let by_token = self.leave_session().is_some();
                         if by_token && is_alive {
                             self.refused_at = Some(call.now());
                         }

@@ -53,7 +53,8 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Result<Closed, DriverErr
     line.sighted = false;
     // The caller may leave while a deletion is under way, and the service may have carried it out: nothing else is asked in
     // this session.
-    line.orphans.extend(line.session.take());
+    let left = line.leave_session();
+    line.orphans.extend(left);
     line.orphans.retain(|session| Instant::now() < session.dead_at(longest));
     let mut index = 0;
     while let Some(session) = line.orphans.get(index).cloned() {

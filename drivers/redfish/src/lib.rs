@@ -41,7 +41,7 @@
 //! itself (hyper's HTTP/1 on tokio-rustls).
 //!
 //! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `ask` and `answer`, `session` (tokens),
-//! `service` (what was found), `whose` (machine it is), `life` (restarts of the manager),
+//! `service` (what was found), `discovery` (how), `whose` (machine it is), `life` (restarts of the manager),
 //! `agreement` (whether they show), `line` (one conversation; `login`, `ready` and
 //! `looking` are its parts), `power`, `task`, `unclear`, `hold`, `closing`, `ending`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
@@ -52,6 +52,7 @@ mod ask;
 mod asking;
 mod closing;
 mod connection;
+mod discovery;
 mod driver;
 mod ending;
 mod hold;

@@ -18,6 +18,7 @@ use tokio_rustls::TlsConnector;
 use crate::agreement::Agreement;
 use crate::ask::Ask;
 use crate::connection::Connection;
+use crate::discovery::Learned;
 use crate::life::Life;
 use crate::login::{Lockout, Login};
 use crate::pool::Pool;
@@ -39,6 +40,8 @@ pub struct Line {
     pub(crate) sessions: Option<String>,
     /// What was found at the service.
     pub(crate) service: Option<Service>,
+    /// What of the way there is known in this session.
+    pub(crate) learned: Learned,
     /// After how long the service ends an idle session, where it says more than the settings.
     pub(crate) said_timeout: Option<Duration>,
     /// When the service refused a session last whose life was not over.
@@ -111,6 +114,7 @@ impl Line {
             connections: 0,
             sessions: None,
             service: None,
+            learned: Learned::default(),
             said_timeout: None,
             refused_at: None,
             certificate: None,
@@ -189,6 +193,8 @@ impl Line {
         self.carried = false;
         self.sighted = false;
         self.looked = None;
+        // Without a session this is all that a conversation was.
+        self.learned = Learned::default();
     }
 
     /// A connection that stands.

@@ -59,7 +59,7 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
         }
         if answer.status != 200 {
             // It is looked for again, and whose machine it is then is asked before any off of another fence.
-            line.service = None;
+            line.lose_system();
         }
         line.untold = None;
         line.sighted = is_there;
@@ -140,7 +140,7 @@ async fn found(line: &mut Line, call: &Call) -> Result<Service, DriverError> {
             match slot? {
                 Slot::Ours => Ok(service),
                 Slot::Unknown(why) => {
-                    line.service = None;
+                    line.lose_system();
                     Err(line.error(&Effort::reading(), ErrorKind::Protocol, why))
                 }
             }
@@ -178,7 +178,7 @@ async fn already(
 fn refused(line: &mut Line, verb: &str, answer: &Answer, effort: &Effort) -> DriverError {
     let verdict = quirks::verdict(answer.status);
     if verdict == Verdict::Gone {
-        line.service = None;
+        line.lose_system();
     }
     let kind = match verdict {
         Verdict::Busy => ErrorKind::Throttled,
