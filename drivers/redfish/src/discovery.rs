@@ -57,10 +57,13 @@ impl Service {
     /// # Errors
     /// Something is missing without which nothing is safe; it says what. Nothing was sent that changes power.
     pub(crate) async fn discover(line: &mut Line, call: &Call) -> Result<Found, DriverError> {
-        let root = match line.learned.root.clone() {
+        let mut root = match line.learned.root.clone() {
             Some(root) => root,
             None => Self::root(line, call).await?,
         };
+        if root.systems.is_none() {
+            root = Self::root_of_ours(line, call).await?;
+        }
         let Some(systems) = root.systems else {
             let why = "the service has no computer systems (Systems)";
             return Err(line.error(&Effort::reading(), ErrorKind::Unsupported, why));

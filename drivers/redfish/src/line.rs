@@ -38,6 +38,8 @@ pub struct Line {
     connections: u64,
     /// Where sessions are made.
     pub(crate) sessions: Option<String>,
+    /// That is no word of the service's: its root shows a stranger nothing.
+    pub(crate) unlisted: bool,
     /// What was found at the service.
     pub(crate) service: Option<Service>,
     /// What of the way there is known in this session.
@@ -113,6 +115,7 @@ impl Line {
             connection: None,
             connections: 0,
             sessions: None,
+            unlisted: false,
             service: None,
             learned: Learned::default(),
             said_timeout: None,

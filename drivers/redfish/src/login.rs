@@ -12,7 +12,7 @@ use crate::asking::FIRST_PAUSE;
 use crate::connection::{Broken, Connection};
 use crate::line::{Line, NO_SESSIONS};
 use crate::quirks;
-use crate::service::Service;
+use crate::service::{Service, UNLISTED};
 use crate::session::{Session, place_in};
 use crate::settings::Authentication;
 
@@ -24,6 +24,8 @@ const LONGEST_LOCKOUT: Duration = Duration::from_secs(10);
 const LONGEST_LOGIN: Duration = Duration::from_secs(15);
 /// How long basic authentication is used once the service had no session left.
 const WITHOUT_SESSION: Duration = Duration::from_secs(30);
+/// The same once a login was refused: each further one counts as a wrong password at services that lock accounts.
+const WITHOUT_LOGIN: Duration = Duration::from_secs(600);
 
 /// What is said while nothing is asked.
 pub(crate) struct Lockout {
@@ -55,9 +57,10 @@ impl Line {
 
     /// Opens a session, or finds that there is none to be had and that the settings allow to go without.
     pub(crate) async fn log_in(&mut self, call: &Call, until: Instant) -> Result<(), DriverError> {
-        let Some(path) = Service::sessions(self, call).await? else {
-            return self.go_without("the service has no sessions");
+        let Some(mut path) = Service::sessions(self, call).await? else {
+            return self.go_without("the service has no sessions", WITHOUT_SESSION);
         };
+        let may_go_without = self.settings.authentication == Authentication::SessionOrBasic;
         let mut pause = FIRST_PAUSE;
         loop {
             let effort = &Effort::reading();
@@ -67,8 +70,9 @@ impl Line {
                     return self.take_session(answer);
                 }
                 Ok(answer) if quirks::has_no_session_left(&answer) => {
-                    if self.settings.authentication == Authentication::SessionOrBasic {
-                        return self.go_without(&answer.words_without(&self.settings.password));
+                    if may_go_without {
+                        let why = answer.words_without(&self.settings.password);
+                        return self.go_without(&why, WITHOUT_SESSION);
                     }
                     let wait = answer.retry_after.unwrap_or(pause).max(pause);
                     let why = format!(
@@ -78,8 +82,18 @@ impl Line {
                     (ErrorKind::Throttled, why, wait)
                 }
                 Ok(answer) if matches!(answer.status, 404 | 405 | 501) => {
-                    if self.settings.authentication == Authentication::SessionOrBasic {
-                        return self.go_without(&answer.words_without(&self.settings.password));
+                    if self.unlisted {
+                        // A later login begins at the first place again: the service may have been starting.
+                        let next = UNLISTED.iter().skip_while(|place| **place != path).nth(1);
+                        self.sessions = next.map(|place| (*place).to_owned());
+                        if let Some(next) = next {
+                            path = (*next).to_owned();
+                            continue;
+                        }
+                    }
+                    if may_go_without {
+                        let why = answer.words_without(&self.settings.password);
+                        return self.go_without(&why, WITHOUT_SESSION);
                     }
                     let why = format!(
                         "the service makes no sessions ({}): {}",
@@ -89,6 +103,10 @@ impl Line {
                     return Err(self.error(effort, ErrorKind::Unsupported, why));
                 }
                 Ok(answer) if matches!(answer.status, 400 | 401 | 403) => {
+                    if may_go_without {
+                        // Refused by basic authentication too, it locks out as ever.
+                        return self.go_without(&self.refusal(&answer), WITHOUT_LOGIN);
+                    }
                     let error = self.error(effort, ErrorKind::Authentication, self.refusal(&answer));
                     return Err(self.lock_out(error));
                 }
@@ -178,9 +196,9 @@ impl Line {
     }
 
     /// For a while, by name and password.
-    fn go_without(&mut self, why: &str) -> Result<(), DriverError> {
+    fn go_without(&mut self, why: &str, time: Duration) -> Result<(), DriverError> {
         tracing::warn!(endpoint = %self.settings.authority(), why, "no session is to be had: basic authentication");
-        self.no_session_until = Some(Instant::now() + WITHOUT_SESSION);
+        self.no_session_until = Some(Instant::now() + time);
         self.sighted = false;
         Ok(())
     }

@@ -20,6 +20,8 @@ use crate::whose::Slot;
 
 /// Where everything begins (DSP0266, "Protocol version" and "Service root request").
 pub(crate) const ROOT: &str = "/redfish/v1/";
+/// Where sessions are made at a service that shows no stranger where: by DSP0266 and its URIs, and as in iDRAC 7 and 8.
+pub(crate) const UNLISTED: [&str; 2] = ["/redfish/v1/SessionService/Sessions", "/redfish/v1/Sessions"];
 /// No service keeps an idle session for longer than a day (`SessionTimeout`, DSP2046: 86400 s at most). One that says so much, and be it by the
 /// largest number there is, ends none by itself.
 pub const NEVER: Duration = Duration::from_secs(365 * 86_400);
@@ -59,6 +61,14 @@ pub fn link(object: &Object, key: &str) -> Option<String> {
     object.get(key)?.get("@odata.id")?.as_str().and_then(path_of)
 }
 
+/// Where sessions are made, and what else the service root says.
+fn links_of(root: &Object) -> (Option<String>, Root) {
+    let direct = root.get("Links").and_then(Value::as_object).and_then(|links| link(links, "Sessions"));
+    let session_service = link(root, "SessionService");
+    let below = || Some(format!("{}/Sessions", session_service.as_ref()?.trim_end_matches('/')));
+    (direct.or_else(below), Root { systems: link(root, "Systems"), session_service })
+}
+
 impl Service {
     /// Reads `path`, which must be an object.
     pub async fn read(
@@ -93,14 +103,34 @@ impl Service {
         })
     }
 
-    /// The service root, which anybody may read; where sessions are made stands there.
+    /// The service root, which anybody may read; where sessions are made stands there. Some services want credentials for it, or show
+    /// a stranger nothing: their sessions are made where services mostly make them, and the rest is read in one.
     pub(crate) async fn root(line: &mut Line, call: &Call) -> Result<Root, DriverError> {
-        let (_, said) = Self::read(line, call, Ask::open(ROOT), "the service root").await?;
-        let direct = said.get("Links").and_then(Value::as_object).and_then(|links| link(links, "Sessions"));
-        let session_service = link(&said, "SessionService");
-        let below = || Some(format!("{}/Sessions", session_service.as_ref()?.trim_end_matches('/')));
-        line.sessions = direct.or_else(below);
-        let root = Root { systems: link(&said, "Systems"), session_service };
+        let answer = line.ask(&Ask::open(ROOT), call, &mut Effort::reading()).await?;
+        let said = match answer.fresh() {
+            Some(said) => said,
+            None if matches!(answer.status, 401 | 403) && line.is_by_session() => Object::new(),
+            None => return Err(unread(line, &answer, "the service root")),
+        };
+        let (listed, root) = links_of(&said);
+        let is_bare = listed.is_none() && root.systems.is_none() && line.is_by_session();
+        if !is_bare {
+            (line.sessions, line.unlisted) = (listed, false);
+        } else if line.sessions.is_none() {
+            (line.sessions, line.unlisted) = (Some(UNLISTED[0].to_owned()), true);
+        }
+        line.learned.root = Some(root.clone());
+        Ok(root)
+    }
+
+    /// The same with credentials, where a stranger does not see where the systems are.
+    pub(crate) async fn root_of_ours(line: &mut Line, call: &Call) -> Result<Root, DriverError> {
+        let (_, said) = Self::read(line, call, Ask::get(ROOT), "the service root").await?;
+        let (listed, root) = links_of(&said);
+        // A place that worked and is not listed stays.
+        if listed.is_some() {
+            (line.sessions, line.unlisted) = (listed, false);
+        }
         line.learned.root = Some(root.clone());
         Ok(root)
     }

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+mod answers;
+mod odd;
 mod server;
 mod sessions;
+
+pub use odd::Odd;
 
 pub use server::Fake;
 use sessions::Session;
@@ -134,6 +136,8 @@ pub struct World {
     pub silent: bool,
     /// Each connection is closed after an answer.
     pub closes: bool,
+    /// What no specification says.
+    pub odd: Odd,
     /// A caller that it does not know gets half of the 401.
     pub cuts_refusals: bool,
     /// Answers to the next requests whose line holds this text.
@@ -184,6 +188,7 @@ impl World {
             tasks: Vec::new(),
             silent: false,
             closes: false,
+            odd: Odd::default(),
             cuts_refusals: false,
             script: VecDeque::new(),
             after: VecDeque::new(),
@@ -314,76 +319,6 @@ impl World {
         }
         reply
     }
-
-    fn carry_out(&mut self, request: &Asked) -> Reply {
-        let path = request.path.as_str();
-        if request.method == "POST" && path == SESSIONS && self.has_sessions {
-            return self.log_in(&request.body);
-        }
-        let basic = format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")));
-        let by_token = request.token.as_ref().and_then(|token| {
-            self.sessions.iter_mut().find(|(_, session)| session.token == *token).map(|(id, session)| {
-                session.used = Instant::now();
-                *id
-            })
-        });
-        let is_stranger = by_token.is_none() && request.basic.as_deref() != Some(&basic);
-        if path == "/redfish/v1/" {
-            return Reply::json(200, self.root(is_stranger));
-        }
-        if is_stranger {
-            return Reply::json(401, json!({ "error": { "message": "who are you" } }));
-        }
-        match (request.method.as_str(), path) {
-            ("GET", "/redfish/v1/SessionService") => {
-                Reply::json(200, json!({ "SessionTimeout": self.session_timeout }))
-            }
-            ("GET", "/redfish/v1/Systems") => {
-                let others = self.others.iter().map(|id| format!("/redfish/v1/Systems/{id}"));
-                let members: Vec<Value> = std::iter::once(SYSTEM.to_owned())
-                    .chain(others)
-                    .map(|id| json!({ "@odata.id": id }))
-                    .collect();
-                Reply::json(200, json!({ "Members": members }))
-            }
-            ("GET", SYSTEM) => Reply::json(200, self.system()).with("ETag", "W/\"7\""),
-            ("GET", "/redfish/v1/Systems/437/ResetActionInfo") => {
-                let value = json!({ "Name": "ResetType", "AllowableValues": self.allowed });
-                Reply::json(200, json!({ "Parameters": [value] }))
-            }
-            ("GET", MANAGER) if !self.tells_reset => Reply::json(200, json!({})),
-            ("GET", MANAGER) => Reply::json(200, json!({ "LastResetTime": self.last_reset })),
-            ("PATCH", SYSTEM) => match request.body["PowerRestorePolicy"].as_str() {
-                Some(policy) if self.policy.is_some() && request.if_match.as_deref() == Some("W/\"7\"") => {
-                    self.policy = Some(policy.to_owned());
-                    self.done()
-                }
-                _ => Reply::json(412, json!({})),
-            },
-            ("POST", RESET) => self.reset(&request.body),
-            ("DELETE", path) => {
-                let id = path.strip_prefix(SESSIONS).and_then(|id| id.trim_start_matches('/').parse().ok());
-                match id.and_then(|id: u32| self.sessions.remove(&id)) {
-                    Some(_) => Reply::raw(204, ""),
-                    None => Reply::json(404, json!({})),
-                }
-            }
-            ("GET", path) if path.starts_with("/redfish/v1/TaskService/TaskMonitors/") => {
-                let task = path.rsplit('/').next().and_then(|id| id.parse::<usize>().ok());
-                match task.and_then(|id| self.tasks.get(id)) {
-                    Some(end) if Instant::now() < *end => Reply::json(202, json!({})),
-                    Some(_) => Reply::raw(204, ""),
-                    None => Reply::json(404, json!({})),
-                }
-            }
-            ("GET", path) => self.list(path).unwrap_or_else(none),
-            _ => none(),
-        }
-    }
-}
-
-fn none() -> Reply {
-    Reply::json(404, json!({ "error": { "message": "no such resource" } }))
 }
 
 /// A request as it came.

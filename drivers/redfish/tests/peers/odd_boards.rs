@@ -84,3 +84,87 @@ async fn a_deletion_that_was_lost_is_asked_for_again() {
         assert_eq!(fake.world().open_sessions(), 0);
     }
 }
+
+const LOGIN: &str = "POST /redfish/v1/SessionService/Sessions";
+
+#[tokio::test]
+async fn a_root_that_wants_credentials_is_asked_with_them() {
+    for (status, place) in [(401, None), (403, None), (401, Some("/redfish/v1/Sessions"))] {
+        let fake = Fake::start().await;
+        fake.world().odd.root_is_refused = Some(status);
+        fake.world().odd.sessions_at = place;
+        let hand = Hand::of(&fake, json!({})).await;
+        assert_eq!(hand.power().await, Power::On, "{status} {place:?}");
+        assert!(hand.driver.session().is_some(), "its session has a place");
+        hand.off().await.expect("taken");
+        assert_eq!(fake.world().shown, ["token"]);
+        hand.quiesce().await.expect("ended");
+        assert_eq!(fake.world().open_sessions(), 0, "{status} {place:?}");
+        hand.power().await;
+        let logins = fake.world().asked(LOGIN);
+        assert_eq!(logins, if place.is_some() { 1 } else { 2 }, "the place that worked is known");
+    }
+}
+
+#[tokio::test]
+async fn links_that_strangers_do_not_see_are_asked_for() {
+    for more in [json!({}), json!({ "authentication": "session_or_basic" })] {
+        let fake = Fake::start().await;
+        fake.world().hides_from_strangers = true;
+        assert_eq!(Hand::of(&fake, more.clone()).await.power().await, Power::On, "{more}");
+        fake.world().odd.root_is_bare = true;
+        let hand = Hand::of(&fake, more.clone()).await;
+        assert_eq!(hand.power().await, Power::On, "{more}");
+        hand.off().await.expect("taken");
+        assert_eq!(fake.world().shown, ["token"], "{more}");
+        // Once a session, and not with each question.
+        assert_eq!(fake.world().asked("GET /redfish/v1/ "), 4, "{more}");
+    }
+}
+
+/// A root that shows strangers its systems and no sessions has none: no password is tried where nobody said that it belongs.
+#[tokio::test]
+async fn no_place_for_sessions_is_guessed_where_the_root_shows_its_systems() {
+    let fake = Fake::start().await;
+    fake.world().has_sessions = false;
+    let hand = Hand::of(&fake, json!({})).await;
+    let error = hand.read().await.expect_err("it has no sessions");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Unsupported, Effect::DidNotHappen), "{error}");
+    assert_eq!(fake.world().asked("POST"), 0);
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_where_basic_works_is_gone_without() {
+    for status in [400, 401, 403] {
+        let fake = Fake::start().await;
+        fake.world().odd.refuses_logins = Some(status);
+        let hand = Hand::of(&fake, json!({ "authentication": "session_or_basic" })).await;
+        assert_eq!(hand.power().await, Power::On, "{status}");
+        hand.off().await.expect("taken");
+        assert_eq!(fake.world().shown, ["basic"], "{status}");
+        assert_eq!(hand.driver.longest_life().off, None, "{status}: no session bounds it");
+        assert_eq!(fake.world().asked(LOGIN), 1, "{status}");
+        // Who wants sessions alone is refused, as ever.
+        let error = Hand::of(&fake, json!({})).await.read().await.expect_err("no session");
+        assert_eq!(error.kind, ErrorKind::Authentication, "{status}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_not_tried_twice_as_often() {
+    let fake = Fake::start().await;
+    let path = fake.ca_file().with_file_name("wrong");
+    std::fs::write(&path, "wrong-hunter3").expect("written");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("ours");
+    let more = json!({ "authentication": "session_or_basic", "password_file": path });
+    let hand = Hand::of(&fake, more).await;
+    let tries = |fake: &Fake| fake.world().log.iter().filter(|line| line.ends_with(" 401")).count();
+    for expected in [2, 3] {
+        while tries(&fake) < expected {
+            let error = hand.read().await.expect_err("nobody knows it");
+            assert_eq!(error.kind, ErrorKind::Authentication, "{error}");
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!((tries(&fake), fake.world().asked(LOGIN)), (3, 1), "one try more, and not with each one");
+}

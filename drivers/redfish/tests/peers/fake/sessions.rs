@@ -29,6 +29,9 @@ impl World {
     }
 
     pub(super) fn log_in(&mut self, body: &Value) -> Reply {
+        if let Some(status) = self.odd.refuses_logins {
+            return Reply::json(status, json!({ "error": { "message": "no login" } }));
+        }
         if body["UserName"] != USER || body["Password"] != PASSWORD {
             return Reply::json(401, json!({ "error": { "message": "wrong name or password" } }));
         }
@@ -42,16 +45,23 @@ impl World {
         let token = format!("token-{}", self.next);
         self.sessions.insert(id, Session { token: token.clone(), used: Instant::now() });
         // As DSP0266 allows: an absolute link, here with another name of the same host.
-        let place = format!("https://bmc.example{SESSIONS}/{id}");
+        let place = format!("https://bmc.example{}/{id}", self.sessions_at());
         Reply::json(201, json!({ "Id": id.to_string() })).with("X-Auth-Token", token).with("Location", place)
+    }
+
+    pub(super) fn sessions_at(&self) -> &'static str {
+        self.odd.sessions_at.unwrap_or(SESSIONS)
     }
 
     /// The service root.
     pub(super) fn root(&self, is_stranger: bool) -> Value {
         let mut root = json!({});
+        if is_stranger && self.odd.root_is_bare {
+            return root;
+        }
         if self.has_sessions {
             root["SessionService"] = json!({ "@odata.id": "/redfish/v1/SessionService" });
-            root["Links"] = json!({ "Sessions": { "@odata.id": SESSIONS } });
+            root["Links"] = json!({ "Sessions": { "@odata.id": self.sessions_at() } });
         }
         if is_stranger && self.hides_from_strangers {
             return root;
@@ -71,10 +81,11 @@ impl World {
                 ids.iter().map(|id| json!({ "@odata.id": format!("{path}/{id}") })).collect();
             Reply::json(200, json!({ "Members": members, "Members@odata.count": ids.len() }))
         };
-        if path == SESSIONS {
-            return Some(collection(SESSIONS, self.sessions.keys().map(u32::to_string).collect()));
+        let sessions = self.sessions_at();
+        if path == sessions {
+            return Some(collection(sessions, self.sessions.keys().map(u32::to_string).collect()));
         }
-        if let Some(id) = path.strip_prefix(SESSIONS).and_then(|id| id.trim_start_matches('/').parse().ok()) {
+        if let Some(id) = path.strip_prefix(sessions).and_then(|id| id.trim_start_matches('/').parse().ok()) {
             let session = json!({ "@odata.id": path, "UserName": USER });
             return self.sessions.contains_key(&id).then(|| Reply::json(200, session));
         }
