@@ -31,6 +31,8 @@ pub struct Answer {
     pub status: u16,
     /// The path of `Location`, wherever else it points.
     pub location: Option<String>,
+    /// `Location` as it stands.
+    pub said_location: Option<String>,
     /// How long the service asks to be left alone.
     pub retry_after: Option<Duration>,
     /// A new session's token.
@@ -57,6 +59,7 @@ impl Answer {
         Self {
             status,
             location: text(LOCATION).and_then(path_of),
+            said_location: text(LOCATION).map(str::to_owned),
             // RFC 9110 §10.2.3 allows a date as well; no service is known to send one, and our own pauses are short.
             retry_after: text(RETRY_AFTER)
                 .and_then(|text| text.trim().parse::<u64>().ok())

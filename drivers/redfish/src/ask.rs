@@ -17,6 +17,7 @@ use crate::session::Session;
 use crate::settings::Settings;
 
 /// A request.
+#[derive(Clone)]
 pub struct Ask {
     pub(crate) method: Method,
     pub(crate) path: String,

@@ -6,11 +6,11 @@ use http::Method;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer::{Answer, Cut, LARGEST};
+use crate::answer::{Answer, Cut, LARGEST, tame};
 use crate::ask::Ask;
 use crate::connection::Broken;
 use crate::line::{Line, end_of};
-use crate::quirks;
+use crate::{quirks, redirect};
 
 /// Wait before the same is asked again; it doubles.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -90,26 +90,33 @@ impl Line {
         call: &Call,
         until: Instant,
     ) -> Result<Result<Answer, Broken>, DriverError> {
+        let effort = &mut Effort::reading();
         self.connect(call, until).await?;
-        self.one(ask, call, until, &mut Effort::reading()).await
+        let told = self.one(ask, call, until, effort).await?;
+        let there = told.as_ref().ok().and_then(|answer| redirect::to(&self.settings, &ask.path, answer));
+        let Some(path) = there else { return Ok(told) };
+        self.connect(call, until).await?;
+        self.one(&Ask { path, ..ask.clone() }, call, until, effort).await
     }
 
-    /// A request and its answer: with a connection and a session, again after a refused token, and while the service is busy.
+    /// A request and its answer: with a connection and a session, again after a refused token, while the service is busy, and once at
+    /// the same place with or without its last slash, where it is redirected there.
     /// At the deadline the last answer is given, whatever it says.
     ///
     /// # Errors
     /// No answer in time, no connection, no session; `effect` speaks of everything in `effort`.
     pub async fn ask(&mut self, ask: &Ask, call: &Call, effort: &mut Effort) -> Result<Answer, DriverError> {
         let until = end_of(call);
-        let (mut pause, mut asked_anew) = (FIRST_PAUSE, false);
+        let (place, mut ask) = (&ask.path, Ask { path: self.answered_at(&ask.path), ..ask.clone() });
+        let (mut pause, mut asked_anew, mut redirected) = (FIRST_PAUSE, false, false);
         // When the first copy was sent of what is not answered yet: one that is sent again does not renew it (S2).
         let mut first = None;
         loop {
-            self.prepare(ask, call, until, effort).await.map_err(|error| effort.judge(error))?;
+            self.prepare(&ask, call, until, effort).await.map_err(|error| effort.judge(error))?;
             let asked_at = *first.get_or_insert_with(|| call.now());
             let shortest = self.settings.session_timeout - self.settings.session_timeout / 20;
             let is_alive = self.session.as_ref().is_some_and(|one| one.last_used.elapsed() < shortest);
-            let (answer, why) = match self.one(ask, call, until, effort).await? {
+            let (answer, why) = match self.one(&ask, call, until, effort).await? {
                 Ok(answer) => {
                     first = None;
                     (Some(Answer { asked_at, ..answer }), String::new())
@@ -126,7 +133,7 @@ impl Line {
             let mut wait = pause;
             if let Some(answer) = answer {
                 match answer.status {
-                    401 if self.is_authenticated(ask) && !ask.may_hide && !answer.stored => {
+                    401 if self.is_authenticated(&ask) && !ask.may_hide && !answer.stored => {
                         effort.refused();
                         let by_token = self.leave_session().is_some();
                         if by_token && is_alive {
@@ -144,6 +151,25 @@ impl Line {
                         }
                         let error = self.error(effort, ErrorKind::Authentication, self.refusal(&answer));
                         return Err(self.lock_out(error));
+                    }
+                    300..=399 => {
+                        let Some(path) = redirect::to(&self.settings, &ask.path, &answer) else {
+                            return Ok(answer);
+                        };
+                        // A copy that did nothing; the next one has a permit of its own.
+                        effort.refused();
+                        if redirected {
+                            self.note_moved(place, place);
+                            let why =
+                                format!("a redirect from {} to {path}, and another one before it", ask.path);
+                            return Err(self.error(effort, ErrorKind::Protocol, why));
+                        }
+                        // Each task has a place of its own, which is asked for a while and then never again.
+                        if !ask.may_hide {
+                            self.note_moved(place, &path);
+                        }
+                        (redirected, ask.path) = (true, path);
+                        continue;
                     }
                     429 | 503 => {
                         if quirks::is_surely_refused(&answer) {
@@ -184,7 +210,8 @@ pub fn unread(line: &Line, answer: &Answer, what: &str) -> DriverError {
     };
     let why = match answer.status {
         300..=399 => format!(
-            "{what}: a redirect ({}), and none is followed: name the service itself in host",
+            "{what}: a redirect to {:?} ({}), which is not followed: name the service itself in host",
+            tame(answer.said_location.as_deref().unwrap_or_default()),
             answer.words()
         ),
         200..=299 if answer.stored => format!("{what}: an answer that a cache had kept (Age)"),

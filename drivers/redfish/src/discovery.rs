@@ -3,6 +3,8 @@
 //! **Invariant.** What is learned are places, and what a service offers there. It goes with the session in which it was learned. Whose
 //! machine the system is, is no part of it: the system itself is asked each time (S13).
 
+use std::collections::BTreeMap;
+
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::Value;
 
@@ -34,6 +36,8 @@ pub(crate) struct Learned {
     system: Option<String>,
     /// The path of an ActionInfo, and what the reset takes by that.
     allowed: Option<(String, Vec<String>)>,
+    /// Places that the service redirects, and where to: the same with or without the last slash.
+    pub(crate) moved: BTreeMap<String, String>,
     /// The service's `SessionTimeout` is no longer than that of the settings.
     pub(crate) timeout_fits: bool,
 }

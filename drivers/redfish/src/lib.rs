@@ -1,7 +1,7 @@
 //! Redfish (DMTF DSP0266) over HTTPS.
 //!
 //! **Purpose.** Power, identity and hold of a computer system by its manager: `ForceOff`, `On`, `PowerState`.
-//! **Non-goals.** No plain HTTP, no redirects, no HTTP/2, no events, no discovery on the network; no reset, no cycle, no push of a button.
+//! **Non-goals.** No plain HTTP, no redirects but to the same place with or without its last slash, no HTTP/2, no events, no discovery on the network; no reset, no cycle, no push of a button.
 //! **Invariants.** One request in flight a device. Only a whole, uncached answer whose `PowerState` is exactly `Off` is off (S1).
 //! No `ResetType` is sent that the service does not offer. Nothing is sent to another host than the settings name, whatever
 //! links and `Location` say.
@@ -41,7 +41,7 @@
 //! itself (hyper's HTTP/1 on tokio-rustls).
 //!
 //! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `ask` and `answer`, `session` (tokens),
-//! `service` (what was found), `discovery` (how), `whose` (machine it is), `life` (restarts of the manager),
+//! `service` (what was found), `discovery` (how), `redirect`, `whose` (machine it is), `life` (restarts of the manager),
 //! `agreement` (whether they show), `line` (one conversation; `login`, `ready` and
 //! `looking` are its parts), `power`, `task`, `unclear`, `hold`, `closing`, `ending`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
@@ -65,6 +65,7 @@ mod pool;
 mod power;
 mod quirks;
 mod ready;
+mod redirect;
 mod service;
 mod session;
 mod settings;

@@ -11,10 +11,10 @@ use crate::ask::Ask;
 use crate::asking::FIRST_PAUSE;
 use crate::connection::{Broken, Connection};
 use crate::line::{Line, NO_SESSIONS};
-use crate::quirks;
 use crate::service::{Service, UNLISTED};
-use crate::session::{Session, place_in};
+use crate::session::{Session, place_in, same_place};
 use crate::settings::Authentication;
+use crate::{quirks, redirect};
 
 /// Wait after refused credentials, first and longest: services lock accounts. The longest is short, as a fence has to wait for
 /// what the checks before it have earned.
@@ -61,10 +61,17 @@ impl Line {
             return self.go_without("the service has no sessions", WITHOUT_SESSION);
         };
         let may_go_without = self.settings.authentication == Authentication::SessionOrBasic;
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut redirected) = (FIRST_PAUSE, false);
         loop {
             let effort = &Effort::reading();
-            let (kind, why, wait) = match self.introduce(&path, call, until).await? {
+            let told = self.introduce(&path, call, until).await?;
+            let there = told.as_ref().ok().and_then(|answer| redirect::to(&self.settings, &path, answer));
+            if let Some(there) = there.filter(|_| !redirected) {
+                (redirected, self.sessions) = (true, Some(there.clone()));
+                path = there;
+                continue;
+            }
+            let (kind, why, wait) = match told {
                 Ok(answer) if answer.is_success() => {
                     self.lockout = None;
                     return self.take_session(answer);
@@ -84,7 +91,8 @@ impl Line {
                 Ok(answer) if matches!(answer.status, 404 | 405 | 501) => {
                     if self.unlisted {
                         // A later login begins at the first place again: the service may have been starting.
-                        let next = UNLISTED.iter().skip_while(|place| **place != path).nth(1);
+                        let is_other = |place: &&&str| !same_place(place, &path);
+                        let next = UNLISTED.iter().skip_while(is_other).nth(1);
                         self.sessions = next.map(|place| (*place).to_owned());
                         if let Some(next) = next {
                             path = (*next).to_owned();

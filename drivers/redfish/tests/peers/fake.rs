@@ -11,7 +11,7 @@ mod odd;
 mod server;
 mod sessions;
 
-pub use odd::Odd;
+pub use odd::{Odd, Slash};
 
 pub use server::Fake;
 use sessions::Session;
@@ -291,8 +291,22 @@ impl World {
         Reply::json(202, json!({ "TaskState": "New" })).with("Location", monitor)
     }
 
+    /// The same, as its path is written everywhere else.
+    fn plain(&self, request: &Asked) -> Asked {
+        let path = match (&self.odd.slash, request.path.trim_end_matches('/')) {
+            (None, _) => request.path.clone(),
+            (_, "/redfish/v1") => "/redfish/v1/".to_owned(),
+            (_, path) => path.to_owned(),
+        };
+        Asked { path, ..request.clone() }
+    }
+
     fn answer(&mut self, request: &Asked) -> Reply {
         self.settle();
+        if let Some(reply) = self.odd.redirects(&request.path) {
+            return reply;
+        }
+        let request = &self.plain(request);
         let line = format!("{} {}", request.method, request.path);
         let is_reset = request.path == RESET && request.method == "POST";
         if is_reset || request.method == "PATCH" {
@@ -322,7 +336,7 @@ impl World {
 }
 
 /// A request as it came.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
     method: String,
     path: String,

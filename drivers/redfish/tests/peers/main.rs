@@ -10,6 +10,7 @@ mod machines;
 mod odd_boards;
 mod ordinary;
 mod places;
+mod redirects;
 mod slow_boards;
 mod subject;
 mod succession;

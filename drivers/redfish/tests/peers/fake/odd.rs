@@ -1,5 +1,16 @@
 //! What boards do that no specification says.
 
+use super::Reply;
+
+/// How it wants its paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slash {
+    /// With a slash at their ends.
+    Added,
+    /// Without.
+    Stripped,
+}
+
 /// What is odd; by default nothing is.
 #[derive(Debug, Default)]
 pub struct Odd {
@@ -11,4 +22,19 @@ pub struct Odd {
     pub sessions_at: Option<&'static str>,
     /// Each login is answered with this status.
     pub refuses_logins: Option<u16>,
+    /// A path that is written otherwise is redirected with this status, to what begins so.
+    pub slash: Option<(Slash, u16, String)>,
+}
+
+impl Odd {
+    /// Where a request for that path is redirected to.
+    pub fn redirects(&self, path: &str) -> Option<Reply> {
+        let (slash, status, service) = self.slash.as_ref()?;
+        let path = match (slash, path.strip_suffix('/')) {
+            (Slash::Added, None) => format!("{path}/"),
+            (Slash::Stripped, Some(path)) => path.to_owned(),
+            _ => return None,
+        };
+        Some(Reply::raw(*status, "").with("Location", format!("{service}{path}")))
+    }
 }
