@@ -152,6 +152,8 @@ struct Seen {
     has_epochs: bool,
     /// Why they do not, where people ought to know.
     life_remark: Option<String>,
+    /// The last login named no place at which its session can be ended.
+    placeless: bool,
 }
 
 impl Drop for Turn<'_> {
@@ -164,6 +166,7 @@ impl Drop for Turn<'_> {
             refused_at: self.line.refused_at,
             has_epochs: self.line.shows_restarts(),
             life_remark: self.line.life_remark(),
+            placeless: self.line.placeless,
         };
     }
 }
@@ -195,7 +198,11 @@ impl PowerDriver for RedfishDriver {
         let anyone = "accept_any_certificate = true: whoever answers in its place is believed, and its Off is claimed, not \
                       observed; certificate_sha256 or ca_file says whom to believe";
         let anyone = (self.traits.grade == Grade::Claimed).then(|| anyone.to_owned());
-        anyone.into_iter().chain(self.seen().life_remark.clone()).collect()
+        let seen = self.seen().clone();
+        let placeless = "its login names no place at which a session can be ended: each stays until its idle limit, and \
+                         what it carried is waited out; a shorter SessionTimeout at the service shortens that";
+        let placeless = seen.placeless.then(|| placeless.to_owned());
+        anyone.into_iter().chain(seen.life_remark).chain(placeless).collect()
     }
 
     fn shares(&self) -> Option<Shared> {

@@ -57,6 +57,8 @@ pub struct Line {
     /// Where that was.
     pub(crate) ours_at: Option<Place>,
     pub(crate) session: Option<Session>,
+    /// The last login named no place at which its session can be ended.
+    pub(crate) placeless: bool,
     /// Sessions that carried a command, or whose deletion was begun and its answer not seen.
     pub(crate) orphans: Vec<Session>,
     /// Commands that had no clear end.
@@ -125,6 +127,7 @@ impl Line {
             ours_on: None,
             ours_at: None,
             session: None,
+            placeless: false,
             orphans: Vec::new(),
             unclear: Unclear::default(),
             tasks: Vec::new(),

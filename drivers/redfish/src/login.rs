@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use picket_driver::{Call, DriverError, Effort, ErrorKind};
+use picket_driver::{Call, DriverError, Effort, ErrorKind, Secret};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::answer::Answer;
@@ -12,7 +12,7 @@ use crate::asking::FIRST_PAUSE;
 use crate::connection::{Broken, Connection};
 use crate::line::{Line, NO_SESSIONS};
 use crate::service::{Service, UNLISTED};
-use crate::session::{Session, place_in, same_place};
+use crate::session::{Session, place_in, places, same_place};
 use crate::settings::Authentication;
 use crate::{quirks, redirect};
 
@@ -72,10 +72,7 @@ impl Line {
                 continue;
             }
             let (kind, why, wait) = match told {
-                Ok(answer) if answer.is_success() => {
-                    self.lockout = None;
-                    return self.take_session(answer);
-                }
+                Ok(answer) if answer.is_success() => return self.take_session(answer, call, until).await,
                 Ok(answer) if quirks::has_no_session_left(&answer) => {
                     if may_go_without {
                         let why = answer.words_without(&self.settings.password);
@@ -175,15 +172,20 @@ impl Line {
         })
     }
 
-    fn take_session(&mut self, answer: Answer) -> Result<(), DriverError> {
-        // Its header first, and where that cannot be believed its own word in the body.
-        let said: Vec<String> = answer.location.clone().into_iter().chain(answer.own_path()).collect();
-        let Some(token) = answer.token.filter(|_| !said.is_empty()) else {
-            let why = "the service made a session and does not say its token and place";
-            return Err(self.error(&Effort::reading(), ErrorKind::Protocol, why));
+    /// The session that a login made. One that has no place is used all the same, and waited out; one without a token is of no use.
+    async fn take_session(&mut self, answer: Answer, call: &Call, until: Instant) -> Result<(), DriverError> {
+        let collection = self.sessions.clone().unwrap_or_default();
+        let said = places(&collection, &answer);
+        let believed = |token: &Secret, orphans: &[Session]| {
+            said.iter().find_map(|said| place_in(&collection, said, token, orphans.iter()))
         };
-        let place = |said: &String| place_in(self.sessions.as_ref()?, said, &token, self.orphans.iter());
-        let path = said.iter().find_map(place);
+        let Some(token) = answer.token else {
+            let place = believed(&Secret::new(b""), &self.orphans);
+            return self.end_useless(place, call, until).await;
+        };
+        self.lockout = None;
+        let path = believed(&token, &self.orphans);
+        self.placeless = path.is_none();
         if path.is_none() {
             let endpoint = self.settings.authority();
             tracing::warn!(%endpoint, "a session whose place cannot be believed: nothing but its idleness ends it");
@@ -201,6 +203,46 @@ impl Line {
         self.no_session_until = None;
         self.sighted = false;
         Ok(())
+    }
+
+    /// A session whose token was not said stays at the service as long as any other, and takes one of its few places: it is ended by
+    /// name and password, and none is made again at once.
+    async fn end_useless(
+        &mut self,
+        place: Option<String>,
+        call: &Call,
+        until: Instant,
+    ) -> Result<(), DriverError> {
+        let why =
+            |left: &str| format!("the service made a session and does not say its token; the session {left}");
+        let stays = why("stays there until its idle limit");
+        let may_go_without = self.settings.authentication == Authentication::SessionOrBasic;
+        // Before it is asked to end: a caller may leave meanwhile, and the next one would make another session.
+        let error = match may_go_without {
+            true => {
+                self.go_without(&stays, WITHOUT_LOGIN)?;
+                None
+            }
+            false => {
+                let error = self.error(&Effort::reading(), ErrorKind::Protocol, stays);
+                Some(self.lock_out(error))
+            }
+        };
+        let is_over = match place.map(Ask::delete) {
+            Some(end) => {
+                let told = self.once(&end, call, until).await;
+                matches!(told, Ok(Ok(answer)) if matches!(answer.status, 200 | 204))
+            }
+            None => false,
+        };
+        let Some(mut error) = error else { return Ok(()) };
+        if is_over {
+            error = self.error(&Effort::reading(), ErrorKind::Protocol, why("was ended"));
+            if let Some(lockout) = &mut self.lockout {
+                lockout.error = error.clone();
+            }
+        }
+        Err(error)
     }
 
     /// For a while, by name and password.

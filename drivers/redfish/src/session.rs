@@ -5,6 +5,7 @@ use std::time::Duration;
 use picket_driver::Secret;
 use tokio::time::Instant;
 
+use crate::answer::{Answer, path_of};
 use crate::settings::Settings;
 
 /// Between a session's place and whose it is.
@@ -32,6 +33,21 @@ impl Session {
     pub fn dead_at(&self, longest_idle: Duration) -> Instant {
         self.last_used + longest_idle
     }
+}
+
+/// Where a new session may be by the service's words: its header first, also without the slash in front, and then what the body says of
+/// itself. Where both say nothing, its id says it: the last part of a session's path is its `Id` (DSP2046, Session, "URIs").
+pub fn places(collection: &str, answer: &Answer) -> Vec<String> {
+    let slashless = |said: &&String| !said.starts_with('/') && !said.contains("://");
+    let slashless =
+        answer.said_location.as_ref().filter(slashless).and_then(|said| path_of(&format!("/{said}")));
+    let object = answer.object();
+    let own = answer.own_path();
+    let is_silent = answer.said_location.is_none()
+        && object.as_ref().is_none_or(|object| !object.contains_key("@odata.id"));
+    let id = object.as_ref().and_then(|object| object.get("Id")?.as_str()).filter(|_| is_silent);
+    let by_id = id.map(|id| format!("{}/{id}", collection.trim_end_matches('/')));
+    [answer.location.clone(), slashless, own, by_id].into_iter().flatten().collect()
 }
 
 /// The place of a new session by the service's word: one step below the collection in which it was made, where none of `taken` is.

@@ -11,7 +11,7 @@ mod odd;
 mod server;
 mod sessions;
 
-pub use odd::{Odd, Slash};
+pub use odd::{Odd, Says, Slash};
 
 pub use server::Fake;
 use sessions::Session;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use picket_driver::{Effect, PowerDriver};
+use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
 
-use crate::fake::{Fake, Reply};
+use crate::fake::{Fake, Reply, Says};
 use crate::subject::Hand;
 
 const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
@@ -130,4 +130,68 @@ async fn a_question_in_a_session_renews_it() {
         let open = hand.driver.quiesce(&call).await.expect_err("it was asked a moment ago");
         assert_eq!(open.effect, Effect::Unknown, "{open}");
     }
+}
+
+#[tokio::test]
+async fn a_place_without_its_slash_or_an_id_alone_is_a_place() {
+    for says in [Says::Slashless, Says::Id] {
+        let fake = Fake::start().await;
+        fake.world().odd.says = says;
+        let hand = Hand::of(&fake, json!({})).await;
+        hand.off().await.expect("taken");
+        let name = hand.driver.session().expect("it has a place");
+        assert!(name.contains(&format!("{SESSIONS}/1 ")), "{says:?}: {name}");
+        assert!(hand.driver.remarks().is_empty(), "{says:?}: {:?}", hand.driver.remarks());
+        hand.quiesce().await.expect("ended");
+        assert_eq!(fake.world().open_sessions(), 0, "{says:?}");
+    }
+}
+
+/// An id says where a session is only where the service says nothing else: a place beside its collection is one that no id has.
+#[tokio::test]
+async fn a_login_that_does_not_say_its_place_is_used() {
+    for says in [Says::Token, Says::Beside] {
+        let fake = Fake::start().await;
+        fake.world().odd.says = says;
+        let hand = Hand::of(&fake, json!({})).await;
+        hand.off().await.expect("taken");
+        assert_eq!(hand.driver.session(), None, "{says:?}");
+        let [remark] = &hand.driver.remarks()[..] else { panic!("{:?}", hand.driver.remarks()) };
+        assert!(remark.contains("idle limit"), "{says:?}: {remark}");
+        let call = hand.call_of(Duration::from_secs(1));
+        let open = hand.driver.quiesce(&call).await.expect_err("its token is known");
+        assert_eq!(open.effect, Effect::Unknown, "{says:?}: {open}");
+        let mut world = fake.world();
+        assert_eq!((world.asked("DELETE"), world.open_sessions()), (0, 1), "{says:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_login_without_a_token_is_ended_and_not_begun_again_at_once() {
+    for is_let in [true, false] {
+        let fake = Fake::start().await;
+        fake.world().odd.says = Says::Place;
+        if !is_let {
+            fake.world().script.extend((0..9).map(|_| ("DELETE", Reply::json(403, json!({})))));
+        }
+        let hand = Hand::of(&fake, json!({})).await;
+        for _ in 0..10 {
+            let error = hand.read().await.expect_err("it is of no use");
+            assert_eq!((error.kind, error.effect), (ErrorKind::Protocol, Effect::DidNotHappen), "{error}");
+            let says = if is_let { "was ended" } else { "stays there" };
+            assert!(error.detail.contains("token") && error.detail.contains(says), "{error}");
+        }
+        let mut world = fake.world();
+        let (logins, open) = (world.asked(LOGIN), world.open_sessions());
+        assert!(logins < 5, "not one for each question: {logins}");
+        assert_eq!((world.asked("DELETE"), open), (logins, if is_let { 0 } else { logins }));
+    }
+    // By name and password where that is allowed.
+    let fake = Fake::start().await;
+    fake.world().odd.says = Says::Place;
+    let hand = Hand::of(&fake, json!({ "authentication": "session_or_basic" })).await;
+    hand.power().await;
+    hand.off().await.expect("taken");
+    let mut world = fake.world();
+    assert_eq!((world.open_sessions(), &world.shown[..]), (0, &["basic"][..]));
 }

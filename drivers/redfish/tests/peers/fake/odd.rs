@@ -11,6 +11,24 @@ pub enum Slash {
     Stripped,
 }
 
+/// What the answer to a login says of its session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Says {
+    /// Its token, its place by an absolute link, and its id.
+    #[default]
+    All,
+    /// Its place without the slash in front.
+    Slashless,
+    /// A place beside the collection, and its id.
+    Beside,
+    /// No place, but its id.
+    Id,
+    /// Its token and nothing else.
+    Token,
+    /// Its place, and no token.
+    Place,
+}
+
 /// What is odd; by default nothing is.
 #[derive(Debug, Default)]
 pub struct Odd {
@@ -22,6 +40,8 @@ pub struct Odd {
     pub sessions_at: Option<&'static str>,
     /// Each login is answered with this status.
     pub refuses_logins: Option<u16>,
+    /// What the answer to a login says.
+    pub says: Says,
     /// A path that is written otherwise is redirected with this status, to what begins so.
     pub slash: Option<(Slash, u16, String)>,
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{PASSWORD, Reply, SESSIONS, USER, World};
+use super::{PASSWORD, Reply, SESSIONS, Says, USER, World};
 
 /// Where its tasks begin.
 pub const TASK_SERVICE: &str = "/redfish/v1/TaskService";
@@ -46,7 +46,16 @@ impl World {
         self.sessions.insert(id, Session { token: token.clone(), used: Instant::now() });
         // As DSP0266 allows: an absolute link, here with another name of the same host.
         let place = format!("https://bmc.example{}/{id}", self.sessions_at());
-        Reply::json(201, json!({ "Id": id.to_string() })).with("X-Auth-Token", token).with("Location", place)
+        let body = |has_id: bool| if has_id { json!({ "Id": id.to_string() }) } else { json!({}) };
+        let says = self.odd.says;
+        let reply = Reply::json(201, body(says != Says::Token));
+        let reply = if says == Says::Place { reply } else { reply.with("X-Auth-Token", token) };
+        match says {
+            Says::All | Says::Place => reply.with("Location", place),
+            Says::Slashless => reply.with("Location", format!("{}/{id}", &self.sessions_at()[1..])),
+            Says::Beside => reply.with("Location", format!("/redfish/v1/AccountService/Accounts/{id}")),
+            Says::Id | Says::Token => reply,
+        }
     }
 
     pub(super) fn sessions_at(&self) -> &'static str {
