@@ -22,6 +22,8 @@ pub enum Cut {
     Broken(String),
     /// The call was over.
     Late,
+    /// It is packed so, and cannot be unpacked here.
+    Coded(String),
 }
 
 /// One answer.

@@ -4,7 +4,9 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, IF_MATCH, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, IF_MATCH, USER_AGENT,
+};
 use http::{HeaderValue, Method, Request};
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -111,6 +113,8 @@ impl Line {
             .header(HOST, self.settings.authority())
             .header(USER_AGENT, concat!("picket/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, "application/json")
+            // Without it any coding may be sent (RFC 9110 §12.5.3).
+            .header(ACCEPT_ENCODING, "identity")
             .header("OData-Version", "4.0")
             .header(CACHE_CONTROL, "no-cache");
         if ask.body.is_some() {

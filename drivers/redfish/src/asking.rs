@@ -218,7 +218,12 @@ pub fn unread(line: &Line, answer: &Answer, what: &str) -> DriverError {
         200..=299 if matches!(answer.cut, Some(Cut::Long)) => {
             format!("{what}: an answer larger than {LARGEST} bytes")
         }
-        200..=299 => format!("{what}: an answer that is no JSON object"),
+        200..=299 => match &answer.cut {
+            Some(Cut::Coded(coding)) => {
+                format!("{what}: an answer that is packed ({coding}), which was not asked for")
+            }
+            _ => format!("{what}: an answer that is no JSON object"),
+        },
         _ => format!("{what}: {}", answer.words()),
     };
     line.error(&Effort::reading(), kind, why)

@@ -27,6 +27,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::answer::{Answer, Cut, LARGEST};
+use crate::encoding;
 use crate::settings::Settings;
 
 /// How long what was written may stay unacknowledged before the kernel ends the connection.
@@ -251,6 +252,7 @@ impl Connection {
 /// Reads an answer, and whether the service closes after it. Once its status was read there is one, however its body ends.
 async fn listen(mut response: Response<Incoming>, until: Instant) -> (Answer, bool) {
     let mut answer = Answer::begun(response.status().as_u16(), response.headers());
+    let coding = encoding::coding(response.headers());
     let says_close = response.headers().get_all(CONNECTION).iter().any(|value| {
         value.to_str().is_ok_and(|text| text.split(',').any(|word| word.trim().eq_ignore_ascii_case("close")))
     });
@@ -275,6 +277,12 @@ async fn listen(mut response: Response<Incoming>, until: Instant) -> (Answer, bo
         if piece.len() > room {
             answer.cut = Some(Cut::Long);
             break;
+        }
+    }
+    if let Some(coding) = coding.filter(|_| answer.cut.is_none() && !answer.body.is_empty()) {
+        match encoding::unpack(&coding, &answer.body) {
+            Ok(plain) => answer.body = plain,
+            Err(cut) => answer.cut = Some(cut),
         }
     }
     (answer, closes)

@@ -40,7 +40,7 @@
 //! changes something (S6), and nothing is sent twice that the caller did not count. So the driver holds its one connection
 //! itself (hyper's HTTP/1 on tokio-rustls).
 //!
-//! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `ask` and `answer`, `session` (tokens),
+//! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `encoding` (of bodies), `ask` and `answer`, `session` (tokens),
 //! `service` (what was found), `discovery` (how), `redirect`, `whose` (machine it is), `life` (restarts of the manager),
 //! `agreement` (whether they show), `line` (one conversation; `login`, `ready` and
 //! `looking` are its parts), `power`, `task`, `unclear`, `hold`, `closing`, `ending`
@@ -54,6 +54,7 @@ mod closing;
 mod connection;
 mod discovery;
 mod driver;
+mod encoding;
 mod ending;
 mod hold;
 mod kind;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer::{Answer, tame};
+use crate::answer::{Answer, Cut, tame};
 use crate::ask::Ask;
 use crate::asking::FIRST_PAUSE;
 use crate::asking::unread;
@@ -81,6 +81,9 @@ pub(crate) fn interpret(answer: &Answer) -> (Power, String) {
             Power::Unknown,
             "an answer that a cache had kept (Age): reach the service without it".to_owned(),
         );
+    }
+    if let Some(Cut::Coded(coding)) = &answer.cut {
+        return (Power::Unknown, format!("an answer that is packed ({coding}), which was not asked for"));
     }
     // Twice: of two members of one name the object keeps one; and what is left out here may be what makes it none.
     let states = answer.object().and_then(|_| serde_json::from_slice(&answer.body).ok());
@@ -281,7 +284,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::answer::Cut;
 
     fn says(status: u16, body: &str) -> Power {
         let mut answer = Answer::begun(status, &HeaderMap::new());

@@ -327,6 +327,9 @@ impl World {
             let (_, Then(then)) = self.then.remove(at).expect("there");
             then(self);
         }
+        if self.odd.packs {
+            reply = odd::packed(reply);
+        }
         reply.cut |= reply.status == 401 && self.cuts_refusals;
         if let Some((_, late)) = self.slow.filter(|(what, _)| line.contains(what)) {
             reply.after = late;

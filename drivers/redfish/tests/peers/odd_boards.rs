@@ -168,3 +168,23 @@ async fn a_wrong_password_is_not_tried_twice_as_often() {
     }
     assert_eq!((tries(&fake), fake.world().asked(LOGIN)), (3, 1), "one try more, and not with each one");
 }
+
+/// A web server in front of it packs whatever it passes on.
+#[tokio::test]
+async fn a_packed_answer_is_unpacked() {
+    let fake = Fake::start().await;
+    fake.world().odd.packs = true;
+    let hand = Hand::of(&fake, json!({ "last_reset_time": true })).await;
+    assert_eq!(hand.power().await, Power::On);
+    hand.off().await.expect("taken");
+    assert_eq!(hand.power().await, Power::Off);
+    hand.quiesce().await.expect("ended");
+    fake.world().odd.packs = false;
+    for coding in ["br", "gzip, gzip"] {
+        let off = Reply::json(200, json!({ "PowerState": "Off" })).with("Content-Encoding", coding);
+        fake.world().script.push_back((SYSTEM, off));
+        let reading = hand.read().await.expect("an answer");
+        assert_eq!(reading.power, Power::Unknown, "{reading:?}");
+        assert!(reading.said.contains(coding), "{reading:?}");
+    }
+}

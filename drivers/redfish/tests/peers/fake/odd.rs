@@ -1,5 +1,10 @@
 //! What boards do that no specification says.
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::Reply;
 
 /// How it wants its paths.
@@ -42,6 +47,8 @@ pub struct Odd {
     pub refuses_logins: Option<u16>,
     /// What the answer to a login says.
     pub says: Says,
+    /// Each body is packed by gzip.
+    pub packs: bool,
     /// A path that is written otherwise is redirected with this status, to what begins so.
     pub slash: Option<(Slash, u16, String)>,
 }
@@ -57,4 +64,12 @@ impl Odd {
         };
         Some(Reply::raw(*status, "").with("Location", format!("{service}{path}")))
     }
+}
+
+/// The same, packed.
+pub fn packed(reply: Reply) -> Reply {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(&reply.body).expect("packed");
+    let body = packer.finish().expect("packed");
+    Reply { body, ..reply }.with("Content-Encoding", "gzip")
 }
