@@ -3,7 +3,7 @@
 //! **Invariant.** Only what was read, and can therefore be put back, is changed.
 
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, HoldReport};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::answer::tame;
 use crate::ask::Ask;
@@ -16,6 +16,8 @@ use crate::whose::{Slot, slot};
 
 const POLICY: &str = "PowerRestorePolicy";
 const ALWAYS_OFF: &str = "AlwaysOff";
+/// How often a change is tried, with another version each time.
+const TRIES: u32 = 4;
 const HOLDS: &str = "restore policy always-off";
 
 /// What the system's policy is, and the version of what was read.
@@ -35,8 +37,10 @@ async fn policy(
     if let Slot::Unknown(why) = slot(line, &object)? {
         return Err(line.error(&Effort::reading(), ErrorKind::Protocol, why));
     }
-    let policy = |object: &Map<String, Value>| object.get(POLICY)?.as_str().map(str::to_owned);
-    Ok((system, policy(&object), answer.etag))
+    let text = |key| object.get(key).and_then(Value::as_str).map(str::to_owned);
+    // Some say the version in the body alone.
+    let own = text("@odata.etag").filter(|etag| etag.chars().all(|c| c.is_ascii_graphic()));
+    Ok((system, text(POLICY), answer.etag.or(own)))
 }
 
 /// What a hold would change, as it is now.
@@ -97,13 +101,17 @@ async fn set(
 ) -> Result<HoldReport, DriverError> {
     call.may_send()?;
     let mut effort = Effort::repeatable().in_session(session);
-    // Twice, where somebody else changed the system between reading and changing it.
-    for _ in 0..2 {
+    let (mut refused, mut said) = (None, String::new());
+    // Again where somebody else changed the system between reading and changing it, or where the service takes its own version not so. The
+    // policy is read right before each try: a version is no more than the second guard.
+    for tries in 0..TRIES {
         let (system, now, etag) = policy(line, call).await.map_err(|error| effort.judge(error))?;
         if now.as_deref() == Some(wanted) {
             return Ok(HoldReport { engaged: stands(wanted), detail: String::new() });
         }
-        let ask = Ask::patch(system, json!({ POLICY: wanted }), etag);
+        let version = quirks::if_match(etag, tries, refused);
+        let says_version = version.is_some();
+        let ask = Ask::patch(system, json!({ POLICY: wanted }), version);
         let answer = line.ask(&ask, call, &mut effort).await?;
         match quirks::verdict(answer.status) {
             Verdict::Done => break,
@@ -112,7 +120,10 @@ async fn set(
                 task::begin(line, call, &answer).await.map_err(|error| effort.judge(error))?;
                 break;
             }
-            _ if matches!(answer.status, 412 | 428) => effort.refused(),
+            _ if quirks::is_of_its_version(&answer) && (says_version || answer.status != 400) => {
+                effort.refused();
+                (refused, said) = (Some(answer.status), format!(" ({})", answer.words()));
+            }
             Verdict::NotInThisState | Verdict::Unsupported | Verdict::Forbidden | Verdict::Refused => {
                 effort.refused();
                 let detail = format!("{POLICY}: the service does not set it: {}", answer.words());
@@ -132,7 +143,7 @@ async fn set(
         true => Ok(HoldReport { engaged: stands(wanted), detail: String::new() }),
         false => {
             let now = tame(now.as_deref().unwrap_or("nothing"));
-            let detail = format!("{POLICY}: told {wanted}, and the system still says {now}");
+            let detail = format!("{POLICY}: told {wanted}, and the system still says {now}{said}");
             Ok(HoldReport { engaged: Vec::new(), detail })
         }
     }

@@ -62,6 +62,26 @@ pub fn is_clear(answer: &Answer) -> bool {
     }
 }
 
+/// Whether a change that said a version was refused for that, and may be taken without. Where the service names a property (`Property...`
+/// of the Base registry), that is what it does not take.
+pub fn is_of_its_version(answer: &Answer) -> bool {
+    matches!(answer.status, 412 | 428) || answer.status == 400 && !answer.names("Property")
+}
+
+/// What `If-Match` says at a try, by the version that was read just before it and the status that refused the last one. A weak version
+/// never matches (RFC 9110 §13.1.1), and some services ask for one all the same; others quote theirs twice, or change it with each
+/// answer. A service that wants a version (428) and takes none is told that any will do.
+pub fn if_match(read: Option<String>, tries: u32, refused: Option<u16>) -> Option<String> {
+    match (tries, read) {
+        (0, read) => read,
+        (1, Some(read)) if refused != Some(400) => {
+            let plain = read.strip_prefix("W/").unwrap_or(&read).trim_matches(['"', '\\']);
+            Some(format!("\"{plain}\""))
+        }
+        _ => (refused == Some(428)).then(|| "*".to_owned()),
+    }
+}
+
 /// Whether the answer to a login says that all sessions are taken: `SessionLimitExceeded` of the Base registry (DSP8011), or
 /// iDRAC's own RAC0218 ("the maximum number of user sessions has been reached"), with whatever status; and 503 and 429.
 pub fn has_no_session_left(answer: &Answer) -> bool {
@@ -95,6 +115,27 @@ mod tests {
             (504, Verdict::Uncertain),
         ] {
             assert_eq!(verdict(status), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn each_try_says_another_version_and_the_first_the_one_that_was_read() {
+        for (read, tries, refused, expected) in [
+            (Some("W/\"7\""), 0, None, Some("W/\"7\"")),
+            (Some("W/\"7\""), 1, Some(412), Some("\"7\"")),
+            (Some("\"7\""), 1, Some(412), Some("\"7\"")),
+            (Some("\"\"7\"\""), 1, Some(412), Some("\"7\"")),
+            (Some("\"7\""), 1, Some(400), None),
+            (Some("\"\\\"7\\\"\""), 1, Some(412), Some("\"7\"")),
+            (Some("7"), 1, Some(412), Some("\"7\"")),
+            (Some("\"7\""), 2, Some(412), None),
+            (Some("\"7\""), 3, Some(428), Some("*")),
+            (None, 0, None, None),
+            (None, 1, Some(428), Some("*")),
+            (None, 1, Some(412), None),
+        ] {
+            let said = if_match(read.map(str::to_owned), tries, refused);
+            assert_eq!(said.as_deref(), expected, "{read:?} {tries} {refused:?}");
         }
     }
 

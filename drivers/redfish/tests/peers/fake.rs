@@ -11,7 +11,7 @@ mod odd;
 mod server;
 mod sessions;
 
-pub use odd::{Odd, Says, Slash};
+pub use odd::{Etag, Odd, Says, Slash};
 
 pub use server::Fake;
 use sessions::Session;
@@ -260,6 +260,9 @@ impl World {
             "Links": { "ManagedBy": [{ "@odata.id": MANAGER }] },
             "Actions": { "#ComputerSystem.Reset": reset },
         });
+        if let Some(etag) = self.odd.etag.body {
+            system["@odata.etag"] = json!(etag);
+        }
         if let Some(policy) = &self.policy {
             system["PowerRestorePolicy"] = json!(policy);
         }

@@ -6,7 +6,7 @@ use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
 
-use crate::fake::{Fake, Reply, SYSTEM};
+use crate::fake::{Etag, Fake, Reply, SYSTEM};
 use crate::subject::Hand;
 
 /// As iDRAC 8 does it: chunked, and the connection ends before the last chunk.
@@ -187,4 +187,52 @@ async fn a_packed_answer_is_unpacked() {
         assert_eq!(reading.power, Power::Unknown, "{reading:?}");
         assert!(reading.said.contains(coding), "{reading:?}");
     }
+}
+
+#[tokio::test]
+async fn a_version_that_is_weak_or_odd_keeps_no_hold_away() {
+    let plain = Etag::default();
+    for etag in [
+        Etag { wants: Some("\"7\""), ..plain },
+        Etag { header: Some("\"\"7\"\""), wants: Some("\"7\""), ..plain },
+        Etag { header: Some("\"7\""), wants: None, ..plain },
+        Etag { header: Some("\"7\""), wants: None, refuses: 400, ..plain },
+        Etag { header: None, body: Some("\"7\""), wants: Some("\"7\""), refuses: 428 },
+        Etag { header: None, body: None, wants: Some("*"), refuses: 428 },
+        Etag { header: Some("\"7\""), wants: Some("*"), refuses: 428, ..plain },
+    ] {
+        let fake = Fake::start().await;
+        fake.world().odd.etag = etag;
+        let hand = Hand::of(&fake, json!({})).await;
+        let found = hand.driver.inspect_hold(&hand.call()).await.expect("an answer");
+        let order = hand.orders.hold(&found).await.expect("an order");
+        let report = hand.driver.engage_hold(&order, &hand.call()).await.expect("an answer");
+        assert_eq!(report.engaged, ["restore policy always-off"], "{etag:?}: {report:?}");
+        assert_eq!(fake.world().policy.as_deref(), Some("AlwaysOff"), "{etag:?}");
+        let order = hand.orders.unhold(&found).await.expect("an order");
+        hand.driver.disengage_hold(&order, &hand.call()).await.expect("taken");
+        assert_eq!(fake.world().policy.as_deref(), Some("LastState"), "{etag:?}");
+    }
+    // None that it takes: no hold, and that is said.
+    for (refuses, tries) in [(400, 2), (412, 4), (428, 4)] {
+        let fake = Fake::start().await;
+        fake.world().odd.etag = Etag { wants: Some("another"), refuses, ..plain };
+        let hand = Hand::of(&fake, json!({})).await;
+        let found = hand.driver.inspect_hold(&hand.call()).await.expect("an answer");
+        let order = hand.orders.hold(&found).await.expect("an order");
+        let report = hand.driver.engage_hold(&order, &hand.call()).await.expect("an answer");
+        let says = format!("HTTP {refuses}");
+        assert!(report.engaged.is_empty() && report.detail.contains(&says), "{report:?}");
+        assert_eq!(fake.world().commands, tries, "{refuses}");
+    } // Nor is it the version, where the service names what it does not take.
+    let fake = Fake::start().await;
+    let hand = Hand::of(&fake, json!({})).await;
+    let found = hand.driver.inspect_hold(&hand.call()).await.expect("an answer");
+    let order = hand.orders.hold(&found).await.expect("an order");
+    let message = json!({ "MessageId": "Base.1.8.PropertyNotWritable", "Message": "read only" });
+    let refusal = json!({ "error": { "@Message.ExtendedInfo": [message] } });
+    fake.world().script.push_back(("PATCH", Reply::json(400, refusal)));
+    let report = hand.driver.engage_hold(&order, &hand.call()).await.expect("an answer");
+    assert!(report.engaged.is_empty() && report.detail.contains("read only"), "{report:?}");
+    assert_eq!(fake.world().commands, 1);
 }

@@ -48,7 +48,13 @@ impl World {
                     .collect();
                 Reply::json(200, json!({ "Members": members }))
             }
-            ("GET", SYSTEM) => Reply::json(200, self.system()).with("ETag", "W/\"7\""),
+            ("GET", SYSTEM) => {
+                let reply = Reply::json(200, self.system());
+                match self.odd.etag.header {
+                    Some(etag) => reply.with("ETag", etag),
+                    None => reply,
+                }
+            }
             ("GET", "/redfish/v1/Systems/437/ResetActionInfo") => {
                 let value = json!({ "Name": "ResetType", "AllowableValues": self.allowed });
                 Reply::json(200, json!({ "Parameters": [value] }))
@@ -56,11 +62,13 @@ impl World {
             ("GET", MANAGER) if !self.tells_reset => Reply::json(200, json!({})),
             ("GET", MANAGER) => Reply::json(200, json!({ "LastResetTime": self.last_reset })),
             ("PATCH", SYSTEM) => match request.body["PowerRestorePolicy"].as_str() {
-                Some(policy) if self.policy.is_some() && request.if_match.as_deref() == Some("W/\"7\"") => {
+                Some(policy)
+                    if self.policy.is_some() && request.if_match.as_deref() == self.odd.etag.wants =>
+                {
                     self.policy = Some(policy.to_owned());
                     self.done()
                 }
-                _ => Reply::json(412, json!({})),
+                _ => Reply::json(self.odd.etag.refuses, json!({})),
             },
             ("POST", RESET) => self.reset(&request.body),
             ("DELETE", path) => {

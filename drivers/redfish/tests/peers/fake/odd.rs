@@ -34,6 +34,25 @@ pub enum Says {
     Place,
 }
 
+/// Versions of its system.
+#[derive(Clone, Copy, Debug)]
+pub struct Etag {
+    /// In the header of an answer.
+    pub header: Option<&'static str>,
+    /// In its body.
+    pub body: Option<&'static str>,
+    /// What a change has to say of it; `None`: nothing.
+    pub wants: Option<&'static str>,
+    /// What is answered otherwise.
+    pub refuses: u16,
+}
+
+impl Default for Etag {
+    fn default() -> Self {
+        Self { header: Some("W/\"7\""), body: None, wants: Some("W/\"7\""), refuses: 412 }
+    }
+}
+
 /// What is odd; by default nothing is.
 #[derive(Debug, Default)]
 pub struct Odd {
@@ -47,6 +66,8 @@ pub struct Odd {
     pub refuses_logins: Option<u16>,
     /// What the answer to a login says.
     pub says: Says,
+    /// Its versions.
+    pub etag: Etag,
     /// Each body is packed by gzip.
     pub packs: bool,
     /// A path that is written otherwise is redirected with this status, to what begins so.
