@@ -3,7 +3,7 @@
 use std::fmt;
 
 use picket_core::power::{Power, Reading};
-use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind};
+use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind, Refusal};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
@@ -192,7 +192,19 @@ fn refused(line: &mut Line, verb: &str, answer: &Answer, effort: &Effort) -> Dri
         }
         Verdict::NotInThisState | Verdict::Refused => ErrorKind::Refused,
     };
-    line.error(effort, kind, format!("{verb}: {}", answer.words()))
+    let is_final = matches!(answer.status, 403 | 405 | 501);
+    let error = line.error(effort, kind, format!("{verb}: {}", answer.words())).for_good(is_final);
+    // A redirect, and what is not there any more, speak of the place; a login that is over and a busy service of themselves; a cache of then.
+    let is_of_it = match verdict {
+        Verdict::Forbidden => answer.status == 403,
+        Verdict::Uncertain | Verdict::Refused | Verdict::Unsupported | Verdict::NotInThisState => true,
+        Verdict::Done | Verdict::Task | Verdict::Redirect | Verdict::Gone | Verdict::Busy => false,
+    };
+    let Accepted { asked_at, answered_at, epoch, .. } = accepted(line, answer);
+    match is_of_it && !answer.stored {
+        true => error.by_refusal(Refusal { asked_at, answered_at, epoch }),
+        false => error,
+    }
 }
 
 /// Accounts for what an answer says was not done.
@@ -220,9 +232,14 @@ pub async fn off(line: &mut Line, session: Option<&str>, call: &Call) -> Result<
     call.may_send()?;
     let service = found(line, call).await?;
     let ask = Ask::post(service.reset, json!({ "ResetType": "ForceOff" }));
-    let mut pause = FIRST_PAUSE;
+    let (mut pause, mut first) = (FIRST_PAUSE, None);
     loop {
-        let answer = line.ask(&ask, call, &mut effort).await?;
+        let mut answer = line.ask(&ask, call, &mut effort).await?;
+        // A service that refused it at first has heard it since then, in that life (S2).
+        match first {
+            Some((asked_at, epoch)) if epoch == line.epoch => answer.asked_at = asked_at,
+            _ => first = Some((answer.asked_at, line.epoch)),
+        }
         match account(&answer, &mut effort) {
             Verdict::Done => return Ok(accepted(line, &answer)),
             Verdict::Task => {

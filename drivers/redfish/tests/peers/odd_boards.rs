@@ -59,6 +59,42 @@ async fn a_refusal_in_half_an_answer_is_one() {
     assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen), "{error}");
 }
 
+/// What it answers to an off of a machine that is off says nothing of that: it is told as the board's own refusal, and the judge looks.
+#[tokio::test]
+async fn a_repeat_that_is_refused_is_told_as_the_board_s_own_answer() {
+    for (status, is_final) in [(500, false), (403, true), (501, true), (422, false)] {
+        let fake = Fake::start().await;
+        let hand = Hand::of(&fake, json!({})).await;
+        hand.power().await;
+        let taken = hand.off().await.expect("it is on");
+        let refuses = Reply::json(status, json!({ "error": {} }));
+        fake.world().script.extend((0..9).map(|_| ("Reset", refuses.clone())));
+        let order = hand.orders.off().await.expect("an order");
+        let call = hand.call_of(Duration::from_secs(2));
+        let before = call.now();
+        let error = hand.driver.power_off(&order, &call).await.expect_err("it is refused");
+        let refusal = error.refusal.expect("an answer to the off itself");
+        assert!(before <= refusal.asked_at && refusal.asked_at <= refusal.answered_at, "{refusal:?}");
+        assert_eq!((refusal.epoch, error.is_final), (taken.epoch, is_final), "{status}: {error}");
+        // The first of its copies, and the last of its answers.
+        assert_eq!(fake.world().script.len() < 8, status == 500, "{status}");
+    }
+    for reply in [
+        Reply::json(503, json!({})),
+        Reply::json(404, json!({})),
+        Reply::raw(307, "").with("Location", "/elsewhere"),
+    ] {
+        let fake = Fake::start().await;
+        let hand = Hand::of(&fake, json!({})).await;
+        hand.power().await;
+        fake.world().script.extend((0..99).map(|_| ("Reset", reply.clone())));
+        let order = hand.orders.off().await.expect("an order");
+        let error =
+            hand.driver.power_off(&order, &hand.call_of(Duration::from_secs(2))).await.expect_err("not now");
+        assert_eq!((error.refusal, error.is_final), (None, false), "{error}");
+    }
+}
+
 /// The service is done with it, and says so a little later than a client would like.
 #[tokio::test]
 async fn a_deletion_that_is_answered_late_ends_its_session() {
