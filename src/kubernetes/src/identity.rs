@@ -24,16 +24,29 @@ pub(crate) struct Met {
     provider_id: String,
 }
 
+/// A field of a Node has no length that the API server bounds, and whoever writes it may write a megabyte. No machine needs more than this.
+const LONGEST: usize = 256;
+
+/// The field, or its beginning and how many of its bytes were left out: it stands in the record of each fence, twice, and a record that
+/// is too large for the store is never written.
+fn bounded(field: &str) -> String {
+    let kept = field.floor_char_boundary(LONGEST);
+    match field.len() - kept {
+        0 => field.to_owned(),
+        left_out => format!("{} and {left_out} bytes more", &field[..kept]),
+    }
+}
+
 impl Met {
     pub(crate) fn of(node: &Node) -> Self {
         let info = &node.status.node_info;
         Self {
             node: node.metadata.name.clone(),
             uid: node.metadata.uid.clone(),
-            system_uuid: info.system_uuid.clone(),
-            machine_id: info.machine_id.clone(),
-            machine: machines::named(&node.metadata),
-            provider_id: node.spec.provider_id.clone(),
+            system_uuid: bounded(&info.system_uuid),
+            machine_id: bounded(&info.machine_id),
+            machine: machines::named(&node.metadata).map(|named| bounded(&named)),
+            provider_id: bounded(&node.spec.provider_id),
         }
     }
 
@@ -187,6 +200,20 @@ mod tests {
 
     fn known(node: &Node, devices: &[Identity], provider_id: Option<&str>) -> Option<&'static str> {
         is_this(node, &[], devices, provider_id, Match::Identity).ok()
+    }
+
+    /// S16: one kubelet keeps no record from being written.
+    #[test]
+    fn who_was_met_is_told_in_few_words_whatever_its_kubelet_writes() {
+        let mut node = node(UUID, &"p".repeat(300_000));
+        node.status.node_info.machine_id = "\"".repeat(200_000);
+        let met = Met::of(&node);
+        assert!(met.words().len() < 2_048, "{}", met.words().len());
+        assert_eq!(met.differs(&node, true), None);
+        node.status.node_info.machine_id.push('x');
+        assert!(met.differs(&node, true).is_some(), "another one is another one");
+        let usual = super::tests::node(UUID, "aws:///eu-central-1a/i-0123456789abcdef0");
+        assert_eq!(Met::of(&usual).provider_id(), "aws:///eu-central-1a/i-0123456789abcdef0");
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub struct Identity {
 
 /// The UUID in AMI's firmware before a board gets its own, in the order of SMBIOS.
 const AMI: &str = "03000200040005000006000700080009";
+/// In bytes.
+const LONGEST_SERIAL: usize = 256;
+
 /// What stands for a serial number where a board was never given one.
 const PLACEHOLDERS: [&str; 12] = [
     "to be filled by o.e.m.",
@@ -95,9 +98,13 @@ impl Identity {
         (is_uuid && !says_nothing && !is_placeholder).then_some(hex)
     }
 
-    /// A serial number, without blanks around it; `None` for what boards say that were never given one.
+    /// A serial number, without blanks around it; `None` for what boards say that were never given one, and for what is longer than any
+    /// (SMBIOS strings end after 64 characters on most firmware, and a node's record has it several times).
     pub fn usable_serial(text: &str) -> Option<String> {
         let text = text.trim();
+        if text.len() > LONGEST_SERIAL {
+            return None;
+        }
         let is_placeholder = PLACEHOLDERS.iter().any(|none| text.eq_ignore_ascii_case(none));
         (!text.is_empty() && !is_placeholder && text.chars().any(|c| c != '0')).then(|| text.to_owned())
     }
@@ -179,6 +186,8 @@ mod tests {
             assert_eq!(Identity::usable_serial(empty), None, "{empty}");
         }
         assert_eq!(Identity::usable_serial(" 5XJ0K2 ").as_deref(), Some("5XJ0K2"));
+        assert!(Identity::usable_serial(&"S".repeat(256)).is_some());
+        assert_eq!(Identity::usable_serial(&"S".repeat(257)), None);
         assert_eq!(id("0").compare(&id("00112233445566778899aabbccddeeff")), IdentityMatch::Unknown);
     }
 

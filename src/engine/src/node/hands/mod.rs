@@ -64,6 +64,19 @@ impl Did {
     }
 }
 
+/// What a hold would change is stored before it is changed (S11). No hold is engaged where that is more than a record bears: the fence
+/// goes on without one, as with a device that knows none.
+const LARGEST_FOUND: usize = 32 << 10;
+
+fn storable(device: &DeviceId, found: HoldFound) -> HoldFound {
+    let size: usize = found.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if size <= LARGEST_FOUND {
+        return found;
+    }
+    tracing::warn!(%device, size, "what a hold would change is too large to be stored: the device is not held");
+    HoldFound::new()
+}
+
 /// A call under way.
 pub(super) type Doing = BoxFuture<'static, (DeviceId, Did)>;
 
@@ -230,7 +243,10 @@ impl Hands {
             let result = match ready {
                 Ok((driver, call, turns)) => {
                     let call = call.in_life(life);
-                    turns.bounded(time, driver.inspect_hold(&call)).await
+                    turns
+                        .bounded(time, driver.inspect_hold(&call))
+                        .await
+                        .map(|found| storable(&device, found))
                 }
                 Err(error) => Err(error),
             };
