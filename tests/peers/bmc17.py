@@ -8,6 +8,7 @@ out and a BMC must do is added: errors of the handshake, privilege, the end of a
 
 DIR/power holds 0 or 1. Knobs, files in DIR, looked at for each command:
   slow         seconds that each command takes
+  slow_all     seconds that each packet takes, also of a login, one after the other
   busy         so many commands are answered "node busy" (0xC0)
   drop         so many answers are not sent, though the command was carried out
   off_delay    seconds between the acknowledgement and the fall
@@ -229,6 +230,9 @@ class Bmc(pyghmi.ipmi.bmc.Bmc):
 
     def sessionless_data(self, data, client):
         """All that comes, as no session is told by its client's address."""
+        slow = self.knobs.get("slow_all")
+        if slow:
+            time.sleep(float(slow))
         data = bytearray(data)
         kind = data[5] & 0x3F if len(data) >= 24 and data[2:5] == b"\xff\x07\x06" else None
         at = {0x00: 6, 0x01: 6, 0x12: 20, 0x14: 20}.get(kind)

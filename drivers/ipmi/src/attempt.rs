@@ -9,7 +9,7 @@ use crate::command::{CloseSession, SetPrivilege};
 use crate::crypto::{BLOCK, Suite};
 use crate::handshake::{Handshake, Login, Progress, Refusal, Stage};
 use crate::link::Link;
-use crate::live::{FIRST_PAUSE, LONGEST_PAUSE};
+use crate::pace::{Answered, FIRST_PAUSE, LONGEST_PAUSE, Pace};
 use crate::session::{Answer, Session};
 use crate::wire::LARGEST;
 
@@ -66,34 +66,33 @@ impl<'a> Attempt<'a> {
 
     /// Runs it, at most until `until`.
     ///
-    /// `pace` is how long this BMC may take for an answer, learned at the first packet: a copy of RAKP 1 makes some
-    /// BMCs forget what they answered to the first. `refused` is how often RAKP 4 was refused in this call, the sign of
+    /// `pace` is learned at each packet: a copy of RAKP 1 makes some BMCs forget what they answered to the first. `refused` is how often RAKP 4 was refused in this call, the sign of
     /// that; `slower` how much longer than `pace` it is waited for an answer. With `calm` the copies that the network makes
     /// of a packet are let arrive before the next one is sent.
     pub async fn run(
         &mut self,
-        pace: &mut Duration,
+        pace: &mut Pace,
         slower: u32,
         refused: u32,
         calm: bool,
         until: Instant,
     ) -> Ended {
         loop {
-            let pause = (*pace * 2_u32.pow(slower.min(3))).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+            let pause = (pace.pause() * 2_u32.pow(slower.min(3))).clamp(FIRST_PAUSE, LONGEST_PAUSE);
             let progress = match self.handshake.stage() {
                 Stage::Open => self.open(pause, pace, until).await,
                 Stage::Rakp1 => {
                     if calm {
                         self.linger(CALM).await;
                     }
-                    self.rakp1(pause, until).await
+                    self.rakp1(pause, pace, until).await
                 }
                 Stage::Rakp3 => {
                     if calm || refused > 0 {
                         let longer = Duration::from_millis(20) * refused.min(10);
                         self.linger(if calm { CALM + longer } else { longer }).await;
                     }
-                    self.rakp3(pause, until).await
+                    self.rakp3(pause, pace, until).await
                 }
             };
             match progress {
@@ -110,7 +109,10 @@ impl<'a> Attempt<'a> {
                     self.over = matches!(refusal, Refusal::Status(_) | Refusal::Rakp4(_));
                     return Ended::Refused(refusal);
                 }
-                None => return Ended::Silent,
+                None => {
+                    pace.silent();
+                    return Ended::Silent;
+                }
             }
         }
     }
@@ -125,30 +127,36 @@ impl<'a> Attempt<'a> {
         self.handshake.was_doubled()
     }
 
-    async fn open(&mut self, first_pause: Duration, pace: &mut Duration, until: Instant) -> Option<Progress> {
+    async fn open(&mut self, first_pause: Duration, pace: &mut Pace, until: Instant) -> Option<Progress> {
         let mut pause = first_pause;
+        let began = Instant::now();
         loop {
             let sent = Instant::now();
             self.send().await;
             self.opens += 1;
             if let Some(progress) = self.answer(until.min(sent + pause)).await {
-                // Since the last copy: an answer to an earlier one came later than that.
-                *pace = (2 * sent.elapsed()).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                let (since_first, since_last) = (began.elapsed(), sent.elapsed());
+                pace.answered(Answered { copies: self.opens, since_first, since_last, pause });
                 return Some(progress);
             }
             if Instant::now() >= until {
                 return None;
             }
-            pause *= 2;
+            // The first wait for one that never answered is longer than the next ones: what took so long was lost, by and large.
+            pause = if self.opens == 1 && !pace.is_measured() { FIRST_PAUSE * 2 } else { pause * 2 };
         }
     }
 
     /// The BMC is there: from here on what is missing was lost, and is soon sent again.
-    async fn rakp1(&mut self, pause: Duration, until: Instant) -> Option<Progress> {
-        for _ in 0..RAKP1_COPIES {
+    async fn rakp1(&mut self, pause: Duration, pace: &mut Pace, until: Instant) -> Option<Progress> {
+        let began = Instant::now();
+        for copies in 1..=RAKP1_COPIES {
+            let sent = Instant::now();
             self.send().await;
-            let wake = until.min(Instant::now() + pause);
+            let wake = until.min(sent + pause);
             if let Some(progress) = self.answer(wake).await {
+                let (since_first, since_last) = (began.elapsed(), sent.elapsed());
+                pace.answered(Answered { copies, since_first, since_last, pause });
                 return Some(self.reconsider(progress, wake).await);
             }
             if Instant::now() >= until {
@@ -173,8 +181,9 @@ impl<'a> Attempt<'a> {
 
     /// RAKP 3 is sent once: to a BMC that opened the session with it, and whose RAKP 4 was lost, another one is an error.
     /// Such a BMC answers in the session, under the key that RAKP 4 would have proven.
-    async fn rakp3(&mut self, pause: Duration, until: Instant) -> Option<Progress> {
+    async fn rakp3(&mut self, pause: Duration, pace: &mut Pace, until: Instant) -> Option<Progress> {
         let mut buffer = [0; LARGEST];
+        let began = Instant::now();
         self.send().await;
         let session = self.session.insert(self.handshake.presumed()?);
         let mut question = session.request(SetPrivilege(self.login.privilege).into());
@@ -197,7 +206,14 @@ impl<'a> Attempt<'a> {
                             break;
                         }
                     }
-                    progress => return Some(progress),
+                    progress => {
+                        if wait == 0 {
+                            let took = began.elapsed();
+                            let once = Answered { copies: 1, since_first: took, since_last: took, pause };
+                            pace.answered(once);
+                        }
+                        return Some(progress);
+                    }
                 }
             }
             if Instant::now() >= until {

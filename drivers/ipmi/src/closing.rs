@@ -55,8 +55,7 @@ fn lost(live: &Live, call: &Call) -> Option<Lost> {
 /// Closes what can be closed now. `Some`: from then on the rest is surely over, if nothing more is sent.
 pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
     let longest = line.settings.longest_idle();
-    // It carried nothing; dropped, it is closed.
-    line.stand_in = None;
+    line.forget_unused();
     line.orphans.retain(|live| Instant::now() < live.dead_at(longest));
     // The caller may leave while a close is under way, and the BMC may have carried it out: from here on nothing else is
     // asked in this session, so that its end is never taken for a loss.

@@ -14,7 +14,8 @@ use crate::attempt::{Attempt, Ended};
 use crate::command::SetPrivilege;
 use crate::handshake::Refusal;
 use crate::link::{Counters, Link};
-use crate::live::{FIRST_PAUSE, Live};
+use crate::live::Live;
+use crate::pace::{FIRST_PAUSE, Pace};
 use crate::quirks::{self, LoginVerdict, Verdict};
 use crate::session::Answer;
 use crate::settings::Settings;
@@ -44,10 +45,12 @@ pub struct Door {
     settings: Arc<Settings>,
     random: Random,
     counters: Arc<Counters>,
-    pace: Duration,
+    pace: Pace,
     /// The last handshake's packets came more than once.
     doubled: bool,
     lockout: Option<Lockout>,
+    /// A session that the call before opened, and that is not at its privilege yet. It has carried nothing.
+    unraised: Option<Live>,
 }
 
 impl std::fmt::Debug for Door {
@@ -68,15 +71,19 @@ fn failed(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
 impl Door {
     /// A door that was never opened.
     pub fn new(settings: Arc<Settings>, random: Random, counters: Arc<Counters>) -> Self {
-        Self { settings, random, counters, pace: FIRST_PAUSE, doubled: false, lockout: None }
+        let pace = Pace::new();
+        Self { settings, random, counters, pace, doubled: false, lockout: None, unraised: None }
     }
 
-    /// Opens a session of that epoch, at the privilege of the settings.
+    /// Opens a session of that epoch, at the privilege of the settings. What a call that ended too soon came to is gone on with:
+    /// a BMC that takes a second for each answer takes longer for a login than one call.
     pub async fn open(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
         if let Some(lockout) = self.lockout.as_ref().filter(|lockout| Instant::now() < lockout.until) {
             return Err(lockout.error.clone());
         }
-        let opened = self.knock(epoch, call, until).await;
+        // One that may have ended by its idleness would cost more than a new one.
+        self.unraised.take_if(|live| live.is_stale());
+        let opened = self.enter(epoch, call, until).await;
         match &opened {
             Ok(_) => self.lockout = None,
             Err(error) if matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden) => {
@@ -117,6 +124,21 @@ impl Door {
         Err(unreachable(why))
     }
 
+    /// Lets a session go that was opened and not used.
+    pub fn forget(&mut self) {
+        self.unraised = None;
+    }
+
+    async fn enter(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
+        match self.raise(None, call, until).await? {
+            Some(live) => Ok(live.in_epoch(epoch)),
+            None if Instant::now() >= until => {
+                Err(self.in_vain(self.unraised.as_ref().and_then(Live::trouble), false))
+            }
+            None => self.knock(epoch, call, until).await,
+        }
+    }
+
     async fn knock(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
         let settings = self.settings.clone();
         let mut link = self.connect(until).await?;
@@ -135,8 +157,9 @@ impl Door {
             // How long to wait before the next attempt.
             let pause = match ended {
                 Ended::Open(session, raised) => {
-                    let live = Live::new(*session, link, self.random.clone(), epoch);
-                    match self.raise(live, raised, call, until).await? {
+                    let live = Live::new(*session, link, self.random.clone(), epoch, self.pace.of_commands());
+                    self.unraised = Some(live);
+                    match self.raise(raised, call, until).await? {
                         Some(live) => return Ok(live),
                         None => link = self.connect(until).await?,
                     }
@@ -195,7 +218,7 @@ impl Door {
             earlier += 1;
             let next = Instant::now() + pause;
             if next >= until {
-                return Err(self.in_vain(&link, full > 0));
+                return Err(self.in_vain(link.trouble(), full > 0));
             }
             if pause > Duration::ZERO {
                 sleep_until(next).await;
@@ -203,11 +226,10 @@ impl Door {
         }
     }
 
-    /// Raises the session to the privilege of the settings, unless the handshake did (`raised`);
-    /// `None`: the BMC does not answer in it.
+    /// Raises the session that is open to the privilege of the settings, unless the handshake did (`raised`); `None`: there is
+    /// none, or the BMC does not answer in it. It stays for the next call where the time was too short to say the latter.
     async fn raise(
-        &self,
-        mut live: Live,
+        &mut self,
         raised: Option<Answer>,
         call: &Call,
         until: Instant,
@@ -216,20 +238,29 @@ impl Door {
         let mut raised = raised;
         let mut pause = FIRST_PAUSE;
         loop {
+            let Some(live) = self.unraised.as_mut() else { return Ok(None) };
             let answer = match raised.take() {
                 Some(answer) => answer,
                 None => {
-                    let until = until.min(Instant::now() + RAISE);
+                    let patience = live.patience(RAISE);
+                    let over = until.min(Instant::now() + patience);
                     let mut effort = Effort::reading();
-                    match live.ask(SetPrivilege(wanted).into(), call, until, &mut effort).await? {
+                    match live.ask(SetPrivilege(wanted).into(), call, over, &mut effort).await? {
                         Some(heard) => heard.answer,
-                        None => return Ok(None),
+                        None => {
+                            // Short calls must not ask in a session for ever that the BMC does not know any more.
+                            let since = live.unanswered_since().unwrap_or(call.now());
+                            if over < until || call.now().since(since) >= patience {
+                                self.unraised = None;
+                            }
+                            return Ok(None);
+                        }
                     }
                 }
             };
             let kind = match (quirks::verdict(answer.code), answer.code) {
                 (Verdict::Done, _) => match SetPrivilege::parse_success_response(&answer.data) {
-                    Ok(level) if level >= wanted.level() => return Ok(Some(live)),
+                    Ok(level) if level >= wanted.level() => return Ok(self.unraised.take()),
                     Ok(_) => ErrorKind::Forbidden,
                     Err(_) => ErrorKind::Protocol,
                 },
@@ -242,6 +273,7 @@ impl Door {
             };
             let next = Instant::now() + pause;
             if kind != ErrorKind::Throttled || next >= until {
+                self.unraised = None;
                 let user = &self.settings.login.username;
                 let (level, said) = (wanted.word(), quirks::describe(answer.code));
                 return Err(failed(
@@ -286,7 +318,7 @@ impl Door {
     }
 
     /// The call's time is over, and no session is open.
-    fn in_vain(&self, link: &Link, full: bool) -> DriverError {
+    fn in_vain(&self, trouble: Option<&str>, full: bool) -> DriverError {
         let authority = self.settings.authority();
         if full {
             return failed(
@@ -294,7 +326,7 @@ impl Door {
                 format!("{authority}: all session slots of the BMC are taken"),
             );
         }
-        match link.trouble() {
+        match trouble {
             Some(why) => failed(ErrorKind::Unreachable, format!("{authority}: {why}")),
             None => failed(ErrorKind::TimedOut, format!("{authority} did not answer the login in time")),
         }

@@ -7,7 +7,7 @@
 //! What is not the answer to the request in flight is ignored.
 //!
 //! From the wire inwards: `wire` and `crypto` (packets), `handshake` and `session` (protocol, without I/O), `link`,
-//! `attempt`, `live` (one socket), `door` (opening), `line` (one conversation), `power`, `hold`, `closing` (what is said
+//! `pace`, `attempt`, `live` (one socket), `door` (opening), `line` (one conversation), `power`, `hold`, `closing` (what is said
 //! in it), `driver`. `wire` and `crypto` are open to the simulated BMCs of `drivers/fleet`, which speak the other side of it.
 
 mod attempt;
@@ -25,6 +25,7 @@ mod kind;
 mod line;
 mod link;
 mod live;
+mod pace;
 mod power;
 mod quirks;
 mod session;

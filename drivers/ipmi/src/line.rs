@@ -18,7 +18,8 @@ use crate::Random;
 use crate::command::GetChassisStatus;
 use crate::door::Door;
 use crate::link::Counters;
-use crate::live::{FIRST_PAUSE, Heard, Live};
+use crate::live::{Heard, Live};
+use crate::pace::FIRST_PAUSE;
 use crate::quirks::{self, Verdict};
 use crate::settings::Settings;
 
@@ -119,6 +120,12 @@ impl Line {
         }
     }
 
+    /// Lets sessions go that were opened and never used: dropped, they are closed.
+    pub(crate) fn forget_unused(&mut self) {
+        self.stand_in = None;
+        self.door.forget();
+    }
+
     /// Opens a session if none is there.
     pub async fn warm_up(&mut self, call: &Call, until: Instant) -> Result<&mut Live, DriverError> {
         if self.session.is_none() {
@@ -150,7 +157,7 @@ impl Line {
         };
         let epoch = fresh.epoch();
         if let Some(old) = self.session.as_mut() {
-            let over = Instant::now() + LAST_WORD;
+            let over = Instant::now() + old.patience(LAST_WORD);
             if old.insist(GetChassisStatus.into(), call, over.min(until)).await?.is_some() {
                 return Ok(());
             }
@@ -196,7 +203,7 @@ impl Line {
             call.may_go_in(live.epoch()).map_err(|error| effort.judge(error))?;
             let patience = if live.is_doubtful() {
                 let left = until.saturating_duration_since(Instant::now());
-                Instant::now() + DOUBTFUL.min(left * 2 / 5)
+                Instant::now() + live.patience(DOUBTFUL).min(left * 2 / 5)
             } else {
                 until
             };

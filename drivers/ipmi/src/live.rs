@@ -12,13 +12,9 @@ use crate::Random;
 use crate::command::CloseSession;
 use crate::crypto::BLOCK;
 use crate::link::Link;
+use crate::pace::{Answered, Pace};
 use crate::session::{Answer, Request, Session};
 use crate::wire::LARGEST;
-
-/// The least wait before the first copy; it doubles with each further one.
-pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The most: a BMC that takes longer for an answer gets copies before it.
-pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Between two copies of a last question, to a BMC that answers fast.
 const INSIST_PAUSE: Duration = Duration::from_millis(100);
@@ -50,8 +46,7 @@ pub struct Live {
     epoch: Epoch,
     last_sent: Instant,
     last_answer: Instant,
-    /// How long this BMC takes for an answer, doubled: it has buffers for two packets, and copies fill them.
-    pace: Duration,
+    pace: Pace,
     /// When the first question was asked since its last answer; none: nothing was.
     unanswered_since: Option<BootTime>,
     carried: bool,
@@ -70,8 +65,8 @@ impl std::fmt::Debug for Live {
 }
 
 impl Live {
-    /// A session that was opened just now.
-    pub fn new(session: Session, link: Link, random: Random, epoch: Epoch) -> Self {
+    /// A session that was opened just now, by a handshake at that pace.
+    pub fn new(session: Session, link: Link, random: Random, epoch: Epoch, pace: Pace) -> Self {
         let now = Instant::now();
         Self {
             session,
@@ -80,12 +75,19 @@ impl Live {
             epoch,
             last_sent: now,
             last_answer: now,
-            pace: FIRST_PAUSE,
+            pace,
             unanswered_since: None,
             carried: false,
             closed: false,
             out: Vec::with_capacity(128),
         }
+    }
+
+    /// The same in a later epoch: nothing counted yet that was said in it.
+    #[must_use]
+    pub fn in_epoch(mut self, epoch: Epoch) -> Self {
+        self.epoch = epoch;
+        self
     }
 
     /// Its epoch.
@@ -110,7 +112,17 @@ impl Live {
 
     /// Whether it may be gone on the far side: a question is unanswered, or it was idle for long.
     pub fn is_doubtful(&self) -> bool {
-        self.is_silent() || self.last_answer.elapsed() > FRESH
+        self.is_silent() || self.is_stale()
+    }
+
+    /// Whether it did not answer for so long that it may have ended by its idleness.
+    pub fn is_stale(&self) -> bool {
+        self.last_answer.elapsed() > FRESH
+    }
+
+    /// `least`, or as long as four answers of this BMC take, where that is longer.
+    pub fn patience(&self, least: Duration) -> Duration {
+        least.max(self.pace.takes() * 4)
     }
 
     /// Whether something was asked and not answered since its last answer, also where the caller did not wait for it.
@@ -167,7 +179,7 @@ impl Live {
     ) -> Result<Option<Heard>, DriverError> {
         self.overhear();
         let request = self.session.request(message);
-        self.exchange(request, call, until, effort, self.pace, 2).await
+        self.exchange(request, call, until, effort, self.pace.pause(), 2).await
     }
 
     /// The last question before the session is given up: with copies at a short, constant distance, many of them, so that
@@ -178,7 +190,8 @@ impl Live {
         call: &Call,
         until: Instant,
     ) -> Result<Option<Heard>, DriverError> {
-        let pause = if self.pace > FIRST_PAUSE { self.pace / 2 } else { INSIST_PAUSE };
+        // A copy sooner than an answer can come tells nothing, and is one more for a BMC that is slow.
+        let pause = INSIST_PAUSE.max(self.pace.takes());
         self.overhear();
         let request = self.session.last_request(message);
         self.exchange(request, call, until, &mut Effort::reading(), pause, 1).await
@@ -207,17 +220,24 @@ impl Live {
     ) -> Result<Option<Heard>, DriverError> {
         let mut buffer = [0; LARGEST];
         let asked_at = call.now();
+        let began = Instant::now();
+        let mut copies = 0;
         // Nothing is sent whose time is over: this process may have been stopped since it decided to.
         while Instant::now() < until {
             effort.may_send(call).map_err(|ended| effort.judge(ended))?;
             // Before it is sent: who leaves does not wait for the answer.
             self.unanswered_since.get_or_insert(asked_at);
             self.send_copy(&mut request, effort).await;
+            copies += 1;
             let wake = until.min(Instant::now() + pause);
             while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
                 if let Some(answer) = self.session.answer(&request, datagram) {
                     self.last_answer = Instant::now();
-                    self.pace = (2 * self.last_sent.elapsed()).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                    let (since_first, since_last) = (began.elapsed(), self.last_sent.elapsed());
+                    // Copies at a constant distance are many, and their answer says nothing of the pace.
+                    if copies == 1 || growth > 1 {
+                        self.pace.answered(Answered { copies, since_first, since_last, pause });
+                    }
                     self.unanswered_since = None;
                     return Ok(Some(Heard { answer, asked_at, answered_at: call.now(), epoch: self.epoch }));
                 }
@@ -228,6 +248,7 @@ impl Live {
             }
             pause *= growth;
         }
+        self.pace.silent();
         Ok(None)
     }
 }

@@ -7,7 +7,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::command::{ChassisControl, GetChassisStatus};
 use crate::line::{Line, end_of};
-use crate::live::{FIRST_PAUSE, Heard};
+use crate::live::Heard;
+use crate::pace::FIRST_PAUSE;
 use crate::quirks::{self, Verdict};
 
 /// One fresh reading. Everything but a whole, successful status is `Unknown` (S1).

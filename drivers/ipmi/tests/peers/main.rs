@@ -11,6 +11,7 @@ mod ipmi_sim;
 mod network;
 mod odd_answers;
 mod pyghmi;
+mod slow;
 mod suite_17;
 #[path = "../../../../tests/src/peers/window.rs"]
 mod window;

@@ -1,0 +1,118 @@
+//! BMCs that take long for each answer, and networks that lose one.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::bench::Bench;
+use crate::network::{Fate, Network};
+use crate::pyghmi::Pyghmi;
+use picket_core::power::Power;
+use picket_driver::ErrorKind;
+use serde_json::json;
+use tokio::time::Instant;
+
+/// When each packet was sent to the BMC.
+type Sent = Arc<Mutex<Vec<Instant>>>;
+
+/// From now on everything passes but the next `lost` packets to the BMC.
+fn noted(network: &Network, mut lost: u32) -> Sent {
+    let sent = Sent::default();
+    let noted = sent.clone();
+    network.rule(move |to_bmc, _| {
+        if !to_bmc {
+            return Fate::Pass;
+        }
+        noted.lock().expect("not poisoned").push(Instant::now());
+        let lose = lost > 0;
+        lost -= u32::from(lose);
+        if lose { Fate::Lose } else { Fate::Pass }
+    });
+    sent
+}
+
+fn sessions(bmc: &Pyghmi) -> usize {
+    bmc.commands().into_iter().filter(|what| what.starts_with("session")).count()
+}
+
+#[tokio::test]
+async fn a_bmc_that_answers_after_0_8_seconds_hears_each_question_once() {
+    // On a busy machine an answer may take longer than its wait, and copies are sent: the best of some counts.
+    let mut counts = Vec::new();
+    for _ in 0..4 {
+        let bmc = Pyghmi::start("17");
+        bmc.set("slow_all", "0.8");
+        let network = Network::before(bmc.address()).await;
+        let bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+        let sent = noted(&network, 0);
+        let read = [bench.read().await, bench.read().await, bench.read().await];
+        let powers = read.map(|read| read.map(|reading| reading.power).map_err(|error| error.kind));
+        let packets = sent.lock().expect("not poisoned").len();
+        // Open Session, RAKP 1 and 3, Set Session Privilege Level, and the three readings.
+        counts.push((powers, packets));
+        if counts.last().is_some_and(|(_, packets)| *packets == 7) {
+            break;
+        }
+    }
+    assert!(counts.contains(&([Ok(Power::On); 3], 7)), "{counts:?}");
+}
+
+#[tokio::test]
+async fn one_that_needs_1_2_seconds_is_logged_in_over_two_calls() {
+    let bmc = Pyghmi::start("17");
+    bmc.set("slow_all", "1.2");
+    let bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    let error = bench.read().await.expect_err("five answers take longer than a call");
+    assert_eq!(error.kind, ErrorKind::TimedOut, "{error}");
+    let reading = bench.read().await.expect("the login is gone on with");
+    assert_eq!((reading.power, reading.epoch.and_then(|epoch| epoch.loss)), (Power::On, None));
+    assert_eq!(sessions(&bmc), 1);
+    bench.read().await.expect("in the same session");
+    assert_eq!(sessions(&bmc), 1);
+}
+
+/// The BMC restarts between the two calls: the session that the first one opened is given up, and another one opened.
+#[tokio::test]
+async fn a_login_that_was_kept_and_is_gone_is_begun_again() {
+    let bmc = Pyghmi::start("17");
+    let network = Network::before(bmc.address()).await;
+    let mut bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+    // Nothing of the first session gets through.
+    let mut first = None;
+    network.rule(move |to_bmc, packet| {
+        let session = packet.get(6..10).filter(|id| to_bmc && *id != [0; 4]).map(<[u8]>::to_vec);
+        match session {
+            Some(session) if *first.get_or_insert(session.clone()) == session => Fate::Lose,
+            _ => Fate::Pass,
+        }
+    });
+    // Shorter than what the session is given for its first answer.
+    bench.life = Duration::from_secs(1);
+    let mut errors = 0;
+    while let Err(error) = bench.read().await {
+        errors += 1;
+        assert!(error.kind == ErrorKind::TimedOut && errors < 10, "{error}");
+    }
+    assert_eq!(sessions(&bmc), 2);
+}
+
+#[tokio::test]
+async fn a_lost_packet_does_not_slow_the_next() {
+    let bmc = Pyghmi::start("17");
+    let network = Network::before(bmc.address()).await;
+    let bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+    bench.read().await.expect("answered");
+    // On a busy machine a copy may come late: the best of some counts.
+    let mut gaps = Vec::new();
+    for _ in 0..5 {
+        noted(&network, 2);
+        bench.read().await.expect("the third copy is answered");
+        let sent = noted(&network, 1);
+        bench.read().await.expect("the second copy is answered");
+        let sent = sent.lock().expect("not poisoned");
+        gaps.push(sent[1] - sent[0]);
+        if gaps.last().is_some_and(|gap| *gap < Duration::from_millis(400)) {
+            break;
+        }
+    }
+    assert!(gaps.iter().any(|gap| *gap < Duration::from_millis(400)), "{gaps:?}");
+}
