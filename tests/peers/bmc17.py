@@ -21,6 +21,11 @@ DIR/power holds 0 or 1. Knobs, files in DIR, looked at for each command:
   privilege    the most that a session gets: 2 user, 3 operator, 4 administrator
   answer_NN_CC "CODE TIMES": so many commands CC of network function NN are answered with this code and not carried out,
                all in hexadecimal but the times
+  late_NN_CC   seconds after which such commands are answered, each carried out before; nothing else is done meanwhile
+  mute_NN_CC   so many such commands are carried out and not answered
+  close_own_only  sessions of others are closed for nobody (0xD4), as for a user below administrator
+  session_info Get Session Info is there, and tells of the asking session alone ("own"), of all ("all"), or of all, and
+               counts one whatever is open ("miscounts")
 What was commanded stands in DIR/commands.log, with the time in seconds."""
 
 import argparse
@@ -41,6 +46,7 @@ import pyghmi.ipmi.private.session as ipmisession
 SUITES = {3: ((1, 1, 1), hashlib.sha1, 12), 17: ((3, 4, 1), hashlib.sha256, 16)}
 INSUFFICIENT_RESOURCES, NO_SUITE_MATCH, UNAUTHORIZED_NAME, INVALID_INTEGRITY = 0x01, 0x11, 0x0D, 0x0F
 BUSY, NOT_IN_THIS_STATE, UNKNOWN_SESSION, INSUFFICIENT_PRIVILEGE, UNSPECIFIED = 0xC0, 0xD5, 0x87, 0xD4, 0xFF
+INVALID_DATA = 0xCC
 OPERATOR = 3
 IDLE_LIMIT = 60
 
@@ -183,14 +189,43 @@ class Session(serversession.ServerSession):
         """A session that ended, or idled too long, hears no more commands; a new handshake begins a new one."""
         kind = data[5] & 0x3F
         if kind in (0, 1):
-            idle = time.monotonic() - self.last_heard > IDLE_LIMIT
-            if self.over or idle:
+            if not self.is_open():
                 return None
             self.last_heard = time.monotonic()
         return super()._handle_ipmi2_packet(data)
 
+    def is_open(self):
+        idle = time.monotonic() - self.last_heard > IDLE_LIMIT
+        return self.k1 is not None and not self.over and not idle
+
+    def end(self):
+        self.over = True
+        self.bmc.knobs.note("closed", self.username.decode())
+
+    def close(self, wanted):
+        """Close Session, of this one or another."""
+        other = self.bmc.sessions.get(wanted)
+        if other is not self and self.bmc.knobs.get("close_own_only"):
+            return self.send_ipmi_response(code=INSUFFICIENT_PRIVILEGE)
+        if other is None or not other.is_open():
+            return self.send_ipmi_response(code=UNKNOWN_SESSION)
+        other.end()
+        return self.send_ipmi_response()
+
+    def session_info(self, whose, told):
+        """Get Session Info by an id: its handle, the slots, how many are open, and user, level and channel."""
+        wanted = bytes(whose[1:5])
+        if wanted != self.managedsessionid and told == "own":
+            return self.send_ipmi_response(code=INVALID_DATA)
+        opened = [number for number, session in self.bmc.sessions.items() if session.is_open()]
+        handle = opened.index(wanted) + 1 if wanted in opened else 0
+        count = 1 if told == "miscounts" else len(opened)
+        more = [2, self.clientpriv, 0x11] if handle else []
+        return self.send_ipmi_response(data=[handle, 15, count] + more)
+
     def handle_client_request(self, request):
         netfn, command = request["netfn"], request["command"]
+        self.asked = "%02x_%02x" % (netfn, command)
         instead = self.bmc.knobs.instead(netfn, command)
         if instead is not None:
             return self.send_ipmi_response(code=instead)
@@ -201,18 +236,18 @@ class Session(serversession.ServerSession):
             self.clientpriv = wanted or self.clientpriv
             return self.send_ipmi_response(data=[self.clientpriv])
         if netfn == 6 and command == 0x3C:
-            if bytes(request["data"][:4]) != self.managedsessionid:
-                return self.send_ipmi_response(code=UNKNOWN_SESSION)
-            self.send_ipmi_response()
-            self.over = True
-            self.bmc.knobs.note("closed", self.username.decode())
-            return None
+            return self.close(bytes(request["data"][:4]))
+        if netfn == 6 and command == 0x3D and self.bmc.knobs.get("session_info"):
+            return self.session_info(request["data"], self.bmc.knobs.get("session_info"))
         if netfn == 0 and command == 2 and self.clientpriv < OPERATOR:
             return self.send_ipmi_response(code=INSUFFICIENT_PRIVILEGE)
         return self.bmc.handle_raw_request(request, self)
 
     def send_ipmi_response(self, data=(), code=0):
-        if not self.bmc.knobs.take("drop"):
+        late = self.bmc.knobs.get("late_" + self.asked)
+        if late:
+            time.sleep(float(late))
+        if not self.bmc.knobs.take("mute_" + self.asked) and not self.bmc.knobs.take("drop"):
             super().send_ipmi_response(list(data), code)
 
 

@@ -1,9 +1,9 @@
 //! Ending the sessions that carried commands (S8).
 //!
-//! A session is over when its close was answered, when the BMC itself says in another session that there is no such
-//! session, or when its idle limit was waited out since our last packet in it. That it is the BMC itself is told by the GUID
-//! in both handshakes. A session that we began to close is one that we closed, and was not lost, also if the caller left
-//! before the answer came.
+//! A session is over when its close was answered, in time or late, when the BMC itself says in another session that there is
+//! no such session, or when its idle limit was waited out since our last packet in it. That it is the BMC itself is told by
+//! the GUID in both handshakes. A session that we began to close is one that we closed, and was not lost, also if the caller
+//! left before the answer came.
 
 use std::time::Duration;
 
@@ -11,33 +11,36 @@ use ipmi_rs_core::connection::IpmiCommand;
 use picket_driver::{Call, Effort};
 use tokio::time::Instant;
 
-use crate::command::{CloseSession, GetSessionInfo};
+use crate::command::{CloseSession, GetSessionInfo, SessionInfo};
 use crate::line::{Line, Lost, end_of};
 use crate::live::Live;
 
-/// How long a close may stay unanswered: a BMC that closed, and whose answer was lost, does not answer again.
+/// How long a close may stay unanswered, at least: a BMC that closed, and whose answer was lost, does not answer again.
 const PATIENCE: Duration = Duration::from_millis(750);
-/// How long it is tried to open a session in which to ask after those that do not answer. Else their idle limit is waited
-/// out, which takes longer.
+/// How long it is tried to open a session in which to ask after those that do not answer.
 const OUTSIDE: Duration = Duration::from_secs(10);
+/// The pauses before a BMC is asked again after sessions that it says nothing of. Then their idle limit is waited out: each
+/// look costs a login.
+pub const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
 /// Completion code of Close Session: no such session (IPMI 2.0 table 22-23).
 const NO_SUCH_SESSION: u8 = 0x87;
 
+/// Asks a session to close itself; whether it did. That there is no such session cannot be said in that very session.
+async fn close_itself(live: &mut Live, call: &Call) -> bool {
+    let until = end_of(call).min(Instant::now() + live.patience(PATIENCE));
+    live.close(call, until).await
+}
+
 /// Asks in `live` to close the session `id`; the completion code of the answer.
-async fn close(live: &mut Live, id: u32, call: &Call) -> Option<u8> {
-    let until = end_of(call).min(Instant::now() + PATIENCE);
+async fn close_other(live: &mut Live, id: u32, call: &Call) -> Option<u8> {
+    let until = end_of(call).min(Instant::now() + live.patience(PATIENCE));
     let asked = live.ask(CloseSession(id).into(), call, until, &mut Effort::reading()).await;
     Some(asked.ok().flatten()?.answer.code)
 }
 
-/// Asks a session to close itself; whether it did. That there is no such session cannot be said in that very session.
-async fn close_itself(live: &mut Live, call: &Call) -> bool {
-    close(live, live.remote_id(), call).await == Some(0)
-}
-
-/// Whether the BMC says in `live` that the session `id` is open; `None`: it does not say.
-async fn is_open(live: &mut Live, id: u32, call: &Call) -> Option<bool> {
-    let until = end_of(call).min(Instant::now() + PATIENCE);
+/// What the BMC says in `live` of the session `id`; `None`: nothing.
+async fn info(live: &mut Live, id: u32, call: &Call) -> Option<SessionInfo> {
+    let until = end_of(call).min(Instant::now() + live.patience(PATIENCE));
     let asked = live.ask(GetSessionInfo(id).into(), call, until, &mut Effort::reading()).await;
     let heard = asked.ok().flatten()?;
     if heard.answer.code != 0 {
@@ -50,6 +53,12 @@ async fn is_open(live: &mut Live, id: u32, call: &Call) -> Option<bool> {
 fn lost(live: &Live, call: &Call) -> Option<Lost> {
     let since = live.unanswered_since().unwrap_or(call.now());
     Some(Lost { epoch: live.epoch().id, since })
+}
+
+/// From when on the rest is surely over, if nothing more is sent in it; `None`: there is none.
+fn over_at(line: &Line) -> Option<Instant> {
+    let longest = line.settings.longest_idle();
+    line.orphans.iter().map(|live| live.dead_at(longest)).max()
 }
 
 /// Closes what can be closed now. `Some`: from then on the rest is surely over, if nothing more is sent.
@@ -85,10 +94,38 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
             false => index += 1,
         }
     }
+    look(line, call).await;
+    over_at(line)
+}
+
+/// Looks once more after the sessions that did not answer their close, as [`close_all`] left them. Nothing is sent in one of
+/// them: each packet there begins its idle limit anew.
+pub async fn look_again(line: &mut Line, call: &Call) -> Option<Instant> {
+    line.retire();
+    look(line, call).await;
+    over_at(line)
+}
+
+async fn look(line: &mut Line, call: &Call) {
+    hear(line);
     if !line.orphans.is_empty() {
         look_from_outside(line, call).await;
+        hear(line);
     }
-    line.orphans.iter().map(|live| live.dead_at(longest)).max()
+}
+
+/// Takes the answers in that came late.
+fn hear(line: &mut Line) {
+    let mut index = 0;
+    while let Some(live) = line.orphans.get_mut(index) {
+        if !live.was_closed() {
+            index += 1;
+            continue;
+        }
+        // It answered, so the BMC did not restart before.
+        line.lost.take_if(|lost| lost.epoch == live.epoch().id);
+        line.orphans.swap_remove(index).closed();
+    }
 }
 
 /// Whether one BMC surely has both sessions. Another one, to which the address leads by now, knows none of ours, and they live on.
@@ -96,32 +133,53 @@ fn are_of_one_bmc(one: &Live, other: &Live) -> bool {
     one.says_its_system() && one.system() == other.system()
 }
 
-/// Asks in a new session after those that do not answer.
+/// Asks in another session after those that do not answer.
 async fn look_from_outside(line: &mut Line, call: &Call) {
-    let lost = line.lost;
-    let until = end_of(call).min(Instant::now() + OUTSIDE);
-    let opened = line.warm_up(call, until).await.is_ok();
-    // This session is not the next epoch: it ends here.
-    line.lost = lost;
-    let Some(mut outside) = line.session.take().filter(|_| opened) else { return };
+    let mut opened = None;
+    let outside = if line.session.is_some() {
+        // A reading opened it meanwhile: it stays.
+        line.session.as_mut()
+    } else {
+        let until = end_of(call).min(Instant::now() + OUTSIDE);
+        opened = line.open_outside(call, until).await;
+        opened.as_mut()
+    };
+    let Some(outside) = outside else { return };
     let own = outside.remote_id();
+    let mine = info(outside, own, call).await;
     // A BMC that does not know the very session in which it is asked does not know the others either.
-    let knows = is_open(&mut outside, own, call).await == Some(true);
+    let knows = mine.is_some_and(|info| info.is_open);
+    let is_alone = knows && mine.is_some_and(SessionInfo::is_the_only_one);
     let mut index = 0;
     while let Some(orphan) = line.orphans.get(index) {
         let id = orphan.remote_id();
         // A BMC that gave the id to another session has ended the one that had it.
-        let over = are_of_one_bmc(orphan, &outside)
-            && (id == own
-                || knows && is_open(&mut outside, id, call).await == Some(false)
-                || matches!(close(&mut outside, id, call).await, Some(0 | NO_SUCH_SESSION)));
+        let over = are_of_one_bmc(orphan, outside)
+            && (id == own || is_over(outside, id, knows, is_alone, call).await);
         if over {
             line.orphans.swap_remove(index).closed();
         } else {
             index += 1;
         }
     }
-    if close_itself(&mut outside, call).await {
-        outside.closed();
+    if let Some(mut opened) = opened
+        && close_itself(&mut opened, call).await
+    {
+        opened.closed();
     }
+}
+
+/// Whether the BMC says in `outside` that the session `id` is over, or ends it.
+async fn is_over(outside: &mut Live, id: u32, knows: bool, is_alone: bool, call: &Call) -> bool {
+    let said = if knows { info(outside, id, call).await } else { None };
+    match said {
+        Some(info) if !info.is_open => return true,
+        _ => {}
+    }
+    if matches!(close_other(outside, id, call).await, Some(0 | NO_SUCH_SESSION)) {
+        return true;
+    }
+    // A user below administrator closes no session but his own, and some BMCs tell him of none. They count them all the same.
+    // The count is believed where nothing speaks against it.
+    is_alone && said.is_none()
 }

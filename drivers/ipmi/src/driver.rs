@@ -12,7 +12,7 @@ use picket_driver::{
     Traits,
 };
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::closing;
 use crate::command::GetSystemGuid;
@@ -134,13 +134,11 @@ impl PowerDriver for IpmiDriver {
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
-        loop {
-            // The wait is without the line: a reading may open a session of its own meanwhile.
-            let over_at = match closing::close_all(&mut *self.line(call).await?, call).await {
-                None => return Ok(()),
-                Some(over_at) => over_at,
-            };
-            if over_at >= end_of(call) {
+        let mut pauses = closing::PAUSES.into_iter();
+        let mut left = closing::close_all(&mut *self.line(call).await?, call).await;
+        while let Some(over_at) = left {
+            let wake = pauses.next().map_or(over_at, |pause| over_at.min(Instant::now() + pause));
+            if wake >= end_of(call) {
                 let detail = format!(
                     "{}: a session that carried commands did not answer its close and may be open until its \
                      idle limit has passed",
@@ -148,8 +146,17 @@ impl PowerDriver for IpmiDriver {
                 );
                 return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
             }
-            sleep_until(over_at).await;
+            // The wait is without the line: a reading may open a session of its own meanwhile.
+            sleep_until(wake).await;
+            let mut line = self.line(call).await?;
+            if wake < over_at {
+                left = closing::look_again(&mut line, call).await;
+            }
+            if wake == over_at || left.is_none() {
+                left = closing::close_all(&mut line, call).await;
+            }
         }
+        Ok(())
     }
 }
 

@@ -111,7 +111,7 @@ impl Line {
     }
 
     /// Lets go of what is surely over on the far side. A session that ended by idleness alone was not lost.
-    fn retire(&mut self) {
+    pub(crate) fn retire(&mut self) {
         let longest = self.settings.longest_idle();
         let over = |live: &Live| Instant::now() >= live.dead_at(longest);
         self.orphans.retain(|live| !over(live));
@@ -140,6 +140,14 @@ impl Line {
         self.session
             .as_mut()
             .ok_or_else(|| Effort::reading().error(ErrorKind::Protocol, "the session is gone"))
+    }
+
+    /// Opens a session that is not the next epoch: it ends where it began, and the next one tells the loss that is to be told.
+    pub(crate) async fn open_outside(&mut self, call: &Call, until: Instant) -> Option<Live> {
+        let (lost, loss, unseen) = (self.lost, self.loss, self.unseen);
+        let is_open = self.warm_up(call, until).await.is_ok();
+        (self.lost, self.loss, self.unseen) = (lost, loss, unseen);
+        self.session.take().filter(|_| is_open)
     }
 
     /// The session fell silent: opens another one, and asks the old one a last time. Where the call ends before that, the

@@ -22,6 +22,9 @@ const INSIST_PAUSE: Duration = Duration::from_millis(100);
 /// How much of what came late is taken in before the next question: more than one question can have had copies.
 const MOST_LEFTOVERS: usize = 32;
 
+/// The longest that a single question may stay unanswered, however slow the BMC is.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(5);
+
 /// A session that answered within this time surely lives: the shortest idle limit seen is 30 s (ipmi_sim).
 const FRESH: Duration = Duration::from_secs(20);
 
@@ -50,6 +53,8 @@ pub struct Live {
     /// When the first question was asked since its last answer; none: nothing was.
     unanswered_since: Option<BootTime>,
     carried: bool,
+    /// The question whether it closes itself, as long as it may be answered.
+    close_asked: Option<Request>,
     closed: bool,
     out: Vec<u8>,
 }
@@ -78,6 +83,7 @@ impl Live {
             pace,
             unanswered_since: None,
             carried: false,
+            close_asked: None,
             closed: false,
             out: Vec::with_capacity(128),
         }
@@ -122,7 +128,7 @@ impl Live {
 
     /// `least`, or as long as four answers of this BMC take, where that is longer.
     pub fn patience(&self, least: Duration) -> Duration {
-        least.max(self.pace.takes() * 4)
+        least.max((self.pace.takes() * 4).min(LONGEST_PATIENCE))
     }
 
     /// Whether something was asked and not answered since its last answer, also where the caller did not wait for it.
@@ -178,8 +184,30 @@ impl Live {
         effort: &mut Effort,
     ) -> Result<Option<Heard>, DriverError> {
         self.overhear();
-        let request = self.session.request(message);
-        self.exchange(request, call, until, effort, self.pace.pause(), 2).await
+        let mut request = self.session.request(message);
+        self.exchange(&mut request, call, until, effort, self.pace.pause(), 2).await
+    }
+
+    /// Asks it to end itself; whether it says that it did.
+    pub async fn close(&mut self, call: &Call, until: Instant) -> bool {
+        self.overhear();
+        let mut request = self.session.request(CloseSession(self.remote_id()).into());
+        let mut effort = Effort::reading();
+        let asked = self.exchange(&mut request, call, until, &mut effort, self.pace.pause(), 2).await;
+        self.close_asked = Some(request);
+        asked.is_ok_and(|heard| heard.is_some_and(|heard| heard.answer.code == 0))
+    }
+
+    /// Whether it said so since, too late for [`Live::close`]. Nothing is sent.
+    pub fn was_closed(&mut self) -> bool {
+        let Some(request) = &self.close_asked else { return false };
+        let mut buffer = [0; LARGEST];
+        (0..MOST_LEFTOVERS)
+            .map_while(|_| {
+                let datagram = self.link.leftover(&mut buffer)?;
+                Some(self.session.answer(request, datagram).is_some_and(|answer| answer.code == 0))
+            })
+            .any(|closed| closed)
     }
 
     /// The last question before the session is given up: with copies at a short, constant distance, many of them, so that
@@ -193,8 +221,8 @@ impl Live {
         // A copy sooner than an answer can come tells nothing, and is one more for a BMC that is slow.
         let pause = INSIST_PAUSE.max(self.pace.takes());
         self.overhear();
-        let request = self.session.last_request(message);
-        self.exchange(request, call, until, &mut Effort::reading(), pause, 1).await
+        let mut request = self.session.last_request(message);
+        self.exchange(&mut request, call, until, &mut Effort::reading(), pause, 1).await
     }
 
     /// Takes in what came since the last question was given up.
@@ -211,7 +239,7 @@ impl Live {
 
     async fn exchange(
         &mut self,
-        mut request: Request,
+        request: &mut Request,
         call: &Call,
         until: Instant,
         effort: &mut Effort,
@@ -227,11 +255,11 @@ impl Live {
             effort.may_send(call).map_err(|ended| effort.judge(ended))?;
             // Before it is sent: who leaves does not wait for the answer.
             self.unanswered_since.get_or_insert(asked_at);
-            self.send_copy(&mut request, effort).await;
+            self.send_copy(request, effort).await;
             copies += 1;
             let wake = until.min(Instant::now() + pause);
             while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
-                if let Some(answer) = self.session.answer(&request, datagram) {
+                if let Some(answer) = self.session.answer(request, datagram) {
                     self.last_answer = Instant::now();
                     let (since_first, since_last) = (began.elapsed(), self.last_sent.elapsed());
                     // Copies at a constant distance are many, and their answer says nothing of the pace.

@@ -7,6 +7,7 @@ mod address;
 mod bad_network;
 mod bench;
 mod bmc;
+mod closing;
 mod ipmi_sim;
 mod network;
 mod odd_answers;
