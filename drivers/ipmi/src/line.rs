@@ -245,8 +245,9 @@ impl Line {
         let message = message.into();
         let until = end_of(call);
         let mut pause = FIRST_PAUSE;
+        let mut first = None;
         loop {
-            let heard = self.ask(&message, call, until, effort).await?;
+            let heard = self.ask(&message, call, until, effort).await?.since(&mut first);
             let verdict = quirks::verdict(heard.answer.code);
             if !matches!(verdict, Verdict::Done | Verdict::Uncertain) {
                 effort.refused();

@@ -35,10 +35,26 @@ pub struct Heard {
     pub answer: Answer,
     /// When the first copy of this request was sent.
     pub asked_at: BootTime,
+    /// The same of the first request for the command in this session, where the BMC was busy for it.
+    pub first_asked_at: BootTime,
     /// When the answer arrived.
     pub answered_at: BootTime,
     /// The session in which it was given.
     pub epoch: Epoch,
+}
+
+impl Heard {
+    /// The same as one of several tries of a command. `first` is the session of the tries before, and when the first of them
+    /// was asked there: in another session nothing was asked yet.
+    #[must_use]
+    pub fn since(self, first: &mut Option<(Epoch, BootTime)>) -> Self {
+        let first_asked_at = match *first {
+            Some((epoch, at)) if epoch == self.epoch => at,
+            _ => self.first_asked_at,
+        };
+        *first = Some((self.epoch, first_asked_at));
+        Self { first_asked_at, ..self }
+    }
 }
 
 /// A session. Dropped without [`Live::closed`], it sends one Close Session as a courtesy: BMCs have few slots.
@@ -267,7 +283,9 @@ impl Live {
                         self.pace.answered(Answered { copies, since_first, since_last, pause });
                     }
                     self.unanswered_since = None;
-                    return Ok(Some(Heard { answer, asked_at, answered_at: call.now(), epoch: self.epoch }));
+                    let (answered_at, epoch) = (call.now(), self.epoch);
+                    let heard = Heard { answer, asked_at, first_asked_at: asked_at, answered_at, epoch };
+                    return Ok(Some(heard));
                 }
                 // Foreign datagrams, however many, must not keep a copy from being sent.
                 if Instant::now() >= wake {

@@ -38,7 +38,8 @@ pub(crate) fn interpret(code: u8, data: &[u8]) -> (Power, String) {
 
 fn accepted(heard: &Heard) -> Accepted {
     Accepted {
-        asked_at: heard.asked_at,
+        // A BMC that was busy first has heard it since then (S2).
+        asked_at: heard.first_asked_at,
         answered_at: heard.answered_at,
         epoch: Some(heard.epoch),
         already: false,
@@ -77,8 +78,9 @@ pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> 
     let until = end_of(call);
     let mut effort = Effort::in_sight();
     let mut pause = FIRST_PAUSE;
+    let mut first = None;
     loop {
-        let heard = line.command(ChassisControl::Off, call, &mut effort).await?;
+        let heard = line.command(ChassisControl::Off, call, &mut effort).await?.since(&mut first);
         let code = heard.answer.code;
         let verdict = quirks::verdict(code);
         match verdict {

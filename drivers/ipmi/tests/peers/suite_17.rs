@@ -55,6 +55,32 @@ async fn a_busy_bmc_is_asked_again_and_then_believed() {
     assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
 }
 
+/// The judge takes the time from there to the yes for one call that the BMC answered, and not for a gap (S2).
+#[tokio::test]
+async fn a_busy_off_is_asked_for_when_it_was_first_sent() {
+    let bmc = Pyghmi::start("17");
+    let bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    for (knob, value) in [("busy", "3"), ("answer_00_02", "ff 3")] {
+        bench.read().await.expect("answered");
+        bmc.set(knob, value);
+        let before = bench.clock.boot();
+        let off = bench.off().await.expect("the fourth time it is taken");
+        let (waited, took) = (off.asked_at.since(before), off.answered_at.since(off.asked_at));
+        assert!(waited < Duration::from_millis(500), "{knob}: sent first after {waited:?}");
+        assert!(
+            took >= Duration::from_millis(1_750),
+            "{knob}: three pauses of 0.25, 0.5 and 1 s, and {took:?}"
+        );
+    }
+    let reading = bench.read().await.expect("answered");
+    bmc.set("busy", "1");
+    let later = bench.read().await.expect("the second time it is answered");
+    assert!(
+        later.asked_at.since(reading.answered_at) >= Duration::from_millis(250),
+        "a reading is as new as its answer"
+    );
+}
+
 #[tokio::test]
 async fn an_unspecified_error_leaves_the_effect_open() {
     let bmc = Pyghmi::start("17");
