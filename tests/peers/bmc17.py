@@ -18,6 +18,8 @@ DIR/power holds 0 or 1. Knobs, files in DIR, looked at for each command:
   refuse_again an off while off is refused with "not supported in present state" (0xD5), as Dell's do
   no_sessions  every new session is refused: insufficient resources (0x01)
   drop_rakp4   so many RAKP message 4 are not sent
+  odd_sum      the sums in its messages are wrong, and the packet's code is right
+  opensesspriv its codes and keys are made with the privilege of Open Session, as FreeIPMI's workaround of that name knows
   privilege    the most that a session gets: 2 user, 3 operator, 4 administrator
   answer_NN_CC "CODE TIMES": so many commands CC of network function NN are answered with this code and not carried out,
                all in hexadecimal but the times
@@ -149,7 +151,9 @@ class Session(serversession.ServerSession):
         self.Rm, self.role = data[8:24], data[24:25]
         self.maxpriv = data[24] & 7
         self.username = data[28 : 28 + data[27]]
-        self.who = self.role + bytes([len(self.username)]) + self.username
+        # The role with which codes and keys are made.
+        signed = bytes([self.privlevel]) if self.bmc.knobs.get("opensesspriv") else self.role
+        self.who = signed + bytes([len(self.username)]) + self.username
         password = self.authdata.get(self.username.decode(errors="replace"))
         if password is None:
             return self.send(self.refusal(UNAUTHORIZED_NAME, data[0]), "rakp2")
@@ -242,6 +246,13 @@ class Session(serversession.ServerSession):
         if netfn == 0 and command == 2 and self.clientpriv < OPERATOR:
             return self.send_ipmi_response(code=INSUFFICIENT_PRIVILEGE)
         return self.bmc.handle_raw_request(request, self)
+
+    def _make_ipmi_payload(self, *arguments, **more):
+        payload = super()._make_ipmi_payload(*arguments, **more)
+        if self.bmc.knobs.get("odd_sum"):
+            payload[2] ^= 0x55
+            payload[-1] ^= 0x55
+        return payload
 
     def send_ipmi_response(self, data=(), code=0):
         late = self.bmc.knobs.get("late_" + self.asked)

@@ -9,6 +9,7 @@ use crate::command::{CloseSession, SetPrivilege};
 use crate::crypto::{BLOCK, Suite};
 use crate::handshake::{Handshake, Login, Progress, Refusal, Stage};
 use crate::link::Link;
+use crate::oddities::Oddity;
 use crate::pace::{Answered, FIRST_PAUSE, LONGEST_PAUSE, Pace};
 use crate::session::{Answer, Session};
 use crate::wire::LARGEST;
@@ -100,6 +101,9 @@ impl<'a> Attempt<'a> {
                 Some(Progress::Done) => match self.session.take() {
                     Some(session) => {
                         self.over = true;
+                        if self.handshake.has_open_privilege() {
+                            self.link.see(Oddity::Privilege);
+                        }
                         return Ended::Open(Box::new(session), self.raised.take());
                     }
                     None => return Ended::Silent,

@@ -90,6 +90,10 @@ impl PowerDriver for IpmiDriver {
         self.line.try_lock().is_ok_and(|line| line.session.is_none())
     }
 
+    fn remarks(&self) -> Vec<String> {
+        self.counters.oddities.remarks()
+    }
+
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         power::read(&mut *self.line(call).await?, call).await
     }

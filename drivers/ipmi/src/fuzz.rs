@@ -113,12 +113,7 @@ pub fn session(data: &[u8]) -> bool {
         turned[at] ^= 1;
         assert_eq!(session.answer(&request, &mut turned), None, "a bit of it was turned");
         let Some(answer) = session.answer(&request, &mut out) else { continue };
-        let sum = message.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
-        assert_eq!(
-            (sum, message[1] >> 2, message[4] >> 2, message[5]),
-            (0, 1, 1, 1),
-            "it is the answer to ours"
-        );
+        assert_eq!((message[1] >> 2, message[4] >> 2, message[5]), (1, 1, 1), "it is the answer to ours");
         assert_eq!((answer.code, &answer.data[..]), (message[6], &message[7..message.len() - 1]));
         says_only_what_it_says(answer.code, &answer.data);
         answered = true;

@@ -85,6 +85,8 @@ pub struct Handshake<'a> {
     doubted: Option<Vec<u8>>,
     their_random: [u8; 16],
     guid: [u8; 16],
+    /// The role in the codes: the one of RAKP 1, or with some BMCs what Open Session asked for.
+    signed_role: u8,
     session_key: Option<Hash>,
 }
 
@@ -108,6 +110,7 @@ impl<'a> Handshake<'a> {
             doubted: None,
             their_random: [0; 16],
             guid: [0; 16],
+            signed_role: NAME_ONLY | login.privilege.level(),
             session_key: None,
         }
     }
@@ -130,9 +133,14 @@ impl<'a> Handshake<'a> {
     }
 
     /// Role, length of the name, name: what the codes end with.
-    fn user(&self) -> Vec<u8> {
+    fn user(&self, role: u8) -> Vec<u8> {
         let name = self.login.username.as_bytes();
-        [&[self.role(), name.len() as u8], name].concat()
+        [&[role, name.len() as u8], name].concat()
+    }
+
+    /// Whether the BMC makes its codes with the privilege of Open Session.
+    pub fn has_open_privilege(&self) -> bool {
+        self.signed_role != self.role()
     }
 
     fn password_hmac(&self, parts: &[&[u8]]) -> Hash {
@@ -161,7 +169,8 @@ impl<'a> Handshake<'a> {
                 wire::write_bare(out, Payload::Rakp1, &payload);
             }
             Stage::Rakp3 => {
-                let code = self.password_hmac(&[&self.their_random, &self.local.to_le_bytes(), &self.user()]);
+                let user = self.user(self.signed_role);
+                let code = self.password_hmac(&[&self.their_random, &self.local.to_le_bytes(), &user]);
                 self.write_rakp3(out, 0, code.bytes());
             }
         }
@@ -272,23 +281,27 @@ impl<'a> Handshake<'a> {
         }
         let their_random: [u8; 16] = payload.get(8..24)?.try_into().ok()?;
         let guid: [u8; 16] = payload.get(24..40)?.try_into().ok()?;
-        let user = self.user();
         let code = payload.get(40..)?;
-        let signed_for = |remote: &u32| {
-            let (local, remote) = (self.local.to_le_bytes(), remote.to_le_bytes());
+        let signed_for = |&(role, remote): &(u8, u32)| {
+            let (local, remote, user) = (self.local.to_le_bytes(), remote.to_le_bytes(), self.user(role));
             let expected =
                 self.password_hmac(&[&local, &remote, &self.our_random, &their_random, &guid, &user]);
             expected.matches(code, self.suite.hash_len())
         };
         let remotes = [self.remote].into_iter().chain(self.other_remotes.iter().copied());
-        let Some(remote) = remotes.into_iter().find(signed_for) else {
+        // Either way the password is proven, and each proof is over what we sent: nothing weaker is taken (S1).
+        let roles = [self.role(), self.login.privilege.level()];
+        let mut pairs = roles.into_iter().flat_map(|role| remotes.clone().map(move |remote| (role, remote)));
+        let Some((role, remote)) = pairs.find(signed_for) else {
             self.doubted = Some(datagram.to_vec());
             return Some(Progress::Refused(Refusal::WrongPassword));
         };
         self.remote = remote;
+        self.signed_role = role;
         self.their_random = their_random;
         self.guid = guid;
         let key = self.login.bmc_key.as_ref().unwrap_or(&self.login.password);
+        let user = self.user(role);
         self.session_key = Some(hmac(self.suite, key.expose(), &[&self.our_random, &their_random, &user]));
         self.stage = Stage::Rakp3;
         Some(Progress::Next)

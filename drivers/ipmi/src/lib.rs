@@ -25,6 +25,7 @@ mod kind;
 mod line;
 mod link;
 mod live;
+mod oddities;
 mod pace;
 mod power;
 mod quirks;

@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
 
+use crate::oddities::{Oddities, Oddity};
 use crate::wire::LARGEST;
 
 /// Datagrams of one driver, over all its sessions.
@@ -21,9 +22,11 @@ pub struct Packets {
     pub received: u64,
 }
 
-/// Where a driver's links count.
+/// Where a driver's links count, and note what is odd about their BMC.
 #[derive(Debug, Default)]
 pub struct Counters {
+    /// What was seen so far.
+    pub oddities: Oddities,
     sent: AtomicU64,
     received: AtomicU64,
 }
@@ -62,6 +65,13 @@ impl Link {
         connect(&socket, &address)?;
         let socket = UdpSocket::from_std(socket.into())?;
         Ok(Self { socket, counters, trouble: None })
+    }
+
+    /// The BMC did that.
+    pub fn see(&self, oddity: Oddity) {
+        let address =
+            || self.socket.peer_addr().map_or_else(|_| String::new(), |address| address.to_string());
+        self.counters.oddities.see(oddity, address);
     }
 
     /// Sends one datagram; whether it left this machine.

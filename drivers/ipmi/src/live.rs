@@ -12,6 +12,7 @@ use crate::Random;
 use crate::command::CloseSession;
 use crate::crypto::BLOCK;
 use crate::link::Link;
+use crate::oddities::Oddity;
 use crate::pace::{Answered, Pace};
 use crate::session::{Answer, Request, Session};
 use crate::wire::LARGEST;
@@ -277,6 +278,9 @@ impl Live {
             while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
                 if let Some(answer) = self.session.answer(request, datagram) {
                     self.last_answer = Instant::now();
+                    if self.session.sums_wrongly() {
+                        self.link.see(Oddity::Sums);
+                    }
                     let (since_first, since_last) = (began.elapsed(), self.last_sent.elapsed());
                     // Copies at a constant distance are many, and their answer says nothing of the pace.
                     if copies == 1 || growth > 1 {

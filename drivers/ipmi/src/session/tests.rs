@@ -67,6 +67,25 @@ fn an_answer_is_taken_once_and_a_late_one_never_for_another_request() {
 }
 
 #[test]
+fn a_wrong_sum_under_a_right_code_is_borne_and_known() {
+    for at in [2, 10] {
+        let mut session = session();
+        let mut request = status(&mut session);
+        written(&mut session, &mut request);
+        let mut right = reply(&keys(), 1, 1, 1, 1, &[0, 0x21, 0, 0]);
+        let opened = wire::read_sealed(&mut right, &keys(), 0xA0A1_A2A3).expect("it is right");
+        let mut message = opened.message.to_vec();
+        message[at] ^= 0x55;
+        let mut odd = Vec::new();
+        wire::write_sealed(&mut odd, &keys(), 0xA0A1_A2A3, 1, &[5; BLOCK], &message);
+        assert!(!session.sums_wrongly());
+        let answer = session.answer(&request, &mut odd);
+        assert_eq!(answer, Some(Answer { code: 0, data: vec![0x21, 0, 0] }), "the sum at {at}");
+        assert!(session.sums_wrongly());
+    }
+}
+
+#[test]
 fn another_command_s_answer_is_ignored() {
     let mut session = session();
     let mut request = status(&mut session);

@@ -110,6 +110,20 @@ async fn that_there_is_no_such_session_cannot_be_said_in_that_session() {
 }
 
 #[tokio::test]
+async fn a_message_whose_sums_are_wrong_and_whose_hmac_is_right_is_taken() {
+    let bmc = Pyghmi::start("17");
+    let bench = bench(&bmc).await;
+    bench.read().await.expect("answered");
+    assert_eq!(bench.driver.remarks(), [""; 0]);
+    bmc.set("odd_sum", "1");
+    assert_eq!(bench.read().await.expect("the packet's code is right").power, Power::On);
+    bench.off().await.expect("taken");
+    assert_eq!(bench.read().await.expect("answered").power, Power::Off);
+    let remarks = bench.driver.remarks();
+    assert!(remarks.len() == 1 && remarks[0].contains("sums them up wrongly"), "{remarks:?}");
+}
+
+#[tokio::test]
 async fn a_suite_that_was_refused_once_is_tried_again_at_the_next_login() {
     let bmc = Pyghmi::start("3,17");
     let network = Network::before(bmc.address()).await;

@@ -38,6 +38,28 @@ async fn the_longest_name_and_password_are_taken() {
 }
 
 #[tokio::test]
+async fn keys_made_with_the_privilege_of_open_session_are_taken_and_told() {
+    for suite in [3, 17] {
+        let bmc = Pyghmi::start("3,17");
+        bmc.set("opensesspriv", "1");
+        let suites = json!({ "cipher_suites": [suite] });
+        let bench = Bench::new(bmc.address(), suites.clone()).await;
+        bench.read().await.expect("the password is proven");
+        bench.off().await.expect("taken");
+        assert!(!bmc.is_on());
+        let remarks = bench.driver.remarks();
+        assert!(remarks.len() == 1 && remarks[0].contains("opensesspriv"), "{remarks:?}");
+        let wrong = password("another");
+        let mut login = suites;
+        login["password_file"] = json!(wrong.path());
+        let other = Bench::new(bmc.address(), login).await;
+        let error = other.read().await.expect_err("another password");
+        assert_eq!(error.kind, ErrorKind::Authentication, "{error}");
+        assert_eq!(other.driver.remarks(), [""; 0]);
+    }
+}
+
+#[tokio::test]
 async fn a_busy_bmc_is_asked_again_and_then_believed() {
     let bmc = Pyghmi::start("17");
     let mut bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
