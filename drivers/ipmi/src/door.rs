@@ -19,6 +19,7 @@ use crate::pace::{FIRST_PAUSE, Pace};
 use crate::quirks::{self, LoginVerdict, Verdict};
 use crate::session::Answer;
 use crate::settings::Settings;
+use crate::suites;
 
 /// How often a BMC that proved the password may refuse ours in RAKP 4 before it is believed: doubled packets make it.
 const RAKP4_REFUSALS: u32 = 3;
@@ -51,6 +52,8 @@ pub struct Door {
     lockout: Option<Lockout>,
     /// A session that the call before opened, and that is not at its privilege yet. It has carried nothing.
     unraised: Option<Live>,
+    /// The cipher suites that the BMC said it offers. It is asked once, where it refuses ours; then until a session is open.
+    offered: Option<Vec<u8>>,
 }
 
 impl std::fmt::Debug for Door {
@@ -72,7 +75,16 @@ impl Door {
     /// A door that was never opened.
     pub fn new(settings: Arc<Settings>, random: Random, counters: Arc<Counters>) -> Self {
         let pace = Pace::new();
-        Self { settings, random, counters, pace, doubled: false, lockout: None, unraised: None }
+        Self {
+            settings,
+            random,
+            counters,
+            pace,
+            doubled: false,
+            lockout: None,
+            unraised: None,
+            offered: None,
+        }
     }
 
     /// Opens a session of that epoch, at the privilege of the settings. What a call that ended too soon came to is gone on with:
@@ -85,7 +97,10 @@ impl Door {
         self.unraised.take_if(|live| live.is_stale());
         let opened = self.enter(epoch, call, until).await;
         match &opened {
-            Ok(_) => self.lockout = None,
+            Ok(_) => {
+                self.lockout = None;
+                self.offered = None;
+            }
             Err(error) if matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden) => {
                 self.lock_out(error.clone());
             }
@@ -195,7 +210,8 @@ impl Door {
                     return Err(failed(
                         ErrorKind::Protocol,
                         format!(
-                            "{authority}: packets come more than once, and RAKP 3 is refused (0x{status:02X})"
+                            "{authority}: packets come more than once, and RAKP 3 is refused ({})",
+                            quirks::describe_status(status)
                         ),
                     ));
                 }
@@ -211,6 +227,12 @@ impl Door {
                             FIRST_PAUSE * 2_u32.pow(full.min(3))
                         }
                         LoginVerdict::Again => Duration::from_millis(20) * 2_u32.pow(earlier.min(6)),
+                        LoginVerdict::OtherSuite => {
+                            if self.offered.is_none() {
+                                self.offered = Some(suites::offered(&mut link, until).await);
+                            }
+                            return Err(self.refused(LoginVerdict::OtherSuite, status));
+                        }
                         verdict => return Err(self.refused(verdict, status)),
                     }
                 }
@@ -288,31 +310,33 @@ impl Door {
 
     fn refused(&self, verdict: LoginVerdict, status: u8) -> DriverError {
         let user = &self.settings.login.username;
+        let said = quirks::describe_status(status);
         match verdict {
             LoginVerdict::OtherSuite => {
-                let suites: Vec<String> =
-                    self.settings.suites.iter().map(|suite| suite.id().to_string()).collect();
+                let allowed: Vec<u8> = self.settings.suites.iter().map(|suite| suite.id()).collect();
+                let list: Vec<String> = allowed.iter().map(u8::to_string).collect();
+                let list = list.join(", ");
+                let offered = suites::words(self.offered.as_deref().unwrap_or_default(), &allowed);
                 failed(
                     ErrorKind::Unsupported,
                     format!(
-                        "the BMC speaks none of the cipher suites that the settings allow: {}",
-                        suites.join(", ")
+                        "the BMC takes none of the cipher suites that the settings allow, {list} ({said}); {offered}"
                     ),
                 )
             }
             LoginVerdict::Forbidden => failed(
                 ErrorKind::Forbidden,
                 format!(
-                    "user {user:?} may not have the privilege {} (RMCP+ status 0x{status:02X})",
+                    "user {user:?} may not have the privilege {} ({said})",
                     self.settings.login.privilege.word()
                 ),
             ),
             LoginVerdict::Credentials => failed(
                 ErrorKind::Authentication,
-                format!("the BMC refuses user {user:?} or its password (RMCP+ status 0x{status:02X})"),
+                format!("the BMC refuses user {user:?} or its password ({said})"),
             ),
             LoginVerdict::Full | LoginVerdict::Again | LoginVerdict::Protocol => {
-                failed(ErrorKind::Protocol, format!("the login was refused with RMCP+ status 0x{status:02X}"))
+                failed(ErrorKind::Protocol, format!("the login was refused with {said}"))
             }
         }
     }

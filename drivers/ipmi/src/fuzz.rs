@@ -16,7 +16,7 @@ use crate::handshake::{Handshake, Login, Progress, Stage};
 use crate::session::Session;
 use crate::settings::Privilege;
 use crate::wire::{self, LARGEST, Payload};
-use crate::{hold, power, quirks};
+use crate::{hold, power, quirks, suites};
 
 /// As in the recorded sessions of the handshake's tests, whose answers are seeds.
 const RANDOM: [u8; 21] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
@@ -142,6 +142,7 @@ pub fn answers(data: &[u8]) -> bool {
     let Some((&code, data)) = data.split_first() else { return false };
     says_only_what_it_says(code, data);
     let _ = quirks::verdict(code);
+    assert!(suites::numbers(data).len() <= data.len());
     assert!(!quirks::describe(code).to_string().is_empty());
     let status = GetChassisStatus::parse_success_response(data).ok();
     let timer = GetWatchdog::parse_success_response(data).ok();

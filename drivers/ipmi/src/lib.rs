@@ -31,6 +31,7 @@ mod power;
 mod quirks;
 mod session;
 mod settings;
+mod suites;
 pub mod wire;
 
 use std::sync::Arc;

@@ -94,9 +94,44 @@ pub fn login_verdict(status: u8) -> LoginVerdict {
     }
 }
 
+/// The status, for people.
+pub fn describe_status(status: u8) -> String {
+    let words = match status {
+        0x01 => "insufficient resources to create a session",
+        0x02 => "invalid session id",
+        0x03 => "invalid payload type",
+        0x04 => "invalid authentication algorithm",
+        0x05 => "invalid integrity algorithm",
+        0x06 => "no matching authentication payload",
+        0x07 => "no matching integrity payload",
+        0x08 => "inactive session id",
+        0x09 => "invalid role",
+        0x0A => "unauthorized role or privilege level requested",
+        0x0B => "insufficient resources to create a session at the requested role",
+        0x0C => "invalid name length",
+        0x0D => "unauthorized name",
+        0x0E => "unauthorized GUID",
+        0x0F => "invalid integrity check value",
+        0x10 => "invalid confidentiality algorithm",
+        0x11 => "no cipher suite match with proposed security algorithms",
+        0x12 => "illegal or unrecognized parameter",
+        _ => "which the specification does not know",
+    };
+    format!("RMCP+ status 0x{status:02X}, {words}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_status_has_words_of_its_own() {
+        let words: std::collections::BTreeSet<String> =
+            (1..=0x12).map(|status| describe_status(status).split_off(18)).collect();
+        assert_eq!(words.len(), 0x12);
+        assert!(words.iter().all(|words| !words.contains("does not know")), "{words:?}");
+        assert_eq!(describe_status(0xC3), "RMCP+ status 0xC3, which the specification does not know");
+    }
 
     #[test]
     fn only_zero_is_done() {

@@ -10,9 +10,10 @@ use ipmi_rs_core::connection::Message;
 use crate::crypto::{BLOCK, Keys};
 use crate::wire::{self, Opened};
 
-/// The BMC's address (IPMI 2.0 §5.1), and ours: the first remote console's software id (§5.5).
-const BMC: u8 = 0x20;
-const CONSOLE: u8 = 0x81;
+/// The BMC's address (IPMI 2.0 §5.1).
+pub const BMC: u8 = 0x20;
+/// Ours: the first remote console's software id (§5.5).
+pub const CONSOLE: u8 = 0x81;
 
 /// How far our sequence numbers may run ahead of the highest one that surely arrived: those BMCs are served, too, that
 /// keep the window of IPMI 1.5.
@@ -74,7 +75,8 @@ pub struct Session {
     sums_wrongly: bool,
 }
 
-fn checksum(bytes: &[u8]) -> u8 {
+/// The sum that makes a message's bytes zero (IPMI 2.0 §13.8).
+pub fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_sub(*byte))
 }
 

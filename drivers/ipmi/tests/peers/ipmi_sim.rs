@@ -192,12 +192,12 @@ async fn a_bmc_key_is_proven_too() {
 async fn a_refused_login_says_why() {
     let bmc = Bmc::start(GUID);
     let network = Network::before(bmc.address()).await;
-    for (status, kind) in [
-        (0x01, ErrorKind::Throttled),
-        (0x0A, ErrorKind::Forbidden),
-        (0x0D, ErrorKind::Authentication),
-        (0x11, ErrorKind::Unsupported),
-        (0x12, ErrorKind::Protocol),
+    for (status, kind, words) in [
+        (0x01, ErrorKind::Throttled, "slots"),
+        (0x0A, ErrorKind::Forbidden, "unauthorized role or privilege level"),
+        (0x0D, ErrorKind::Authentication, "unauthorized name"),
+        (0x11, ErrorKind::Unsupported, "no cipher suite match"),
+        (0x12, ErrorKind::Protocol, "illegal or unrecognized parameter"),
     ] {
         for packet in [0x10, 0x12, 0x14] {
             network.rule(move |_, seen| if seen[5] == packet { Fate::Refuse(status) } else { Fate::Pass });
@@ -209,6 +209,7 @@ async fn a_refused_login_says_why() {
                 (kind, Effect::DidNotHappen),
                 "{packet:#x} {status:#x}: {error}"
             );
+            assert!(error.detail.contains(words), "{packet:#x} {status:#x}: {error}");
         }
     }
     // "No such session" is cured by a new handshake.

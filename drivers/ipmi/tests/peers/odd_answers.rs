@@ -124,6 +124,26 @@ async fn a_message_whose_sums_are_wrong_and_whose_hmac_is_right_is_taken() {
 }
 
 #[tokio::test]
+async fn a_refused_suite_names_those_that_are_offered_and_the_setting() {
+    let bmc = Pyghmi::start("3");
+    let network = Network::before(bmc.address()).await;
+    let proposed = network.proposed();
+    let bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+    let mut sent = Vec::new();
+    for _ in 0..3 {
+        let before = bench.driver.packets().sent;
+        let error = bench.off().await.expect_err("it has no 17");
+        assert_eq!((error.kind, error.effect), (ErrorKind::Unsupported, Effect::DidNotHappen));
+        for words in ["allow, 17", "no cipher suite match", "offers 3: set cipher_suites = [17, 3]"] {
+            assert!(error.detail.contains(words), "{error}");
+        }
+        sent.push(bench.driver.packets().sent - before);
+    }
+    assert_eq!(proposed.now(), [OF_17], "what anybody may have said is told, and nothing weaker is tried");
+    assert!(sent[0] > sent[1] && sent[1] == sent[2], "it is asked once: {sent:?}");
+}
+
+#[tokio::test]
 async fn a_suite_that_was_refused_once_is_tried_again_at_the_next_login() {
     let bmc = Pyghmi::start("3,17");
     let network = Network::before(bmc.address()).await;
