@@ -2,7 +2,7 @@
 
 use ipmi_rs_core::connection::IpmiCommand;
 use picket_core::power::{Power, Reading};
-use picket_driver::{Accepted, Call, DriverError, Effort, ErrorKind};
+use picket_driver::{Accepted, Call, DriverError, Effort, ErrorKind, Refusal};
 use tokio::time::{Instant, sleep_until};
 
 use crate::command::{ChassisControl, GetChassisStatus};
@@ -62,7 +62,9 @@ async fn already(
     Ok(same.then(|| Accepted { answered_at: reading.answered_at, already: true, ..accepted(heard) }))
 }
 
-fn refused(verb: &str, code: u8, verdict: Verdict, effort: &Effort) -> DriverError {
+fn refused(verb: &str, heard: &Heard, effort: &Effort) -> DriverError {
+    let code = heard.answer.code;
+    let verdict = quirks::verdict(code);
     let kind = match verdict {
         Verdict::Busy => ErrorKind::Throttled,
         Verdict::Forbidden => ErrorKind::Forbidden,
@@ -70,7 +72,14 @@ fn refused(verb: &str, code: u8, verdict: Verdict, effort: &Effort) -> DriverErr
         Verdict::Uncertain | Verdict::Done => ErrorKind::Protocol,
         Verdict::NotInThisState | Verdict::Refused => ErrorKind::Refused,
     };
-    effort.error(kind, format!("chassis control, {verb}: {}", quirks::describe(code)))
+    let is_final = matches!(verdict, Verdict::Forbidden | Verdict::Unsupported);
+    let error = effort.error(kind, format!("chassis control, {verb}: {}", quirks::describe(code)));
+    let Accepted { asked_at, answered_at, epoch, .. } = accepted(heard);
+    match verdict {
+        // It says nothing of the command: it may take it the next time.
+        Verdict::Busy => error,
+        _ => error.for_good(is_final).by_refusal(Refusal { asked_at, answered_at, epoch }),
+    }
 }
 
 /// Hard off. Repeated until the BMC takes it, finds itself off already, or refuses it for good.
@@ -81,9 +90,7 @@ pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> 
     let mut first = None;
     loop {
         let heard = line.command(ChassisControl::Off, call, &mut effort).await?.since(&mut first);
-        let code = heard.answer.code;
-        let verdict = quirks::verdict(code);
-        match verdict {
+        match quirks::verdict(heard.answer.code) {
             Verdict::Done => return Ok(accepted(&heard)),
             Verdict::NotInThisState => {
                 if let Some(accepted) = already(line, call, &heard, Power::Off, &effort).await? {
@@ -92,12 +99,12 @@ pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> 
             }
             Verdict::Uncertain => {}
             Verdict::Busy | Verdict::Forbidden | Verdict::Unsupported | Verdict::Refused => {
-                return Err(refused("off", code, verdict, &effort));
+                return Err(refused("off", &heard, &effort));
             }
         }
         let next = Instant::now() + pause;
         if next >= until {
-            return Err(refused("off", code, verdict, &effort));
+            return Err(refused("off", &heard, &effort));
         }
         sleep_until(next).await;
         pause *= 2;
@@ -116,8 +123,7 @@ pub async fn on(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
         return Err(effort.error(ErrorKind::Unreachable, detail));
     }
     let heard = line.command(ChassisControl::On, call, &mut effort).await?;
-    let verdict = quirks::verdict(heard.answer.code);
-    match verdict {
+    match quirks::verdict(heard.answer.code) {
         Verdict::Done => return Ok(accepted(&heard)),
         Verdict::NotInThisState => {
             if let Some(accepted) = already(line, call, &heard, Power::On, &effort).await? {
@@ -126,7 +132,7 @@ pub async fn on(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
         }
         _ => {}
     }
-    Err(refused("on", heard.answer.code, verdict, &effort))
+    Err(refused("on", &heard, &effort))
 }
 
 #[cfg(test)]

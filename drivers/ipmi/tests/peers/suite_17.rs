@@ -103,6 +103,31 @@ async fn a_busy_off_is_asked_for_when_it_was_first_sent() {
     );
 }
 
+/// What it answers to an off of a machine that is off says nothing of that: it is told as the BMC's own refusal, and the judge looks.
+#[tokio::test]
+async fn a_repeat_that_is_refused_is_told_as_the_bmc_s_own_answer() {
+    for (code, is_final) in [("ff", false), ("d4", true), ("c1", true), ("d3", false)] {
+        let bmc = Pyghmi::start("17");
+        let mut bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+        bench.read().await.expect("answered");
+        let taken = bench.off().await.expect("it is on");
+        bmc.set("answer_00_02", &format!("{code} 99"));
+        bench.life = Duration::from_secs(2);
+        let before = bench.clock.boot();
+        let error = bench.off().await.expect_err("it is refused");
+        let refusal = error.refusal.expect("an answer to the off itself");
+        assert!(before <= refusal.asked_at && refusal.asked_at <= refusal.answered_at, "{refusal:?}");
+        assert_eq!((refusal.epoch, error.is_final), (taken.epoch, is_final), "{code}: {error}");
+    }
+    let bmc = Pyghmi::start("17");
+    let mut bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    bench.read().await.expect("answered");
+    bench.life = Duration::from_secs(1);
+    bmc.set("busy", "100");
+    let error = bench.off().await.expect_err("not now");
+    assert_eq!((error.refusal, error.is_final), (None, false), "{error}");
+}
+
 #[tokio::test]
 async fn an_unspecified_error_leaves_the_effect_open() {
     let bmc = Pyghmi::start("17");
