@@ -1,7 +1,8 @@
 //! Which remediations of the cluster are kept in memory.
 //!
 //! **Invariant.** All of the namespaces that the settings name, and few of all others: whoever may make remediations there takes neither the
-//! controller's memory nor its time (S14). What bears our finalizer may wait for it, and does not share its room with what does not.
+//! controller's memory nor its time (S14). What bears our finalizer may wait for it, and does not share its room with what does not; nor does
+//! what a person lets go.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,44 +10,69 @@ use std::sync::Arc;
 use crate::object::SeenWish;
 use crate::remediation;
 
-/// So many of other namespaces with our finalizer are kept, and so many without: each says in its status why nothing is asked by it.
+/// So many of each sort are kept of all other namespaces together: each says in its status why nothing is asked by it.
 const ELSEWHERE: usize = 64;
+
+/// What may become of one. Each sort has its own room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sort {
+    /// Nothing of ours hangs on it.
+    Loose,
+    /// It bears our finalizer.
+    Kept,
+    /// It is deleted, and a person says that our finalizer goes.
+    Freed,
+}
 
 /// By namespace and name.
 type Key = (Option<String>, Option<String>);
+
+/// Those of one sort of one namespace that counts; `None`: of all others together.
+type Room = (Option<String>, Sort);
 
 /// Those that are kept.
 #[derive(Debug)]
 pub struct Remembered {
     namespaces: Vec<String>,
     all: BTreeMap<Key, Arc<SeenWish>>,
+    taken: BTreeMap<Room, usize>,
 }
 
 impl Remembered {
     /// None yet; these are the namespaces that count.
     pub fn of(namespaces: Vec<String>) -> Self {
-        Self { namespaces, all: BTreeMap::new() }
+        Self { namespaces, all: BTreeMap::new(), taken: BTreeMap::new() }
     }
 
     /// All are told anew.
     pub fn clear(&mut self) {
         self.all.clear();
+        self.taken.clear();
     }
 
     /// It was seen. False: nothing of what is kept is another one now.
     pub fn put(&mut self, one: SeenWish) -> bool {
-        let key = key(&one);
-        if !self.has_room_for(&key, &one) {
-            // It may have been kept, and has lost or got a finalizer.
-            return self.all.remove(&key).is_some();
+        // It may have lost or got a finalizer, and goes from one room to the other.
+        let was_kept = self.remove(&one);
+        let room = self.room(&one);
+        let most = if room.0.is_some() { usize::MAX } else { ELSEWHERE };
+        let taken = self.taken.entry(room).or_default();
+        if *taken >= most {
+            return was_kept;
         }
-        self.all.insert(key, Arc::new(one));
+        *taken += 1;
+        self.all.insert(key(&one), Arc::new(one));
         true
     }
 
     /// It is gone. False: it was not kept.
     pub fn remove(&mut self, one: &SeenWish) -> bool {
-        self.all.remove(&key(one)).is_some()
+        let Some(known) = self.all.remove(&key(one)) else { return false };
+        let room = self.room(&known);
+        if let Some(taken) = self.taken.get_mut(&room) {
+            *taken -= 1;
+        }
+        true
     }
 
     /// All that are kept.
@@ -54,19 +80,19 @@ impl Remembered {
         self.all.values().cloned().collect()
     }
 
-    fn counts(&self, namespace: Option<&String>) -> bool {
-        namespace.is_some_and(|namespace| self.namespaces.contains(namespace))
+    fn room(&self, one: &SeenWish) -> Room {
+        let namespace = one.metadata.namespace.as_ref();
+        (namespace.filter(|one| self.namespaces.contains(one)).cloned(), sort(one))
     }
+}
 
-    fn has_room_for(&self, key: &Key, one: &SeenWish) -> bool {
-        let is_like_it = |(other, kept): &(&Key, &Arc<SeenWish>)| {
-            *other != key
-                && !self.counts(other.0.as_ref())
-                && remediation::is_kept(kept) == remediation::is_kept(one)
-        };
-        // What a person frees goes, and its finalizer with it.
-        let is_to_go = remediation::is_kept(one) && remediation::is_freed(one);
-        is_to_go || self.counts(key.0.as_ref()) || self.all.iter().filter(is_like_it).count() < ELSEWHERE
+/// The annotation alone frees nothing: whoever makes a remediation writes it, and our finalizer, at will. What is deleted, too, is gone as soon as its
+/// finalizer is.
+fn sort(one: &SeenWish) -> Sort {
+    match remediation::is_kept(one) {
+        false => Sort::Loose,
+        true if one.metadata.deletion_timestamp.is_some() && remediation::is_freed(one) => Sort::Freed,
+        true => Sort::Kept,
     }
 }
 
@@ -86,6 +112,15 @@ mod tests {
             "metadata": { "namespace": namespace, "name": name, "finalizers": finalizers },
         }))
         .expect("a remediation")
+    }
+
+    /// One with our finalizer and with the annotation by which a person takes it away.
+    fn freed(namespace: &str, name: &str, is_deleted: bool) -> SeenWish {
+        let mut one = seen(namespace, name, &[remediation::FINALIZER]);
+        one.metadata.annotations = Some([(remediation::FREED.to_owned(), "true".to_owned())].into());
+        let deleted = json!(is_deleted.then_some("2026-01-01T00:00:00Z"));
+        one.metadata.deletion_timestamp = serde_json::from_value(deleted).expect("a time, or none");
+        one
     }
 
     /// S14: whoever may make them anywhere fills neither the memory nor the time of the controller.
@@ -111,6 +146,12 @@ mod tests {
             kept.put(seen("b", &format!("n{n:04}"), &[remediation::FINALIZER]));
         }
         assert_eq!(kept.all().len(), 2 * ELSEWHERE + 1_000);
+        // What a person lets go has a room of its own, and what says so without being deleted has none of that.
+        assert!(!kept.put(freed("b", "n2000", false)) && kept.put(freed("b", "n2000", true)));
+        for n in 0..1_000 {
+            kept.put(freed("b", &format!("m{n:04}"), n % 2 == 0));
+        }
+        assert_eq!(kept.all().len(), 3 * ELSEWHERE + 1_000);
         kept.clear();
         assert!(kept.all().is_empty());
     }

@@ -123,8 +123,14 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
         None => None,
     };
     let others = Arc::new(Leases::new(settings.medik8s_leases));
-    let (teller, telling) =
-        Teller::new(api.clone(), settings.identity.clone(), others.clone(), leading.clone(), metrics.clone());
+    let (teller, telling) = Teller::new(
+        api.clone(),
+        settings.identity.clone(),
+        others.clone(),
+        leading.clone(),
+        metrics.clone(),
+        &settings.remediation_namespaces,
+    );
     let gateways = gateway::gateways(&settings);
     let asker =
         Asker { api: api.clone(), gateways, settings: settings.clone(), leading: leading.clone(), others };

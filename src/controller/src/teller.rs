@@ -1,10 +1,11 @@
 //! Tells the cluster, one thing after the other. What cannot be told is counted, and nothing waits for it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use picket_metrics::Metrics;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::api::Api;
 use crate::lead::Leading;
@@ -16,6 +17,8 @@ use crate::told;
 
 /// So much may wait.
 const ROOM: usize = 2_048;
+/// So many finalizers of one namespace may wait: some two seconds of work for each namespace before another one's turn.
+const PLACES: usize = 16;
 
 /// What is told.
 #[derive(Debug)]
@@ -39,25 +42,37 @@ pub enum Tell {
 /// Where to say what is to be told.
 #[derive(Clone, Debug)]
 pub struct Teller {
-    to: mpsc::Sender<Tell>,
+    to: mpsc::Sender<Queued>,
     /// Finalizers: without its own a remediation asks for nothing, and so none of them waits behind what is only told.
-    keeps: mpsc::Sender<Tell>,
+    keeps: mpsc::Sender<Queued>,
+    /// Places for finalizers, by the namespaces that the settings name.
+    places: BTreeMap<String, Arc<Semaphore>>,
+    /// Places for those of all other namespaces together.
+    elsewhere: Arc<Semaphore>,
     metrics: Metrics,
 }
 
+/// What is told, and the place of its namespace that it takes until then.
+type Queued = (Tell, Option<OwnedSemaphorePermit>);
+
+/// What waits to be told: what is only told, and finalizers.
+#[derive(Debug)]
+pub(crate) struct Waiting(mpsc::Receiver<Queued>, mpsc::Receiver<Queued>);
+
 impl Teller {
-    /// The teller, and what must be polled so that it tells.
+    /// The teller, and what must be polled so that it tells. `namespaces`: those whose remediations count.
     pub fn new(
         api: Api,
         identity: String,
         others: Arc<Leases>,
         leading: Leading,
         metrics: Metrics,
-    ) -> (Self, impl Future<Output = ()>) {
-        let ((to, mut from), (keeps, mut kept)) = (mpsc::channel(ROOM), mpsc::channel(ROOM));
+        namespaces: &[String],
+    ) -> (Self, impl Future<Output = ()> + use<>) {
         let counted = metrics.clone();
+        let (teller, mut waiting) = Self::telling(namespaces, metrics);
         let telling = async move {
-            while let Some(one) = next(&mut from, &mut kept).await {
+            while let Some((one, _place)) = waiting.next().await {
                 // What waited may be older by now than what another replica says; a lease of ours is given back all the same.
                 if !leading.now() && !matches!(one, Tell::GiveBack(_)) {
                     counted.count(&UNTOLD, &[]);
@@ -85,15 +100,32 @@ impl Teller {
                 }
             }
         };
-        (Self { to, keeps, metrics }, telling)
+        (teller, telling)
+    }
+
+    /// The teller, and what it is told.
+    pub(crate) fn telling(namespaces: &[String], metrics: Metrics) -> (Self, Waiting) {
+        let places = || Arc::new(Semaphore::new(PLACES));
+        // Whatever has a place has room.
+        let (keeps, kept) = mpsc::channel(PLACES * (namespaces.len() + 1));
+        let (to, from) = mpsc::channel(ROOM);
+        let by_namespace = namespaces.iter().map(|one| (one.clone(), places())).collect();
+        let teller = Self { to, keeps, places: by_namespace, elsewhere: places(), metrics };
+        (teller, Waiting(from, kept))
     }
 
     /// Tells that, soon.
     pub fn tell(&self, what: Tell) {
-        let to = if matches!(what, Tell::Keep(..)) { &self.keeps } else { &self.to };
-        if to.try_send(what).is_err() {
+        if self.to.try_send((what, None)).is_err() {
             self.metrics.count(&UNTOLD, &[]);
         }
+    }
+
+    /// Places our finalizer, or takes it away, soon. False: its namespace has no place left, and it is to be said again.
+    pub fn keep(&self, wish: &WishId, kept: Kept) -> bool {
+        let places = self.places.get(&wish.namespace).unwrap_or(&self.elsewhere);
+        let Ok(place) = places.clone().try_acquire_owned() else { return false };
+        self.keeps.try_send((Tell::Keep(wish.clone(), kept), Some(place))).is_ok()
     }
 
     /// An Event on a Node, and a line in the log.
@@ -103,12 +135,14 @@ impl Teller {
     }
 }
 
-/// What is told next: either of them in turn, by chance, so that neither keeps the other waiting.
-async fn next(from: &mut mpsc::Receiver<Tell>, kept: &mut mpsc::Receiver<Tell>) -> Option<Tell> {
-    tokio::select! {
-        Some(one) = from.recv() => Some(one),
-        Some(one) = kept.recv() => Some(one),
-        else => None,
+impl Waiting {
+    /// What is told next: either of them in turn, by chance, so that neither keeps the other waiting.
+    pub(crate) async fn next(&mut self) -> Option<Queued> {
+        tokio::select! {
+            Some(one) = self.0.recv() => Some(one),
+            Some(one) = self.1.recv() => Some(one),
+            else => None,
+        }
     }
 }
 
@@ -116,26 +150,49 @@ async fn next(from: &mut mpsc::Receiver<Tell>, kept: &mut mpsc::Receiver<Tell>) 
 mod tests {
     use super::*;
 
+    fn wish(namespace: &str, name: &str) -> WishId {
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        WishId { uid: format!("{namespace}/{name}"), namespace, name, health_check: None }
+    }
+
+    fn teller(namespaces: &[&str]) -> (Teller, Waiting) {
+        let namespaces: Vec<String> = namespaces.iter().map(|one| (*one).to_owned()).collect();
+        Teller::telling(&namespaces, crate::measured::metrics())
+    }
+
     /// K12: statuses that many remediations want to have told keep no other one from what it needs to ask.
     #[tokio::test]
     async fn a_finalizer_is_placed_however_much_is_to_be_told() {
-        let ((to, mut from), (keeps, mut kept)) = (mpsc::channel(ROOM), mpsc::channel(ROOM));
-        let teller = Teller { to, keeps, metrics: crate::measured::metrics() };
-        let wish = WishId {
-            namespace: "medik8s".to_owned(),
-            name: "n1".to_owned(),
-            uid: "u".to_owned(),
-            health_check: None,
-        };
+        let (teller, mut waiting) = teller(&["medik8s"]);
+        let wish = wish("medik8s", "n1");
         (0..ROOM + 1).for_each(|_| teller.tell(Tell::Wish(wish.clone(), Value::Null)));
-        teller.tell(Tell::Keep(wish, Kept::Stands));
+        assert!(teller.keep(&wish, Kept::Stands));
         // Nothing more comes: what was dropped is not waited for.
         drop(teller);
         let mut others = 0;
-        while !matches!(next(&mut from, &mut kept).await.expect("there is more"), Tell::Keep(..)) {
+        while !matches!(waiting.next().await.expect("there is more"), (Tell::Keep(..), _)) {
             others += 1;
         }
         assert!(others < ROOM / 2, "{others}");
-        while next(&mut from, &mut kept).await.is_some() {}
+        while waiting.next().await.is_some() {}
+    }
+
+    /// K12, S14: neither the owner of another namespace nor that of one of several named ones takes the places of NodeHealthCheck's.
+    #[tokio::test]
+    async fn no_namespace_takes_another_one_s_places_for_finalizers() {
+        let (teller, mut waiting) = teller(&["a-ns", "medik8s"]);
+        for many in ["a-ns", "else1", "else2"] {
+            (0..3 * ROOM).for_each(|n| _ = teller.keep(&wish(many, &n.to_string()), Kept::Not));
+        }
+        let own = wish("medik8s", "n1");
+        assert!(teller.keep(&own, Kept::Stands));
+        let mut before = 0;
+        while !matches!(waiting.next().await, Some((Tell::Keep(one, _), _)) if one == own) {
+            before += 1;
+        }
+        assert_eq!(before, 2 * PLACES);
+        // A place is free again once its finalizer was seen to.
+        assert!((0..PLACES).all(|n| teller.keep(&wish("a-ns", &n.to_string()), Kept::Stands)));
+        assert!(!teller.keep(&wish("a-ns", "one more"), Kept::Stands));
     }
 }

@@ -15,7 +15,7 @@ use crate::mind::{Deed, Order, Standing, Tiding, WishId};
 use crate::object::SeenWish;
 use crate::outcome::Ended;
 use crate::remediation::{self, Kept};
-use crate::teller::Tell;
+use crate::teller::{Tell, Teller};
 use crate::told;
 use crate::watch::Remediations;
 
@@ -43,12 +43,15 @@ impl Wishes {
         self.letting.abort_all();
     }
 
-    fn is_due(&mut self, uid: &str, now: Instant) -> bool {
-        let is_due = self.tried.get(uid).is_none_or(|last| now - *last >= WRITE_AGAIN);
-        if is_due {
-            self.tried.insert(uid.to_owned(), now);
+    fn is_due(&self, uid: &str, now: Instant) -> bool {
+        self.tried.get(uid).is_none_or(|last| now - *last >= WRITE_AGAIN)
+    }
+
+    /// Its finalizer is seen to, if that is due. What found no place is due still: others may make many, and change them without a pause.
+    fn keep(&mut self, teller: &Teller, wish: &WishId, kept: Kept, now: Instant) {
+        if self.is_due(&wish.uid, now) && teller.keep(wish, kept) {
+            self.tried.insert(wish.uid.clone(), now);
         }
-        is_due
     }
 }
 
@@ -116,11 +119,10 @@ impl Control {
             Deed::Page => {
                 self.says_stuck(&tiding.id, &tiding.node, "it is deleted, and its Node is not Ready");
             }
-            Deed::Keep | Deed::Free if self.wishes.is_due(uid, now) => {
-                let kept = if tiding.deed == Deed::Keep { Kept::Stands } else { Kept::Not };
-                self.teller.tell(Tell::Keep(tiding.id.clone(), kept));
-            }
+            Deed::Keep => self.wishes.keep(&self.teller, &tiding.id, Kept::Stands, now),
+            Deed::Free => self.wishes.keep(&self.teller, &tiding.id, Kept::Not, now),
             Deed::LetGo { lives } if self.wishes.is_due(uid, now) => {
+                self.wishes.tried.insert(uid.clone(), now);
                 let (asker, wish, uid) = (self.asker.clone(), remediation::read(seen), uid.clone());
                 let none_since = self.wishes.holdless.get(&uid).copied();
                 self.wishes.letting.spawn(async move {
@@ -128,7 +130,7 @@ impl Control {
                     (uid, gone)
                 });
             }
-            Deed::Keep | Deed::Free | Deed::LetGo { .. } => {}
+            Deed::LetGo { .. } => {}
         }
     }
 
@@ -195,5 +197,32 @@ impl Control {
         self.wishes.stuck.retain(|uid, _| still(uid));
         let stuck = u32::try_from(self.wishes.stuck.len()).unwrap_or(u32::MAX);
         self.metrics.set(&STUCK, &[], f64::from(stuck));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K12: a finalizer that found no place is not forgotten for ten seconds while others come before it.
+    #[tokio::test]
+    async fn a_finalizer_that_found_no_place_is_due_still() {
+        let (teller, mut waiting) = Teller::telling(&["a-ns".to_owned()], crate::measured::metrics());
+        let wish = |n: usize| {
+            let (namespace, name) = ("a-ns".to_owned(), n.to_string());
+            WishId { namespace, uid: name.clone(), name, health_check: None }
+        };
+        let (mut wishes, now) = (Wishes::default(), Instant::now());
+        let all = 0..100;
+        all.clone().for_each(|n| wishes.keep(&teller, &wish(n), Kept::Stands, now));
+        let mut kept = wishes.tried.len();
+        assert!(kept > 0 && kept < all.len(), "{kept}");
+        // A place that is free is taken by one that has not had any.
+        while kept < all.len() {
+            assert!(matches!(waiting.next().await, Some((Tell::Keep(..), _))));
+            all.clone().for_each(|n| wishes.keep(&teller, &wish(n), Kept::Stands, now));
+            kept += 1;
+            assert_eq!(wishes.tried.len(), kept);
+        }
     }
 }
