@@ -1,5 +1,8 @@
 //! The pods of a node that is off (K4): each is deleted by its UID, before the taint that would make others delete it by its name.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use futures::StreamExt;
 use futures::stream::{self, FuturesUnordered};
 use picket_reach::LastWord;
@@ -10,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::cluster::{Cluster, Patch};
 use crate::fault::{Fault, Kind};
-use crate::note::Ours;
+use crate::note::{Ours, Round};
 use crate::object::{List, Node, Pod, Toleration};
 use crate::{remains, taints};
 
@@ -20,6 +23,8 @@ const AT_ONCE: usize = 16;
 const SOON: i64 = 5;
 /// It is waited for so many seconds at most.
 const PATIENCE: i64 = 30;
+/// And for so long by our own clock: from [`SOON`] before its time until the end of that patience.
+const LEFT: Duration = Duration::from_secs((SOON + PATIENCE).unsigned_abs());
 
 /// Our annotation of a pod, with the owner behind it: the version that was read for it.
 const OUTDATED: &str = "picket.dev/outdated-";
@@ -33,6 +38,35 @@ pub(crate) enum Fate {
     Evicted,
     /// It is no reason to wait, and why.
     Stays(&'static str),
+}
+
+/// Since when pods of a node are left to taint eviction, by their UIDs. The API lets whoever may change a pod lengthen its toleration again and again:
+/// by what its spec says now, taint eviction would be about to come without an end.
+#[derive(Debug, Default)]
+pub(crate) struct Evictions {
+    round: Option<Round>,
+    since: BTreeMap<String, Instant>,
+}
+
+impl Evictions {
+    /// Of these pods of the node those are left to it now, in that round of a fence. Answers the UIDs of those that were for too long.
+    pub(crate) fn seen(
+        &mut self,
+        round: Round,
+        (pods, evicted): (&[Pod], &[&Pod]),
+        now: Instant,
+    ) -> BTreeSet<String> {
+        if self.round != Some(round) {
+            *self = Self { round: Some(round), since: BTreeMap::new() };
+        }
+        let there: BTreeSet<&str> = pods.iter().map(|pod| pod.metadata.uid.as_str()).collect();
+        self.since.retain(|uid, _| there.contains(uid.as_str()));
+        for pod in evicted {
+            self.since.entry(pod.metadata.uid.clone()).or_insert(now);
+        }
+        let overdue = self.since.iter().filter(|(_, since)| now.duration_since(**since) > LEFT);
+        overdue.map(|(uid, _)| uid.clone()).collect()
+    }
 }
 
 /// The pods of a node, as a quorum has them.

@@ -1,6 +1,6 @@
 //! The kind `kubernetes`: pods, then the taint `out-of-service`, until nothing of the node is attached (K2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::identity::{Match, Met};
 use crate::machines::Machines;
 use crate::note::{Note, Ours, Round};
 use crate::object::{Node, Pod};
-use crate::pods::Fate;
+use crate::pods::{Evictions, Fate};
 use crate::settings::Asked;
 use crate::taints::OUT_OF_SERVICE;
 use crate::{belonging, finding, identity, node, pods, taints};
@@ -50,6 +50,8 @@ pub(crate) struct OfNode {
     pub(crate) back: Mutex<BTreeMap<String, Back>>,
     /// What the next attempt goes by.
     pub(crate) read: Mutex<Option<Read>>,
+    /// Pods that are left to taint eviction.
+    pub(crate) evictions: Mutex<Evictions>,
 }
 
 /// A Node and its pods, as a quorum had them before the store said its last word.
@@ -65,6 +67,8 @@ pub(crate) struct Read {
     pub(crate) round: u32,
     /// All Nodes: what two of them say of themselves says nothing.
     pub(crate) all: Arc<Vec<Node>>,
+    /// UIDs of pods that were left to taint eviction for as long as that is waited for.
+    pub(crate) overdue: BTreeSet<String>,
 }
 
 impl Read {
@@ -81,9 +85,10 @@ impl Read {
     }
 
     fn fate(&self, pod: &Pod, now: OffsetDateTime) -> Fate {
-        match &self.node {
-            Some(node) => pods::fate(pod, node, now),
-            None => pods::fate(pod, &Node::default(), now),
+        let gone = Node::default();
+        match pods::fate(pod, self.node.as_ref().unwrap_or(&gone), now) {
+            Fate::Evicted if self.overdue.contains(&pod.metadata.uid) => Fate::Goes,
+            fate => fate,
         }
     }
 }
@@ -247,6 +252,7 @@ impl Releaser for OutOfService {
             sought: Sought { by, ours: Ours { owner, node: node.id.to_string() }, provider_id },
             back: Mutex::default(),
             read: Mutex::default(),
+            evictions: Mutex::default(),
         };
         let (asked, cluster, machines) = (self.asked.clone(), self.cluster.clone(), self.machines.clone());
         Ok(Some(Arc::new(Self { asked, cluster, machines, of: Some(of) })))

@@ -4,6 +4,7 @@ mod api;
 mod attachments;
 mod belonging;
 mod clocks;
+mod evicted;
 mod forged;
 mod machines;
 mod permit;
@@ -11,6 +12,7 @@ mod replaced;
 mod unattached;
 mod vouching;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -331,6 +333,7 @@ fn what_goes_is_told_by_the_reading_and_left_to_eviction_by_the_attempt() {
         at: after(seconds),
         round: 0,
         all: Arc::default(),
+        overdue: BTreeSet::default(),
     };
     let count = |read: &Read| (read.losing().0.len(), read.losing().1.len());
     assert_eq!((count(&read(292)), count(&read(296)), count(&read(340))), ((1, 0), (0, 1), (1, 0)));
