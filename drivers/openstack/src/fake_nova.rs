@@ -69,7 +69,7 @@ pub(crate) async fn driver(
     let cloud = Cloud::in_region(cloud::read(&file, "c").expect("good settings"), None).expect("a cloud");
     let token = json!({ "token": {
         "issued_at": "2026-11-22T14:00:00.000000Z", "expires_at": "2026-11-22T15:00:00.000000Z",
-        "user": { "id": USER }, "roles": [{ "name": role }],
+        "user": { "id": USER }, "project": { "id": "p1" }, "roles": [{ "name": role }],
         "catalog": [{ "type": "compute", "endpoints": [{ "interface": "public", "region": "one", "url": format!("{place}/v2.1") }] }],
     } });
     let answers: Arc<Mutex<Answers>> = Arc::new(Mutex::new(Box::new(answers)));
@@ -118,6 +118,7 @@ async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>
     let status = match (&answer, head.starts_with("POST /v3/")) {
         (None, _) => "404 Not Found",
         (Some(_), true) => "201 Created\r\nX-Subject-Token: t",
+        (Some(_), false) if head.starts_with("POST ") => "202 Accepted",
         (Some(_), false) => "200 OK",
     };
     let body = answer.unwrap_or_else(|| json!({})).to_string();

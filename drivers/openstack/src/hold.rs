@@ -5,13 +5,15 @@
 //! a server what locks it is undone.
 //! **Invariant.** What was found is put back, by whichever process undoes the hold; a lock of our own, left by a fence that is gone, is not
 //! what was found.
+//! **Invariant.** Whoever may lock the server may write our words as the reason: a lock that is found says nothing of who locked it. An administrator
+//! locks all the same, and calls a lock its own only where Nova does not take it for the owner's.
 
 use picket_core::order::{HoldOrder, UnholdOrder};
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, HoldReport};
 use serde_json::json;
 
 use crate::actions;
-use crate::cloud::Bound;
+use crate::cloud::{Bound, Token};
 use crate::driver::OpenstackDriver;
 use crate::power::refused;
 use crate::server::Server;
@@ -30,6 +32,8 @@ pub(crate) const UP: &str = "compute_host_up";
 /// What the reason of every lock of ours begins with.
 const PREFIX: &str = "picket: ";
 const HOLDS: &str = "locked";
+/// What is told where [`locks_as_owner`].
+pub(crate) const OWNERS: &str = "this administrator is logged in to the server's own project: its lock is the owner's to Nova, and any member undoes it";
 
 impl Server {
     fn is_locked(&self) -> bool {
@@ -39,6 +43,11 @@ impl Server {
     pub(crate) fn is_locked_by_us(&self) -> bool {
         self.is_locked() && self.locked_reason.as_deref().is_some_and(|reason| reason.starts_with(PREFIX))
     }
+}
+
+/// Whether Nova takes an administrator's lock for that of the server's owner (`nova.compute.api.API.lock`): every member of the project undoes it.
+pub(crate) fn locks_as_owner(server: &Server, token: &Token) -> bool {
+    token.is_admin() && (server.tenant_id.is_none() || server.tenant_id == token.project)
 }
 
 /// What of a hold stands.
@@ -55,9 +64,9 @@ fn report(engaged: bool, detail: impl Into<String>) -> HoldReport {
 impl OpenstackDriver {
     pub(crate) async fn inspect(&self, call: &Call) -> Result<HoldFound, DriverError> {
         let Some(server) = self.server_unless_ended(call).await? else { return Ok(HoldFound::new()) };
-        let user = self.cloud.token(call).await?.user.clone();
+        let token = self.cloud.token(call).await?;
         let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
-        let stops: Vec<String> = actions::stops(&newest.actions, &user).into_iter().collect();
+        let stops: Vec<String> = actions::stops(&newest.actions, &token.user).into_iter().collect();
         let mut found = HoldFound::from([(STOPS.to_owned(), stops.join(" "))]);
         match (server.host_status.as_deref(), &server.host) {
             (Some("UP"), Some(host)) => drop(found.insert(UP.to_owned(), host.clone())),
@@ -74,7 +83,8 @@ impl OpenstackDriver {
         }
         let theirs = server.is_locked() && !server.is_locked_by_us();
         found.insert(LOCKED.to_owned(), theirs.to_string());
-        found.insert(OURS.to_owned(), server.is_locked_by_us().to_string());
+        let ours = server.is_locked_by_us() && !locks_as_owner(&server, &token);
+        found.insert(OURS.to_owned(), ours.to_string());
         if let Some(reason) = server.locked_reason.filter(|_| theirs) {
             found.insert(REASON.to_owned(), reason);
         }
@@ -87,19 +97,24 @@ impl OpenstackDriver {
         if !self.settings.hold {
             return Ok(report(false, "hold = false in the settings"));
         }
-        let is_admin = self.cloud.token(call).await?.is_admin();
-        if !is_admin && !order.is_late() {
+        let token = self.cloud.token(call).await?;
+        if !token.is_admin() && !order.is_late() {
             return Ok(report(
                 false,
                 "a tenant's lock would bar its own stop and detach: it is locked once all is released",
             ));
         }
         let server = self.server_there(call).await?;
-        if server.is_locked_by_us() {
+        // Of a tenant's own lock Nova makes no other one. An administrator's goes over whatever the owner had locked, with whatever words.
+        if server.is_locked_by_us() && !token.is_admin() {
             return Ok(report(true, ""));
         }
         let reason = format!("{PREFIX}fenced, generation {}", order.generation());
-        self.lock(Some(&reason), Some(Bound::of(order)), call).await
+        let locked = self.lock(Some(&reason), Some(Bound::of(order)), call).await?;
+        if locks_as_owner(&server, &token) {
+            return Ok(report(false, format!("{OWNERS} {}", locked.detail).trim().to_owned()));
+        }
+        Ok(locked)
     }
 
     pub(crate) async fn disengage(
@@ -287,6 +302,50 @@ mod tests {
             let told = told.lock().expect("whole").clone();
             assert_eq!(told.len(), puts, "{found:?}, {forced}: {told:?}");
             assert!(told.iter().all(|one| one == r#"PUT /os-services/s1 {"forced_down":false}"#), "{told:?}");
+        }
+    }
+
+    /// Whoever is a member of the server's project writes what a lock's reason says, and undoes its owner's lock (S11).
+    #[tokio::test]
+    async fn a_lock_that_its_owner_made_or_may_undo_is_no_hold_of_an_administrator_s() {
+        let of = |project: &str| Some(project.to_owned());
+        for (project, locked, holds) in [
+            (of("p2"), None, true),
+            // A forgery of the owner's, and a lock of ours: Nova shows one as the other.
+            (of("p2"), of("picket: fenced, generation 7"), true),
+            (of("p1"), None, false),
+            (of("p1"), of("picket: fenced, generation 7"), false),
+            (None, None, false),
+        ] {
+            let told: Arc<Mutex<Vec<String>>> = Arc::default();
+            let (heard, mut now) = (told.clone(), locked.clone());
+            let whose = project.clone();
+            let nova = move |asked: &str| {
+                if asked.starts_with("POST ") {
+                    heard.lock().expect("whole").push(asked.to_owned());
+                    now = Some("picket: fenced, generation 1".to_owned());
+                }
+                if asked.contains("/os-instance-actions") {
+                    return Some(json!({ "instanceActions": [] }));
+                }
+                let mut server = stopped();
+                server["tenant_id"] = json!(whose);
+                (server["locked"], server["locked_reason"]) = (json!(now.is_some()), json!(now));
+                Some(json!({ "server": server }))
+            };
+            let mut driver = fake_nova::driver("admin", nova).await;
+            driver.settings.hold = true;
+            let (orders, call) = orders(&driver).await;
+            let order = orders.hold(&HoldFound::new()).await.expect("an order");
+            let report = driver.engage_hold(&order, &call).await.expect("it is locked");
+            let said = format!("{project:?}, {locked:?}: {report:?}");
+            assert_eq!(!report.engaged.is_empty(), holds, "{said}");
+            assert_eq!(report.detail.contains(super::OWNERS), !holds, "{said}");
+            let told = told.lock().expect("whole").clone();
+            assert!(told.len() == 1 && told[0].contains("locked_reason"), "{said}: {told:?}");
+            // A look at it says the same.
+            let found = driver.inspect_hold(&call).await.expect("told");
+            assert_eq!(!driver.engaged(&found).is_empty(), holds, "{said}: {found:?}");
         }
     }
 

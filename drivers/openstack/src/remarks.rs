@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cloud::{Found, Service};
 use crate::driver::OpenstackDriver;
+use crate::hold;
 use crate::server::Server;
 
 /// An image's property: how long a stop waits for the guest before its power is cut.
@@ -72,6 +73,9 @@ impl OpenstackDriver {
         }
         if self.settings.hold && !token.is_admin() {
             remarks.push("a tenant's lock binds the tenant itself: the server is locked once its last release is complete".to_owned());
+        }
+        if self.settings.hold && hold::locks_as_owner(server, &token) {
+            remarks.push(format!("{}: log in to another project", hold::OWNERS));
         }
         self.remarks.set(remarks);
     }

@@ -16,6 +16,9 @@ pub(crate) struct Server {
     pub(crate) id: String,
     #[serde(default)]
     pub(crate) name: String,
+    /// The id of the project whose it is.
+    #[serde(default)]
+    pub(crate) tenant_id: Option<String>,
     #[serde(default)]
     pub(crate) status: Option<String>,
     #[serde(default, rename = "OS-EXT-STS:task_state", deserialize_with = "present")]

@@ -88,6 +88,8 @@ pub(crate) struct Token {
     pub(crate) secret: Secret,
     /// The user's id: whose actions are ours.
     pub(crate) user: String,
+    /// The id of the project for which it is; `None`: for all of the cloud.
+    pub(crate) project: Option<String>,
     pub(crate) roles: Vec<String>,
     catalog: Vec<Service>,
     asked_at: BootTime,
@@ -113,6 +115,8 @@ struct Body {
     expires_at: String,
     user: User,
     #[serde(default)]
+    project: Option<Project>,
+    #[serde(default)]
     roles: Vec<Role>,
     #[serde(default)]
     catalog: Vec<Service>,
@@ -120,6 +124,11 @@ struct Body {
 
 #[derive(Deserialize)]
 struct User {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Project {
     id: String,
 }
 
@@ -161,7 +170,8 @@ impl Token {
         let life = Duration::try_from(life).ok().filter(|life| !life.is_zero());
         let life = life.ok_or("it ends before it begins")?;
         let roles = token.roles.into_iter().map(|role| role.name).collect();
-        Ok(Self { secret, user: token.user.id, roles, catalog: token.catalog, asked_at, answered_at, life })
+        let (user, project) = (token.user.id, token.project.map(|project| project.id));
+        Ok(Self { secret, user, project, roles, catalog: token.catalog, asked_at, answered_at, life })
     }
 
     /// Whether Nova takes it for an administrator's (its policy `context_is_admin`, as it comes).
@@ -222,7 +232,7 @@ mod tests {
         let endpoint =
             |region: &str, url: &str| json!({ "interface": "public", "region": region, "url": url });
         json!({ "token": {
-            "issued_at": issued, "expires_at": expires, "user": { "id": "u1", "name": "picket" },
+            "issued_at": issued, "expires_at": expires, "user": { "id": "u1", "name": "picket" }, "project": { "id": "p1" },
             "roles": [{ "id": "r", "name": "member" }],
             "catalog": [{ "type": "compute", "endpoints": [endpoint("one", "http://1/v2.1"), endpoint("two", "http://2/v2.1")] }],
         } })
@@ -235,6 +245,7 @@ mod tests {
         let body = answer("2026-11-22T14:00:00.000000Z", "2026-11-22T15:00:00.000000Z");
         let token = Token::read(Secret::new("s"), &body, at(100), at(103)).expect("a token");
         assert_eq!((token.life, token.is_admin()), (Duration::from_secs(3600), false));
+        assert_eq!((token.user.as_str(), token.project.as_deref()), ("u1", Some("p1")));
         assert_eq!(token.serves(at(200)), Duration::from_secs(3500));
         assert_eq!(token.outlives(at(203)), Duration::from_secs(3500) + CLOCKS);
         assert_eq!(token.serves(at(5000)), Duration::ZERO);

@@ -26,7 +26,8 @@ use tokio::sync::Mutex;
 pub(crate) use self::asking::{Bound, Command, Told};
 use self::asking::{Unanswered, ask, carry, request_id, versioned};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
-use self::keystone::{CLOCKS, Token};
+use self::keystone::CLOCKS;
+pub(crate) use self::keystone::Token;
 pub(crate) use self::services::Service;
 pub(crate) use self::words::{said, tame};
 
