@@ -1,6 +1,7 @@
 //! What is told in the cluster: Events, an annotation on the Node, a policy's status. Nothing waits for it.
 
 use http::Method;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -10,6 +11,7 @@ use crate::api::{Api, Body};
 use crate::crd;
 use crate::fault::Fault;
 use crate::mind::{Node, Note, Report, STATUS};
+use crate::object::SeenNode;
 
 /// Who tells.
 pub const CONTROLLER: &str = "picket.dev/controller";
@@ -66,19 +68,34 @@ pub async fn event(
 /// # Errors
 /// It was not noted, or it is another Node by now.
 pub async fn note(api: &Api, node: &Node, note: Option<&Note>) -> Result<(), Fault> {
-    let place = format!("/metadata/annotations/{}", STATUS.replace('/', "~1"));
-    let uid = json!({ "op": "test", "path": "/metadata/uid", "value": node.uid });
-    let patch = match note {
-        Some(note) => {
-            let value = serde_json::to_string(note).map_err(|error| Fault::own(error.to_string()))?;
-            let whole = json!({ "op": "add", "path": "/metadata/annotations", "value": { STATUS: &value } });
-            let one = json!({ "op": "add", "path": place, "value": value });
-            json!([uid, if node.annotations.is_empty() { whole } else { one }])
-        }
-        None => json!([uid, { "op": "remove", "path": place }]),
-    };
     let path = format!("/api/v1/nodes/{}", node.name);
+    let mut bare = None;
+    if note.is_some() && node.annotations.is_empty() {
+        // What was seen of it may be old: others note there, too, and the first note brings the map with it.
+        let ObjectMeta { annotations, resource_version, .. } = api.get::<SeenNode>(&path).await?.metadata;
+        bare = resource_version.filter(|_| annotations.is_none_or(|all| all.is_empty()));
+    }
+    let value = note.map(serde_json::to_string).transpose();
+    let value = value.map_err(|error| Fault::own(error.to_string()))?;
+    let patch = noting(&node.uid, bare.as_deref(), value.as_deref());
     api.send(Method::PATCH, &path, Body::Json(&patch)).await.map(drop)
+}
+
+/// The patch by which a Node of that UID gets that note, or loses it. `bare`: the version in which it had no annotations.
+fn noting(uid: &str, bare: Option<&str>, note: Option<&str>) -> Value {
+    let place = format!("/metadata/annotations/{}", STATUS.replace('/', "~1"));
+    let is = |path: &str, value: &str| json!({ "op": "test", "path": path, "value": value });
+    let uid = is("/metadata/uid", uid);
+    match (note, bare) {
+        // In any later version the whole map would replace what came meanwhile.
+        (Some(note), Some(version)) => json!([
+            uid,
+            is("/metadata/resourceVersion", version),
+            { "op": "add", "path": "/metadata/annotations", "value": { STATUS: note } },
+        ]),
+        (Some(note), None) => json!([uid, { "op": "add", "path": place, "value": note }]),
+        (None, _) => json!([uid, { "op": "remove", "path": place }]),
+    }
 }
 
 /// The status of a policy by what was found; its conditions keep the time of their last turn where they did not turn.
@@ -179,7 +196,7 @@ pub async fn write_status(api: &Api, policy: &str, status: &Value) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mind::Fault as Wrong;
+    use crate::mind::{Fault as Wrong, Phase};
 
     fn report() -> Report {
         Report {
@@ -200,6 +217,39 @@ mod tests {
             .iter()
             .map(|one| (one["status"].as_str().unwrap_or(""), one["reason"].as_str().unwrap_or("")))
             .collect()
+    }
+
+    /// K6: a note that brings the map of annotations with it takes no other one's away.
+    #[tokio::test]
+    async fn a_first_note_is_of_the_version_that_had_no_annotations() {
+        let noted = async |annotations: Value| {
+            let seen =
+                json!({ "name": "n1", "uid": "u", "resourceVersion": "7", "annotations": annotations });
+            let (api, sent) = Api::answering(&json!({ "metadata": seen, "spec": {} }));
+            let note = Note {
+                phase: Phase::Fencing,
+                text: String::new(),
+                policy: "p".to_owned(),
+                key: "k".to_owned(),
+                at: time(),
+            };
+            let node = Node { name: "n1".to_owned(), uid: "u".to_owned(), ..Node::default() };
+            super::note(&api, &node, Some(&note)).await.expect("noted");
+            let sent: Vec<Value> = sent.lock().expect("whole").clone();
+            sent.last().and_then(Value::as_array).expect("a patch").clone()
+        };
+        let version = json!({ "op": "test", "path": "/metadata/resourceVersion", "value": "7" });
+        for bare in [Value::Null, json!({})] {
+            let patch = noted(bare).await;
+            assert!(patch.contains(&version) && patch[2]["path"] == "/metadata/annotations", "{patch:?}");
+        }
+        // Somebody else's came since it was seen.
+        let patch = noted(json!({ "theirs": "x" })).await;
+        assert!(
+            patch.len() == 2 && patch[1]["path"] == "/metadata/annotations/picket.dev~1status",
+            "{patch:?}"
+        );
+        assert_eq!(patch[0], json!({ "op": "test", "path": "/metadata/uid", "value": "u" }));
     }
 
     #[test]
