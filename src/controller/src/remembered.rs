@@ -1,10 +1,10 @@
 //! Which remediations of the cluster are kept in memory.
 //!
-//! **Invariant.** All of the namespaces that the settings name, and few of all others: whoever may make remediations there takes neither the
+//! **Invariant.** Many of each namespace that the settings name, and few of all others together: whoever may make remediations there takes neither the
 //! controller's memory nor its time (S14). What bears our finalizer may wait for it, and does not share its room with what does not; nor does
 //! what a person lets go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::object::SeenWish;
@@ -12,6 +12,8 @@ use crate::remediation;
 
 /// So many of each sort are kept of all other namespaces together: each says in its status why nothing is asked by it.
 const ELSEWHERE: usize = 64;
+/// So many of each sort are kept of one namespace that the settings name: a NodeHealthCheck has one for each Node that failed.
+const OF_ONE: usize = 1_024;
 
 /// What may become of one. Each sort has its own room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,18 +38,21 @@ pub struct Remembered {
     namespaces: Vec<String>,
     all: BTreeMap<Key, Arc<SeenWish>>,
     taken: BTreeMap<Room, usize>,
+    /// Those of which it was told that they are full.
+    full: BTreeSet<Room>,
 }
 
 impl Remembered {
     /// None yet; these are the namespaces that count.
     pub fn of(namespaces: Vec<String>) -> Self {
-        Self { namespaces, all: BTreeMap::new(), taken: BTreeMap::new() }
+        Self { namespaces, all: BTreeMap::new(), taken: BTreeMap::new(), full: BTreeSet::new() }
     }
 
     /// All are told anew.
     pub fn clear(&mut self) {
         self.all.clear();
         self.taken.clear();
+        self.full.clear();
     }
 
     /// It was seen. False: nothing of what is kept is another one now.
@@ -55,9 +60,13 @@ impl Remembered {
         // It may have lost or got a finalizer, and goes from one room to the other.
         let was_kept = self.remove(&one);
         let room = self.room(&one);
-        let most = if room.0.is_some() { usize::MAX } else { ELSEWHERE };
-        let taken = self.taken.entry(room).or_default();
+        let most = if room.0.is_some() { OF_ONE } else { ELSEWHERE };
+        let taken = self.taken.entry(room.clone()).or_default();
         if *taken >= most {
+            if let Some(namespace) = room.0.clone().filter(|_| self.full.insert(room)) {
+                let why = "it has too many PicketRemediations: those beyond are not read, and nobody is fenced by them";
+                tracing::warn!(namespace, most, why);
+            }
             return was_kept;
         }
         *taken += 1;
@@ -123,7 +132,21 @@ mod tests {
         one
     }
 
-    /// S14: whoever may make them anywhere fills neither the memory nor the time of the controller.
+    /// S14: whoever may make them fills neither the memory nor the time of the controller.
+    #[test]
+    fn of_a_namespace_that_counts_no_more_are_kept_than_nodes_fail() {
+        let mut kept = Remembered::of(vec!["a-ns".to_owned(), "medik8s".to_owned()]);
+        let told = (0..3 * OF_ONE).filter(|n| kept.put(seen("a-ns", &n.to_string(), &[]))).count();
+        assert_eq!((told, kept.all().len()), (OF_ONE, OF_ONE));
+        // It takes neither the room of another one nor that of what bears our finalizer.
+        assert!(kept.put(seen("medik8s", "n1", &[])));
+        assert!(kept.put(seen("a-ns", "held", &[remediation::FINALIZER])));
+        assert!(kept.put(seen("a-ns", "0", &[remediation::FINALIZER])), "and a change of room is one");
+        assert!(kept.put(seen("a-ns", "a later one", &[])));
+        assert_eq!(kept.all().len(), OF_ONE + 3);
+    }
+
+    /// S14: the same of all others together.
     #[test]
     fn of_other_namespaces_few_are_kept_and_none_takes_the_room_of_what_bears_our_finalizer() {
         let mut kept = Remembered::of(vec!["ops".to_owned()]);

@@ -19,6 +19,8 @@ use crate::told;
 const ROOM: usize = 2_048;
 /// So many finalizers of one namespace may wait: some two seconds of work for each namespace before another one's turn.
 const PLACES: usize = 16;
+/// And so many statuses of its remediations: what else there is to tell shares [`ROOM`] with them.
+const STATUSES: usize = 64;
 
 /// What is told.
 #[derive(Debug)]
@@ -45,11 +47,25 @@ pub struct Teller {
     to: mpsc::Sender<Queued>,
     /// Finalizers: without its own a remediation asks for nothing, and so none of them waits behind what is only told.
     keeps: mpsc::Sender<Queued>,
-    /// Places for finalizers, by the namespaces that the settings name.
-    places: BTreeMap<String, Arc<Semaphore>>,
-    /// Places for those of all other namespaces together.
-    elsewhere: Arc<Semaphore>,
+    /// By the namespaces that the settings name.
+    places: BTreeMap<String, Places>,
+    /// Of all other namespaces together.
+    elsewhere: Places,
     metrics: Metrics,
+}
+
+/// How much of a namespace may wait.
+#[derive(Clone, Debug)]
+struct Places {
+    finalizers: Arc<Semaphore>,
+    statuses: Arc<Semaphore>,
+}
+
+impl Places {
+    fn new() -> Self {
+        let of = |count| Arc::new(Semaphore::new(count));
+        Self { finalizers: of(PLACES), statuses: of(STATUSES) }
+    }
 }
 
 /// What is told, and the place of its namespace that it takes until then.
@@ -105,12 +121,11 @@ impl Teller {
 
     /// The teller, and what it is told.
     pub(crate) fn telling(namespaces: &[String], metrics: Metrics) -> (Self, Waiting) {
-        let places = || Arc::new(Semaphore::new(PLACES));
         // Whatever has a place has room.
         let (keeps, kept) = mpsc::channel(PLACES * (namespaces.len() + 1));
         let (to, from) = mpsc::channel(ROOM);
-        let by_namespace = namespaces.iter().map(|one| (one.clone(), places())).collect();
-        let teller = Self { to, keeps, places: by_namespace, elsewhere: places(), metrics };
+        let by_namespace = namespaces.iter().map(|one| (one.clone(), Places::new())).collect();
+        let teller = Self { to, keeps, places: by_namespace, elsewhere: Places::new(), metrics };
         (teller, Waiting(from, kept))
     }
 
@@ -123,9 +138,18 @@ impl Teller {
 
     /// Places our finalizer, or takes it away, soon. False: its namespace has no place left, and it is to be said again.
     pub fn keep(&self, wish: &WishId, kept: Kept) -> bool {
-        let places = self.places.get(&wish.namespace).unwrap_or(&self.elsewhere);
-        let Ok(place) = places.clone().try_acquire_owned() else { return false };
+        let Ok(place) = self.places_of(wish).finalizers.clone().try_acquire_owned() else { return false };
         self.keeps.try_send((Tell::Keep(wish.clone(), kept), Some(place))).is_ok()
+    }
+
+    /// Tells a remediation's status, soon. False: the same.
+    pub fn status(&self, wish: &WishId, status: &Value) -> bool {
+        let Ok(place) = self.places_of(wish).statuses.clone().try_acquire_owned() else { return false };
+        self.to.try_send((Tell::Wish(wish.clone(), status.clone()), Some(place))).is_ok()
+    }
+
+    fn places_of(&self, wish: &WishId) -> &Places {
+        self.places.get(&wish.namespace).unwrap_or(&self.elsewhere)
     }
 
     /// An Event on a Node, and a line in the log.
@@ -165,7 +189,7 @@ mod tests {
     async fn a_finalizer_is_placed_however_much_is_to_be_told() {
         let (teller, mut waiting) = teller(&["medik8s"]);
         let wish = wish("medik8s", "n1");
-        (0..ROOM + 1).for_each(|_| teller.tell(Tell::Wish(wish.clone(), Value::Null)));
+        (0..ROOM + 1).for_each(|_| teller.tell(Tell::GiveBack("n1".to_owned())));
         assert!(teller.keep(&wish, Kept::Stands));
         // Nothing more comes: what was dropped is not waited for.
         drop(teller);
@@ -194,5 +218,22 @@ mod tests {
         // A place is free again once its finalizer was seen to.
         assert!((0..PLACES).all(|n| teller.keep(&wish("a-ns", &n.to_string()), Kept::Stands)));
         assert!(!teller.keep(&wish("a-ns", "one more"), Kept::Stands));
+    }
+    /// S14: what the owner of one namespace has told leaves room for Events, notes and leases, and for the statuses of the others.
+    #[tokio::test]
+    async fn statuses_of_one_namespace_leave_room_for_what_else_is_told() {
+        let (teller, mut waiting) = teller(&["a-ns", "medik8s"]);
+        for many in ["a-ns", "else1", "else2"] {
+            (0..3 * ROOM).for_each(|n| _ = teller.status(&wish(many, &n.to_string()), &Value::Null));
+        }
+        let own = wish("medik8s", "n1");
+        assert!(teller.status(&own, &Value::Null));
+        teller.tell(Tell::GiveBack("n1".to_owned()));
+        let mut before = 0;
+        while !matches!(waiting.next().await, Some((Tell::GiveBack(_), _))) {
+            before += 1;
+        }
+        assert_eq!(before, 2 * STATUSES + 1);
+        assert!(teller.status(&wish("a-ns", "one more"), &Value::Null), "what was told has left its place");
     }
 }

@@ -15,7 +15,7 @@ use crate::mind::{Deed, Order, Standing, Tiding, WishId};
 use crate::object::SeenWish;
 use crate::outcome::Ended;
 use crate::remediation::{self, Kept};
-use crate::teller::{Tell, Teller};
+use crate::teller::Teller;
 use crate::told;
 use crate::watch::Remediations;
 
@@ -176,8 +176,10 @@ impl Control {
         if last.is_some_and(|(same, at)| told::is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {
             return;
         }
-        self.teller.tell(Tell::Wish(wish.clone(), status.clone()));
-        self.wishes.written.insert(wish.uid.clone(), (status, Instant::now()));
+        // What found no place is told the next time.
+        if self.teller.status(wish, &status) {
+            self.wishes.written.insert(wish.uid.clone(), (status, Instant::now()));
+        }
     }
 
     fn measure_wishes(&mut self, tidings: &[Tiding]) {
@@ -203,6 +205,7 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::teller::Tell;
 
     /// K12: a finalizer that found no place is not forgotten for ten seconds while others come before it.
     #[tokio::test]
