@@ -24,6 +24,7 @@ metrics! {
     ASKED = "picket_controller_fences_asked_total", Kind::Counter, [], "Requests for a fence, each time one is decided";
     ENDED = "picket_controller_fences_ended_total", Kind::Counter, ["reason"], "Ends of such requests, by the reason of their Event";
     SEEN = "picket_controller_watch_events_total", Kind::Counter, ["what"], "What watches told: nodes, leases, fencingpolicies, picketremediations";
+    SUSPECTED = "picket_controller_suspects", Kind::Gauge, [], "Nodes that failed and want to be read every two seconds; of more than 128 those that failed last wait for their turn";
     LOOKS = "picket_controller_looks_total", Kind::Counter, [], "Rounds of looks at Nodes that are not healthy";
     BROKEN = "picket_controller_watch_breaks_total", Kind::Counter, ["what"], "Watches that broke or could not begin";
     UNTOLD = "picket_controller_untold_total", Kind::Counter, [], "Events, notes and statuses that could not be told";

@@ -1,5 +1,6 @@
 //! The controller's one task: what was seen goes to the mind, and what the mind says is done.
 
+mod measure;
 mod next;
 mod wishes;
 
@@ -19,8 +20,8 @@ use crate::ask::{Asker, Said, note};
 use crate::health::Told;
 use crate::kured;
 use crate::lead::Leading;
-use crate::measured::{ASKED, BRAKED, BROKEN, ENDED, LOOKS, NODES, POLICIES, SEEN};
-use crate::mind::{End, Judgement, Mind, Moment, Order, Phase, Report, STATUS, Sign, Stage, Verdict, Why};
+use crate::measured::{ASKED, BROKEN, ENDED, LOOKS, SEEN, SUSPECTED};
+use crate::mind::{End, Mind, Moment, Order, Phase, Report, STATUS, Stage, Verdict, Why};
 use crate::object::SeenPolicy;
 use crate::outcome::Ended;
 use crate::teller::{Tell, Teller};
@@ -199,7 +200,8 @@ impl Control {
         self.lead();
         let now = Instant::now();
         let is_due = |last: Option<Instant>, every| last.is_none_or(|last| now - last >= every);
-        let suspects = self.mind.suspects();
+        let suspects = self.mind.suspects(self.moment(now));
+        self.metrics.set(&SUSPECTED, &[], measure::count(suspects.len()));
         let asks_for_locks = !suspects.is_empty() || self.mind.is_rebooting();
         if asks_for_locks && is_due(self.locks, LOCKS_EVERY) {
             self.locks = Some(now);
@@ -365,36 +367,5 @@ impl Control {
         }
         self.teller.tell(Tell::Status(policy.to_owned(), status.clone()));
         self.written.insert(policy.to_owned(), (status, Instant::now()));
-    }
-
-    fn measure(&self, judgement: &Judgement) {
-        let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
-        for verdict in judgement.verdicts.values() {
-            *counts.entry(word(verdict)).or_default() += 1.0;
-        }
-        self.metrics.clear(&NODES);
-        for (word, count) in counts {
-            self.metrics.set(&NODES, &[word], count);
-        }
-        let right = judgement.reports.iter().filter(|report| report.faults.is_empty()).count();
-        let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-        self.metrics.set(&POLICIES, &["true"], count(right));
-        self.metrics.set(&POLICIES, &["false"], count(self.policies.len().saturating_sub(right)));
-        for sign in Sign::ALL {
-            let braked = judgement.braked.iter().filter(|braked| braked.sign == sign).count();
-            self.metrics.set(&BRAKED, &[sign.word()], count(braked));
-        }
-    }
-}
-
-fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Fence(_) => Stage::Asking.word(),
-        Verdict::Follow(stage) => stage.word(),
-        Verdict::Leave(Why::Healthy) => "healthy",
-        Verdict::Leave(Why::Nobody(_)) => "no policy",
-        Verdict::Leave(Why::Watching { .. } | Why::Heard(_)) => "watched",
-        Verdict::Leave(Why::NotLeading) => "due",
-        Verdict::Leave(_) => "withheld",
     }
 }

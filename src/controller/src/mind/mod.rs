@@ -15,6 +15,7 @@ mod note;
 mod policy;
 mod selector;
 mod sight;
+mod suspects;
 mod turn;
 mod verdict;
 mod voice;
@@ -141,30 +142,6 @@ impl Mind {
             }
         }
         true
-    }
-
-    /// Nodes that want to be looked at often: they are unhealthy, may be fenced, and are not asked for yet; longest first, and last
-    /// those for which nothing is asked at the moment: there may be more than can be looked at.
-    pub fn suspects(&self) -> Vec<String> {
-        let spoken = self.spoken();
-        let speaking = self.speaking();
-        let wants = |name: &String, sight: &Sight| {
-            let speaker = self.speaker(name, &speaking, &spoken)?.ok()?;
-            let voice = self.voice(speaker);
-            let lasted = voice.lasted(sight)?;
-            let stage = self.episodes.get(name).map(|episode| &episode.stage);
-            let is_settled = matches!(stage, Some(Stage::Asking | Stage::Kept | Stage::Person));
-            let is_spared = self.spared(sight, speaker, &spoken).is_some();
-            // Who does not lead leaves what the leader works on to it.
-            let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());
-            let is_held = self.brakes.held_over(sight.zone(), self.policy_of(name, &spoken));
-            let waits = matches!(stage, Some(Stage::Waiting(_))) || is_held;
-            (!is_settled && !is_spared && !is_others).then_some((waits, std::cmp::Reverse(lasted)))
-        };
-        let mut found: Vec<_> =
-            self.nodes.iter().filter_map(|(name, sight)| Some((wants(name, sight)?, name.clone()))).collect();
-        found.sort();
-        found.into_iter().map(|(_, name)| name).collect()
     }
 
     /// A Node, as it was seen last.
@@ -325,23 +302,27 @@ impl Mind {
         if let Some(why) = voice.early(sight, now) {
             return Some(why);
         }
-        // Unknown is what nobody has heard: of a kubelet that is heard again a better word is about to come.
-        let heard = self.leases.heard_since(&sight.node.name, now).map(|since| since + BETTER_WORD);
-        if voice.goes_by_silence(sight)
-            && let Some(until) = heard.filter(|until| now < *until)
-        {
-            return Some(Why::Heard(until));
+        if let Some(why) = self.heard_again(sight, voice, now) {
+            return Some(why);
         }
         if let Some(braked) = brake::over(braked, sight.zone(), policy) {
             return Some(Why::Braked(braked.clone()));
         }
-        if let Some(claimed) = self.claimed(&sight.node) {
-            return Some(claimed);
-        }
-        if let Some(other) = self.other_of_the_control_plane(&sight.node) {
-            return Some(Why::ControlPlane(other));
+        if let Some(why) = self.barred_by_another(&sight.node) {
+            return Some(why);
         }
         (!self.leading).then_some(Why::NotLeading)
+    }
+
+    /// Unknown is what nobody has heard: of a kubelet that is heard again a better word is about to come.
+    fn heard_again(&self, sight: &Sight, voice: Voice<'_>, now: Moment) -> Option<Why> {
+        let until = self.leases.heard_since(&sight.node.name, now)? + BETTER_WORD;
+        (now < until && voice.goes_by_silence(sight)).then_some(Why::Heard(until))
+    }
+
+    /// What other Nodes are, or say, that keeps this one from being asked for.
+    fn barred_by_another(&self, node: &Node) -> Option<Why> {
+        self.claimed(node).or_else(|| self.other_of_the_control_plane(node).map(Why::ControlPlane))
     }
 
     /// Another Node of the control plane that is not there, or soon will not be.

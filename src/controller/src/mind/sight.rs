@@ -16,6 +16,8 @@ pub(super) struct Sight {
     pub(super) last: Moment,
     /// By the condition's type: since when it is seen as it is, without a break.
     since: BTreeMap<String, Moment>,
+    /// The same, also where nobody looked for a while: whose turn it is to be looked at.
+    first: BTreeMap<String, Moment>,
     /// When a condition turned into that status, by type and status.
     turned: BTreeMap<(String, String), Moment>,
     /// It was cordoned when it was last seen with Ready, or is cordoned since before it was first seen.
@@ -28,10 +30,12 @@ pub(super) struct Sight {
 
 impl Sight {
     pub(super) fn new(node: Node, at: Moment) -> Self {
-        let since = node.conditions.keys().map(|kind| (kind.clone(), at)).collect();
+        let since: BTreeMap<_, _> = node.conditions.keys().map(|kind| (kind.clone(), at)).collect();
+        let first = since.clone();
         let cordoned_before = node.cordoned;
         let ready_in = node.is_ready().then(|| node.zone().to_owned());
-        Self { node, last: at, since, turned: BTreeMap::new(), cordoned_before, recovered: None, ready_in }
+        let turned = BTreeMap::new();
+        Self { node, last: at, since, first, turned, cordoned_before, recovered: None, ready_in }
     }
 
     /// It looks so at `at`, which is when the question was sent: the answer is at least that fresh.
@@ -40,7 +44,9 @@ impl Sight {
             return;
         }
         let before = &self.node;
-        let broken = at.saturating_sub(self.last) > UNBROKEN || before.boot_id != node.boot_id;
+        // Who says another boot begins again, and has no turn by what was before.
+        let booted = before.boot_id != node.boot_id;
+        let broken = at.saturating_sub(self.last) > UNBROKEN || booted;
         for (kind, now) in &node.conditions {
             let same = before.conditions.get(kind);
             let turned = same.is_some_and(|then| then != now);
@@ -53,8 +59,12 @@ impl Sight {
             if turned || broken || same.is_none() {
                 self.since.insert(kind.clone(), at);
             }
+            if turned || booted || same.is_none() {
+                self.first.insert(kind.clone(), at);
+            }
         }
         self.since.retain(|kind, _| node.conditions.contains_key(kind));
+        self.first.retain(|kind, _| node.conditions.contains_key(kind));
         if node.is_ready() || !node.cordoned {
             self.cordoned_before = node.cordoned;
         }
@@ -79,6 +89,11 @@ impl Sight {
     /// For how long it was seen to be so, up to the last look: the time since then was not seen.
     pub(super) fn lasted(&self, kind: &str) -> Duration {
         self.since.get(kind).map_or(Duration::ZERO, |since| self.last.saturating_sub(*since))
+    }
+
+    /// Since when it is known to be so, looked at or not.
+    pub(super) fn first(&self, kind: &str) -> Option<Moment> {
+        self.first.get(kind).copied()
     }
 
     /// When that condition turned into a status that `is_unhealthy` does not say.

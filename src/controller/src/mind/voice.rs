@@ -68,11 +68,14 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// For how long it is seen to have failed; `None`: it has not.
-    pub(super) fn lasted(&self, sight: &Sight) -> Option<Duration> {
+    /// Since when it is known to have failed, looked at or not; `None`: it has not.
+    pub(super) fn since(&self, sight: &Sight) -> Option<Moment> {
         match self {
-            Self::Policy(policy) => unhealthy(sight, policy).map(|(_, lasted)| lasted),
-            Self::Wish(..) => has_failed(&sight.node).then(|| sight.lasted("Ready")),
+            Self::Policy(policy) => {
+                let found = policy.unhealthy.iter().filter(|one| is_so(sight, one));
+                found.filter_map(|one| sight.first(&one.kind)).min()
+            }
+            Self::Wish(..) => has_failed(&sight.node).then(|| sight.first("Ready")).flatten(),
         }
     }
 

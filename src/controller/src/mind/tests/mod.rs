@@ -87,18 +87,18 @@ fn only_what_may_have_to_be_asked_for_is_looked_at_often() {
     let mut scene = Scene::new();
     scene.turn("n1", "Unknown");
     assert_eq!(scene.run(10), []);
-    assert_eq!(scene.mind.suspects(), ["n1"]);
+    assert_eq!(scene.suspects(), ["n1"]);
     let first = scene.run(30).remove(0);
-    assert!(scene.mind.suspects().is_empty(), "it is asked for");
+    assert!(scene.suspects().is_empty(), "it is asked for");
     scene.mind.ended("n1", &first.key, &End::Off, scene.now);
-    assert!(scene.mind.suspects().is_empty(), "it is off");
+    assert!(scene.suspects().is_empty(), "it is off");
     // Who stands by leaves it to the leader, whose note it reads.
     scene.note("n1", Phase::Fenced, &first.key);
     scene.mind.lead(false);
     assert_eq!(scene.run(2), []);
-    assert!(scene.mind.suspects().is_empty());
+    assert!(scene.suspects().is_empty());
     scene.mind.lead(true);
-    assert_eq!(scene.mind.suspects(), ["n1"]);
+    assert_eq!(scene.suspects(), ["n1"]);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn whatever_excludes_a_node_is_heard_as_label_and_as_annotation() {
             scene.turn("n1", "Unknown");
             assert_eq!(scene.run(120), [], "{word}");
             assert_eq!(excluded(&mut scene), Exclusion::Said(word));
-            assert!(!scene.mind.suspects().contains(&"n1".to_owned()), "nobody need look often");
+            assert!(!scene.suspects().contains(&"n1".to_owned()), "nobody need look often");
             let node = scene.node("n1");
             let all = if is_label { &mut node.labels } else { &mut node.annotations };
             all.insert(word.to_owned(), "false".to_owned());
@@ -159,7 +159,7 @@ fn a_paused_policy_and_the_names_of_the_control_plane_hold_for_remediations_too(
         scene.turn(node, "Unknown");
         scene.run(2);
         scene.mind.wishes(vec![wish("w", node)]);
-        let (is_asked, is_looked_at) = (!scene.run(30).is_empty(), !scene.mind.suspects().is_empty());
+        let (is_asked, is_looked_at) = (!scene.run(30).is_empty(), !scene.suspects().is_empty());
         assert!(is_asked || !is_looked_at, "{node}");
         (is_asked, scene.tiding("w").standing.text)
     };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::*;
+use crate::watch::SUSPECTS;
 
 /// A cluster as it is, and the mind that looks at it.
 pub struct Scene {
@@ -173,6 +174,40 @@ impl Scene {
             }));
         }
         orders
+    }
+
+    /// So many seconds pass as they do where the API tells of turns alone: what failed is looked at as far as there is room for it, every other
+    /// second. What was asked for.
+    pub fn watch(&mut self, seconds: u32) -> Vec<String> {
+        let mut asked = Vec::new();
+        for _ in 0..seconds {
+            self.now += Duration::from_secs(1);
+            self.renewals += 1;
+            let looked_at = match self.now.as_secs() % 2 {
+                0 => self.mind.suspects(self.now),
+                _ => Vec::new(),
+            };
+            let looked_at: BTreeSet<String> = looked_at.into_iter().take(SUSPECTS).collect();
+            for (name, node) in &self.nodes {
+                if looked_at.contains(name) || self.mind.node(name) != Some(node) {
+                    self.mind.see(node.clone(), self.now);
+                }
+                if !self.silent.contains(name) {
+                    self.mind.lease(name, &self.renewals.to_string(), self.now);
+                }
+            }
+            let verdicts = self.mind.judge(self.now).verdicts;
+            asked.extend(
+                verdicts
+                    .into_iter()
+                    .filter_map(|(name, verdict)| matches!(verdict, Verdict::Fence(_)).then_some(name)),
+            );
+        }
+        asked
+    }
+
+    pub fn suspects(&self) -> Vec<String> {
+        self.mind.suspects(self.now)
     }
 
     pub fn verdict(&mut self, name: &str) -> Verdict {

@@ -99,7 +99,7 @@ fn without_its_finalizer_deleted_or_timed_out_it_asks_for_nothing() {
     ] {
         let mut scene = wanted(vec![changed]);
         assert_eq!(scene.run(120), []);
-        assert!(scene.mind.suspects().is_empty());
+        assert!(scene.suspects().is_empty());
     }
     let mut scene = wanted(vec![Wish { kept: false, timed_out: true, ..wish("w", "n1") }]);
     let tiding = scene.tiding("w");

@@ -1,0 +1,49 @@
+//! Which Nodes are to be looked at, and which first: there may be more than can be looked at.
+//!
+//! **Invariant.** A Node that failed is looked at as soon as those are done with that failed before it, whatever others say of themselves, and
+//! however often: whoever may register Nodes stops no policy by them (S14).
+
+use super::Mind;
+use super::episode::Stage;
+use super::node::Moment;
+use super::note::Note;
+use super::sight::Sight;
+use super::verdict::Why;
+use super::voice::Voice;
+
+impl Mind {
+    /// Nodes that want to be looked at often: they are unhealthy, may be fenced, and are not asked for yet. First those that are unhealthy for
+    /// longest, looked at or not; last those of which no look decides at the moment.
+    pub fn suspects(&self, now: Moment) -> Vec<String> {
+        let spoken = self.spoken();
+        let speaking = self.speaking();
+        let wants = |name: &String, sight: &Sight| {
+            let speaker = self.speaker(name, &speaking, &spoken)?.ok()?;
+            let voice = self.voice(speaker);
+            let since = voice.since(sight)?;
+            let stage = self.episodes.get(name).map(|episode| &episode.stage);
+            let is_settled = matches!(stage, Some(Stage::Asking | Stage::Kept | Stage::Person));
+            let is_spared = self.spared(sight, speaker, &spoken).is_some();
+            // Who does not lead leaves what the leader works on to it.
+            let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());
+            let is_held = self.brakes.held_over(sight.zone(), self.policy_of(name, &spoken));
+            let waits =
+                matches!(stage, Some(Stage::Waiting(_))) || is_held || self.is_hindered(sight, voice, now);
+            (!is_settled && !is_spared && !is_others).then_some((waits, since))
+        };
+        let mut found: Vec<_> =
+            self.nodes.iter().filter_map(|(name, sight)| Some((wants(name, sight)?, name.clone()))).collect();
+        found.sort();
+        found.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// Whether something keeps it from being asked for that ends by no look at it.
+    fn is_hindered(&self, sight: &Sight, voice: Voice<'_>, now: Moment) -> bool {
+        let is_hindered = match voice.early(sight, now) {
+            Some(Why::Quiet(_)) => true,
+            Some(_) => false,
+            None => self.heard_again(sight, voice, now).is_some(),
+        };
+        is_hindered || self.barred_by_another(&sight.node).is_some()
+    }
+}
