@@ -56,3 +56,23 @@ fn the_tag_is_denied_to_others_also_where_all_tags_are_taken_away() {
     let starts = &statements[0]["Condition"]["StringEquals"]["aws:ResourceTag/picket-fenced"];
     assert_eq!(starts, crate::instance::OURS);
 }
+
+/// A release may choose volumes by their tags (`include`, `exclude`).
+#[test]
+fn the_key_by_which_volumes_are_chosen_is_denied_to_others() {
+    let statements = statements(include_str!("../../../../deploy/aws/keep-off.json"));
+    let of_volumes: Vec<&Value> = statements
+        .iter()
+        .filter(|one| words(&one["Resource"]).contains(&"arn:*:ec2:*:*:volume/*".to_owned()))
+        .collect();
+    let denied = |action: &str, is_so: fn(&Value) -> bool| {
+        of_volumes
+            .iter()
+            .any(|one| words(&one["Action"]).contains(&action.to_owned()) && is_so(&one["Condition"]))
+    };
+    let example = include_str!("../../../../deploy/picket.example.toml");
+    assert!(example.contains("\"picket=stay\"") && example.contains("\"picket=go\""));
+    let named = |condition: &Value| condition["ForAnyValue:StringEquals"]["aws:TagKeys"][0] == "picket";
+    assert!(denied("ec2:CreateTags", named) && denied("ec2:DeleteTags", named));
+    assert!(denied("ec2:DeleteTags", |condition| condition["Null"]["aws:TagKeys"] == "true"));
+}
