@@ -340,3 +340,20 @@ async fn whoever_is_no_person_any_more_does_not_ask_as_one() {
     lab.reach("released", s(120)).await;
     assert!(!lab.record().fence.expect("open").by_person);
 }
+
+/// A member of the store that stood still writes it long after its caller was told that nobody knows.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_written_late_is_begun_by_nobody() {
+    let mut lab = fleet(344, 3, at_once(1)).await;
+    lab.engine.pause(PauseScope::Node(node()), person(), s(3_600)).await.expect("paused");
+    lab.store.writes_the_next_note_late(s(5));
+    let call = lab.call();
+    assert!(lab.engine.fence_or_wait(&node(), call, None).await.is_err(), "nobody knows");
+    tokio::time::sleep(s(10)).await;
+    lab.crash().await;
+    tokio::time::sleep(s(5)).await;
+    lab.engine.resume(PauseScope::Node(node()), person()).await.expect("resumed");
+    tokio::time::sleep(s(30)).await;
+    assert_eq!((lab.phase(), lab.is_on()), ("normal", true));
+    assert_eq!(lab.store.notes("queue/").await.expect("a store"), []);
+}

@@ -32,6 +32,7 @@ struct Sky {
     records_away_until: BootTime,
     linger: Duration,
     notes_take: Duration,
+    late_note: Option<Duration>,
     reads_take: Duration,
     records_take: Duration,
     forgets_for: Duration,
@@ -61,6 +62,7 @@ impl Weather {
             records_away_until: BootTime::default(),
             linger: Duration::ZERO,
             notes_take: Duration::ZERO,
+            late_note: None,
             reads_take: Duration::ZERO,
             records_take: Duration::ZERO,
             forgets_for: Duration::ZERO,
@@ -113,6 +115,11 @@ impl Weather {
     /// A note that is written is answered so much later.
     pub fn notes_take(&self, time: Duration) {
         self.sky.lock().expect("whole").notes_take = time;
+    }
+
+    /// The next note is written so much later, by a member that stood still; nobody hears of it.
+    pub fn writes_the_next_note_late(&self, after: Duration) {
+        self.sky.lock().expect("whole").late_note = Some(after);
     }
 
     /// Each read of a record, a key or a fence is answered so much later.
@@ -290,6 +297,15 @@ impl Store for Weather {
         text: Option<String>,
     ) -> Result<Version, StoreError> {
         self.door().await?;
+        let late = self.sky.lock().expect("whole").late_note.take();
+        if let Some(after) = late {
+            let (inner, name) = (self.inner(), name.to_owned());
+            tokio::spawn(async move {
+                tokio::time::sleep(after).await;
+                let _may_be_too_late = inner.put_note(guard, &name, expected, text).await;
+            });
+            return Err(StoreError::Unknown("no answer".to_owned()));
+        }
         let put = self.inner().put_note(guard, name, expected, text).await;
         let takes = self.sky.lock().expect("whole").notes_take;
         tokio::time::sleep(takes).await;

@@ -2,6 +2,7 @@
 //!
 //! One task of a leadership. It waits for no node: what it lets go is decided by the node's own task, beside it.
 
+mod left;
 mod members;
 mod over;
 mod room;
@@ -24,6 +25,8 @@ use picket_core::time::BootTime;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+
+use left::{Ghost, Left};
 
 use super::Engine;
 use crate::error::EngineError;
@@ -52,20 +55,6 @@ struct Runner<'e> {
     /// Holders who withdraw what they have waiting, until it has ended.
     withdrawing: Vec<Withdraw>,
     next: Ticket,
-}
-
-/// A request that waits no more, and may stand in the store still.
-#[derive(Debug)]
-struct Left {
-    ticket: Ticket,
-    node: NodeId,
-    holder: String,
-}
-
-impl Left {
-    fn new(ticket: Ticket, node: &NodeId, call: &FenceCall) -> Self {
-        Self { ticket, node: node.clone(), holder: call.holder.name.clone() }
-    }
 }
 
 fn name(ticket: Ticket) -> String {
@@ -196,8 +185,10 @@ impl Runner<'_> {
         self.next += 1;
         let put = parts.store.put_note(self.leadership.guard(), &name(ticket), Version(0), Some(text)).await;
         if let Err(error) = put {
-            // Whether it was written may not be known: it is taken out again, so that nobody waits unseen.
-            self.left.push(Left::new(ticket, &enter.node, &enter.call));
+            // Whether it was written may not be known, and it may be written yet: nobody waits unseen.
+            let expired = Stored::of(enter, since, since);
+            let expired = serde_json::to_string(&expired).map(|text| Ghost::new(until, text)).ok();
+            self.left.push(Left { ghost: expired, ..Left::new(ticket, &enter.node, &enter.call) });
             return Err(error.into());
         }
         let entry = stored.entry(until, enter.bar.clone());
@@ -305,11 +296,15 @@ impl Runner<'_> {
     async fn tidy(&mut self) {
         let shared = &self.engine.shared;
         shared.office.sweep(&*shared.parts.store, self.leadership).await;
-        for left in std::mem::take(&mut self.left) {
-            if let Err(error) = take_out(self.engine, self.leadership, left.ticket).await {
-                let ticket = left.ticket;
-                tracing::warn!(ticket, %error, "a request that waits no more was not taken out of the store; again later");
-                self.left.push(left);
+        for mut left in std::mem::take(&mut self.left) {
+            match left.take_out(self.engine, self.leadership).await {
+                Ok(true) => {}
+                Ok(false) => self.left.push(left),
+                Err(error) => {
+                    let ticket = left.ticket;
+                    tracing::warn!(ticket, %error, "a request that waits no more was not taken out of the store; again later");
+                    self.left.push(left);
+                }
             }
         }
     }
@@ -331,15 +326,6 @@ impl Runner<'_> {
             details,
             ..Told::default()
         });
-    }
-}
-
-/// Takes the note of a request out of the store.
-async fn take_out(engine: &Engine, leadership: &Leadership, ticket: Ticket) -> Result<(), StoreError> {
-    let (store, name) = (&engine.shared.parts.store, name(ticket));
-    match store.note(&name).await? {
-        Some(note) => store.put_note(leadership.guard(), &name, note.version, None).await.map(drop),
-        None => Ok(()),
     }
 }
 

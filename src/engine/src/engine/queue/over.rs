@@ -5,7 +5,8 @@ use picket_core::budget::Ticket;
 use picket_core::outcome::Reason;
 use picket_core::time::BootTime;
 
-use super::{Runner, take_out};
+use super::Runner;
+use super::left::take_out;
 use crate::error::{EngineError, another_machine};
 use crate::office::queue::{Entry, WaitState};
 

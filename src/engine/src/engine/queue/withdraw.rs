@@ -6,7 +6,8 @@ use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
 use tokio::sync::oneshot;
 
-use super::{Engine, Left, Runner, take_out};
+use super::left::{Left, take_out};
+use super::{Engine, Runner};
 use crate::error::EngineError;
 use crate::office::queue::{Asked, Entry, Queued, Withdraw};
 use crate::request::{Admission, Ask};
@@ -51,9 +52,9 @@ impl Runner<'_> {
     /// Out of the store before anybody is told: what was withdrawn does not come back with another leadership.
     async fn withdraw_of(&mut self, asked: &mut Withdraw) -> Result<(), StoreError> {
         // What was decided before, and could not be taken out yet, would be begun once more by the next leadership.
-        let is_theirs = |left: &&Left| left.node == asked.node && left.holder == asked.holder;
-        for left in self.left.iter().filter(is_theirs) {
-            take_out(self.engine, self.leadership, left.ticket).await?;
+        let is_theirs = |left: &Left| left.node == asked.node && left.holder == asked.holder;
+        for left in self.left.iter_mut().filter(|left| is_theirs(left)) {
+            left.take_out(self.engine, self.leadership).await?;
         }
         let theirs: Vec<Ticket> = self.of(asked).collect();
         for ticket in theirs {
