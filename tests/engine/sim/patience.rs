@@ -1,16 +1,21 @@
 //! Enough time for what must happen, and no more than is right.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use picket_core::device::Identity;
 use picket_core::ids::ReceiptId;
+use picket_core::machine::Refused;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::WallTime;
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::Until;
+use picket_engine::{Ask, EngineError, Until};
+use picket_liveness::Look;
 use tokio::task::JoinSet;
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
+use crate::liveness::as_seen;
+use crate::setup::Setup;
 
 fn switch(lab: &Lab, verb: Verb) {
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb });
@@ -170,6 +175,33 @@ async fn one_that_is_found_on_and_never_took_an_off_gets_one_within_the_deadline
     lab.mend("bmc");
     lab.reach("released", s(120)).await;
     assert!(!lab.record().fence.expect("kept").by_person, "the gateway is no person");
+}
+
+/// K9: that round asks whether the node recovered, whoever held the node meanwhile without being a person.
+#[tokio::test(start_paused = true)]
+async fn a_program_s_hold_takes_no_recovery_from_a_fence_that_waits_and_sent_nothing() {
+    let is_well = Arc::new(AtomicBool::new(false));
+    let seen = is_well.clone();
+    let source = as_seen(move || match seen.load(Ordering::SeqCst) {
+        true => Some(Look::Recovered("ready again".to_owned())),
+        false => Some(Look::NotRecovered("not ready".to_owned())),
+    });
+    let setup = Setup { liveness: Some(source), ..Setup::new(NODE, &[&["bmc"]]) };
+    let mut lab = Lab::set_up(942, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    })
+    .await;
+    let fall = std::time::Duration::from_millis(4);
+    lab.schedule(fall, Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert_eq!(lab.received("bmc").offs, 0);
+    let program = Ask { by_person: false, ..person().into() };
+    let refused = lab.engine.hold(&node(), "other".to_owned(), program).await;
+    assert!(matches!(&refused, Err(EngineError::Refused(Refused::Phase { .. }))), "{refused:?}");
+    is_well.store(true, Ordering::SeqCst);
+    lab.mend("bmc");
+    lab.reach("normal", s(120)).await;
+    assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0), "it was well again");
 }
 
 /// Two callers whose receipts are verified one after the other, for as long as this is kept: the mailbox never empties.

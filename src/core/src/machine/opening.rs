@@ -239,7 +239,9 @@ pub(super) fn join(draft: &mut Draft, request: JoinRequest) -> Result<(), Refuse
     draft.fence()?.by_person |= holder.by_person;
     draft.bind(key);
     draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
-    if let Some(deadline) = deadline {
+    // A longer deadline would let the gateway send a first off that only a person may still ask for (S16).
+    let waits_for_a_person = matches!(draft.record.phase, Phase::NeedsOperator(_));
+    if let Some(deadline) = deadline.filter(|_| holder.by_person || !waits_for_a_person) {
         lengthen(draft, deadline, &holder.by)?;
     }
     if draft.record.phase == Phase::Released {

@@ -30,12 +30,13 @@ fn a_caller_who_joins_places_a_hold_of_its_own() {
 fn a_fence_has_as_long_as_the_caller_who_has_longest() {
     let mut player = Player::fencing(&[&[host("bmc")]], &[]);
     let first = player.open_fence().deadline;
-    let joins = |player: &mut Player, seconds: u64| {
-        let request =
-            JoinRequest { holder: holder("b", Then::StayOff), key: None, deadline: Some(s(seconds)) };
+    let joins_as = |player: &mut Player, by_person: bool, seconds: u64| {
+        let holder = Holder { by_person, ..holder("b", Then::StayOff) };
+        let request = JoinRequest { holder, key: None, deadline: Some(s(seconds)) };
         player.apply(Event::Join(Box::new(request)));
         player.open_fence().deadline
     };
+    let joins = |player: &mut Player, seconds: u64| joins_as(player, false, seconds);
     player.clock.advance(s(100));
     assert_eq!(joins(&mut player, 30), first, "it is told by its own clock");
     assert_eq!(joins(&mut player, first.as_secs() - 50), first + s(50), "it counts from when it joined");
@@ -46,8 +47,13 @@ fn a_fence_has_as_long_as_the_caller_who_has_longest() {
     );
     player.give_up(Reason::LevelsSpent);
     player.clock.advance(s(10_000));
-    assert_eq!(joins(&mut player, first.as_secs()), first + s(50), "a retry begins its time anew");
-    assert_eq!(joins(&mut player, 5_000), s(5_000));
+    assert_eq!(
+        joins(&mut player, 5_000),
+        first + s(50),
+        "a program renews no time that a person decides about"
+    );
+    assert_eq!(joins_as(&mut player, true, first.as_secs()), first + s(50), "a retry begins its time anew");
+    assert_eq!(joins_as(&mut player, true, 5_000), s(5_000));
 }
 
 #[test]

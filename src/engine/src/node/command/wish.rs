@@ -75,7 +75,7 @@ impl NodeTask {
         }
         match wish {
             // Held by a call of its own, a fence heeds no recovery any more (K9): that is a person's to decide.
-            Wish::Hold(_) if !ask.by_person && self.record().phase == Phase::Fencing && self.is_unsent() => {
+            Wish::Hold(_) if !ask.by_person && self.may_end_recovered() => {
                 let refused = Refused::Phase {
                     wanted: "a hold",
                     phase: self.record().phase.label(),
@@ -105,6 +105,13 @@ impl NodeTask {
             }
             Wish::Accept { device, expected } => self.accept(ask, device, expected).await,
         }
+    }
+
+    /// Whether a recovery may still end the present fence: nothing was sent for it, and it is open, or waits for a person and is tried again
+    /// once its node reads On.
+    fn may_end_recovered(&self) -> bool {
+        let is_pending = matches!(self.record().phase, Phase::Fencing | Phase::NeedsOperator(_));
+        is_pending && self.fence_is_current() && self.is_unsent()
     }
 
     /// What the holds of the fence leave changed beside the machine, in words: a retirement undoes none of them.
