@@ -42,7 +42,7 @@ pub use picket_driver::ErrorKind;
 pub use plan::{Plan, PlanAction, PlanStep, Planned};
 pub use readiness::{Problem, Readiness, Trouble, problems, readiness};
 pub use receipts::{ReceiptCall, Receipted, Receipts, Verified};
-pub use request::{Admission, Asides, Ask, FenceCall, LetIn, Taken, Turn, Until};
+pub use request::{Acting, Admission, Asides, Ask, FenceCall, LetIn, Taken, Turn, Until};
 pub use twins::Twins;
 pub use units::{Unit, UnitLimits};
 pub use view::{Checked, DeviceLive, LIVENESS_SOURCE, Live, NodeView, Wait, whose_release};

@@ -8,6 +8,7 @@ use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{FenceId, Generation};
 use picket_core::outcome::Outcome;
 use picket_core::record::{Fence, NodeRecord, SetAside};
+use picket_core::roles::{self, Role};
 use picket_core::time::WallTime;
 
 use crate::office::queue::Waits;
@@ -96,6 +97,15 @@ impl From<Person> for Ask {
     fn from(person: Person) -> Self {
         Self { person, key: None, not_after: None, expected_generation: None, by_person: true }
     }
+}
+
+/// In which roles a request is made, and by which right it was let in.
+#[derive(Clone, Debug, Default)]
+pub struct Acting {
+    /// The roles, in words, for the audit.
+    pub roles: String,
+    /// The caller, and the role that the request needs. It is judged again when the request is done, which may have waited (S14).
+    pub right: Option<(roles::Person, Role)>,
 }
 
 /// How an [`Ask`] was taken.

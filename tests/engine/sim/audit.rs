@@ -8,7 +8,7 @@ use picket_core::event::Person;
 use picket_core::ids::NodeId;
 use picket_core::outcome::Outcome;
 use picket_driver_sim::Fault;
-use picket_engine::Until;
+use picket_engine::{Acting, Until};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -83,7 +83,7 @@ async fn who_only_repeats_a_request_fills_no_disk_and_the_role_is_told() {
     let mut kept = Kept::new();
     let mut lab = lab(&kept).await;
     let call = lab.call();
-    let engine = lab.engine.acting_as("controller");
+    let engine = lab.engine.acting_as(Acting { roles: "controller".to_owned(), right: None });
     let opened = engine.fence(&node(), call.clone()).await.expect("let in").fence();
     lab.outcome(opened, Until::Released).await;
     for _ in 0..1_000 {

@@ -16,6 +16,7 @@ mod families;
 mod fleet;
 mod followers;
 mod holds;
+mod judged_anew;
 mod kept_off;
 mod lab;
 mod learned;

@@ -31,8 +31,8 @@ impl Engine {
     ) -> Result<T, EngineError> {
         let (reply, answer) = oneshot::channel();
         let mut command = make(reply);
-        if !self.role.is_empty() && command.asked().is_some() {
-            command = Command::As(self.role.clone(), Box::new(command));
+        if !self.acting.roles.is_empty() && command.asked().is_some() {
+            command = Command::As(self.acting.clone(), Box::new(command));
         }
         let asked = command.asked();
         // What reaches the node's task is told by it, with what became of it.

@@ -17,7 +17,7 @@ impl Engine {
         self.audit().tell(Told {
             at: self.clock().wall().millis(),
             who: caller.to_owned(),
-            role: self.role.to_string(),
+            role: self.acting.roles.clone(),
             what: "request".to_owned(),
             details: json!({ "call": "backup", "outcome": outcome, "how": how }),
             ..Told::default()

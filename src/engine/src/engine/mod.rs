@@ -68,8 +68,8 @@ enum Lead {
 #[derive(Clone, Debug)]
 pub struct Engine {
     shared: Arc<Shared>,
-    /// In which roles it is asked, for the audit.
-    role: Arc<str>,
+    /// In which roles it is asked.
+    acting: Arc<crate::Acting>,
 }
 
 #[derive(Debug)]
@@ -135,9 +135,9 @@ impl Engine {
         Self::of(shared)
     }
 
-    /// The same engine, asked by somebody with these roles: what is asked of it is audited so.
-    pub fn acting_as(&self, roles: &str) -> Self {
-        Self { shared: self.shared.clone(), role: Arc::from(roles) }
+    /// The same engine, asked by somebody with these roles: what is asked of it is audited, and judged again, by them.
+    pub fn acting_as(&self, acting: crate::Acting) -> Self {
+        Self { shared: self.shared.clone(), acting: Arc::new(acting) }
     }
 
     /// Leads and works until `stop`. Returns an error only where going on would be wrong: a damaged store.

@@ -43,7 +43,7 @@ pub(crate) enum CopyHost {
 
 impl Engine {
     pub(crate) fn of(shared: Arc<Shared>) -> Self {
-        Self { shared, role: Arc::from("") }
+        Self { shared, acting: Arc::default() }
     }
 
     /// The node that `host` means in that cloud: the only one that is called so, by its label or, where it has none, by its name.

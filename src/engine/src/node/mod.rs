@@ -79,6 +79,7 @@ use tracing::Instrument;
 use crate::office::{Office, Standing};
 use crate::parts::{NodePlan, Parts};
 use crate::readiness::Readiness;
+use crate::request::Acting;
 use crate::view::{Live, NodeView};
 use crate::work::Work;
 
@@ -156,6 +157,8 @@ pub(crate) struct NodeTask {
     came_on_in: Option<Generation>,
     /// What is admitted now is a drill.
     drilling: bool,
+    /// In which roles the command was asked that is done now.
+    acting: Option<Arc<Acting>>,
     /// What is being asked for is a child's wish.
     of_child: Option<Standing>,
     /// What was seen of the drill under way; `None` where another process began it.
@@ -258,6 +261,7 @@ impl NodeTask {
             found_standing: 0,
             came_on_in: None,
             drilling: false,
+            acting: None,
             of_child: None,
             drilled: None,
             shown,

@@ -34,6 +34,30 @@ impl Office {
         may(&papers.roles, call, asker.clone(), &plan.id, &papers.says(plan).labels)
     }
 
+    /// Judges any other request by the roles of now: whoever asked has all of `roles`, and acts for `holder`, where one is named.
+    ///
+    /// # Errors
+    /// In words, what its caller has no more.
+    pub(crate) fn may_still_act(
+        &self,
+        person: &Person,
+        roles: &[Role],
+        holder: Option<&str>,
+        plan: &NodePlan,
+    ) -> Result<(), String> {
+        let papers = self.papers();
+        let (caller, labels, node) = (papers.roles.of(person.clone()), papers.says(plan).labels, &plan.id);
+        if let Some(role) = roles.iter().find(|role| !caller.may(**role, node, &labels)) {
+            return Err(lost(&format!("{} has not the role {role} for {node} any more", caller.name)));
+        }
+        match holder.filter(|holder| !caller.may_act_for(holder, node, &labels)) {
+            Some(holder) => {
+                Err(lost(&format!("{} may not act for {holder:?} on {node} any more", caller.name)))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Judges by the roles of now whether a machine may be fenced for a node that runs on it, and tells by whose right: a role for the node alone
     /// does not reach the machine, which carries others too.
     ///
@@ -79,12 +103,16 @@ fn may(
     labels: &BTreeMap<String, String>,
 ) -> Result<May, String> {
     let (caller, holder) = (roles.of(asker), &call.holder.name);
-    let lost = if !caller.may(Role::Controller, node, labels) {
+    let words = if !caller.may(Role::Controller, node, labels) {
         format!("{} has no role any more that may fence {node}", caller.name)
     } else if !caller.may_act_for(holder, node, labels) {
         format!("{} may not act for {holder:?} on {node} any more", caller.name)
     } else {
         return Ok(May { as_a_person: caller.may(Role::Operator, node, labels) });
     };
-    Err(format!("{lost}: it waited meanwhile, and nothing was sent; an admin can give that back in [roles]"))
+    Err(lost(&words))
+}
+
+fn lost(words: &str) -> String {
+    format!("{words}: it waited meanwhile, and nothing was sent; an admin can give that back in [roles]")
 }

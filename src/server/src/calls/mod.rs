@@ -26,7 +26,7 @@ use picket_core::ids::NodeId;
 use picket_core::parent::child_of;
 use picket_core::record::Phase;
 use picket_core::roles::Role;
-use picket_engine::{Ask, Engine, EngineError, NodeView, Taken};
+use picket_engine::{Acting, Ask, Engine, EngineError, NodeView, Taken};
 use picket_proto::v1::{self, ErrorReason};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,8 @@ impl Desk {
     /// The desk, working for that guest.
     pub(crate) fn of(&self, guest: &Guest) -> Self {
         let (who, stop) = (guest.who.clone(), guest.stop.clone());
-        let engine = self.engine.acting_as(&who.caller.roles().join(","));
+        let right = Some((who.caller.person(), who.needs()));
+        let engine = self.engine.acting_as(Acting { roles: who.caller.roles().join(","), right });
         Self { engine, who, door: self.door.clone(), stop }
     }
 

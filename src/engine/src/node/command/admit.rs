@@ -7,6 +7,7 @@ use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
 use picket_core::record::{Fence, Phase, SetAside, Then};
+use picket_core::roles::Role;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 
@@ -40,7 +41,7 @@ impl NodeTask {
         }
     }
 
-    async fn admit_by_key(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+    async fn admit_by_key(&mut self, mut call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         // A repetition is answered even when it comes late: it changes nothing.
         match self.bound(call.key.as_ref()).await {
             Ok(Ok(Some(entry))) => {
@@ -55,8 +56,11 @@ impl NodeTask {
             Err(failure) => return refusal(failure),
         }
         // The roles may have changed while the call waited, for the store or behind others.
-        if let Err(lost) = self.office.may_still(&call, &self.plan) {
-            return Ok(Err(EngineError::RoleLost(lost)));
+        let aside = call.set_aside.is_some().then_some(Role::Admin);
+        let may = self.office.may_still(&call, &self.plan);
+        match may.and_then(|may| self.may_still_act(aside, None).map(|()| may)) {
+            Ok(may) => call.holder.by_person &= may.as_a_person,
+            Err(lost) => return Ok(Err(EngineError::RoleLost(lost))),
         }
         match self.way(&call) {
             Ok(Way::Open) => self.open(call).await,
@@ -64,6 +68,15 @@ impl NodeTask {
             Ok(Way::Join) => self.join(call).await,
             Err(error) => Ok(Err(error)),
         }
+    }
+
+    /// Whether whoever asked may still ask by the roles of now, and has the role `besides`, where one is needed; for `holder`, where one is named.
+    pub(super) fn may_still_act(&self, besides: Option<Role>, holder: Option<&str>) -> Result<(), String> {
+        let Some((person, role)) = self.acting.as_ref().and_then(|acting| acting.right.as_ref()) else {
+            return Ok(());
+        };
+        let roles: Vec<Role> = [*role].into_iter().chain(besides).collect();
+        self.office.may_still_act(person, &roles, holder, &self.plan)
     }
 
     /// Which way a request goes, as the node stands: the same for whoever asks for a fence, and for a plan of it. Limits come

@@ -27,7 +27,7 @@ use crate::error::{EngineError, Stale, TakenKey, another_machine};
 use crate::parents::{ParentAnswer, ParentAsk};
 use crate::plan::Plan;
 use crate::receipts::{ReceiptCall, Receipted, Verified};
-use crate::request::{Admission, Ask, FenceCall, Taken};
+use crate::request::{Acting, Admission, Ask, FenceCall, Taken};
 use parent::expect_no_child;
 pub(crate) use wish::Wish;
 
@@ -76,8 +76,8 @@ pub(crate) enum Command {
     Replaced(Generation, ReleaseId, String),
     /// What its last fence left stands for longer than it should, or does not any more: a task of the node's own says so.
     NotBack(ReleaseId, bool),
-    /// Any other one, with the roles in which it is asked, as the audit tells them.
-    As(Arc<str>, Box<Command>),
+    /// Any other one, with the roles in which it is asked.
+    As(Arc<Acting>, Box<Command>),
     /// Make room for a task with another plan, or other rules, once the node is at rest. Answered with the record at once:
     /// if that is at rest the task ends before anything else is done. Unanswered: it cannot be told now.
     StepAside {
@@ -177,6 +177,10 @@ impl NodeTask {
         self.store_doubt().await?;
         Box::pin(self.show_if_still_off()).await?;
         let asked = command.asked();
+        self.acting = match &command {
+            Command::As(acting, _) => Some(acting.clone()),
+            _ => None,
+        };
         match command.plain() {
             // Nothing is left of it by now; a request that is dropped says so by its closing.
             Command::As(..) => Ok(()),

@@ -8,6 +8,7 @@ use picket_core::ids::{DeviceId, NodeId};
 use picket_core::machine::Refused;
 use picket_core::parent::child_of;
 use picket_core::record::Phase;
+use picket_core::roles::Role;
 use picket_core::time::BootTime;
 use picket_core::topology::Topology;
 
@@ -288,6 +289,18 @@ impl NodeTask {
         fresh_until: Option<BootTime>,
     ) -> Result<Result<Taken, EngineError>, Fatal> {
         let event = event(ask.person);
+        // What devices and the store took their time for goes by the roles of now (S14).
+        let holder = match &event {
+            Event::Hold { holder, .. } | Event::Unfence { holder, .. } => Some(holder.as_str()),
+            _ => None,
+        };
+        let besides = match &event {
+            Event::DropRestored(_) | Event::EndChildsHold { .. } => Some(Role::Admin),
+            _ => ask.by_person.then_some(Role::Operator),
+        };
+        if let Err(lost) = self.may_still_act(besides, holder) {
+            return Ok(Err(EngineError::RoleLost(lost)));
+        }
         let event = match ask.key {
             Some(key) => Event::Keyed { event: Box::new(event), key },
             None => event,

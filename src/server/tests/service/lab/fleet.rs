@@ -7,7 +7,7 @@ use picket_audit::Audit;
 use picket_core::budget::Budget;
 use picket_core::device::{DeviceSpec, Identity};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
-use picket_core::roles::Roles;
+use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
 use picket_core::rules::Rules;
 use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
@@ -45,7 +45,7 @@ pub fn engine(
         metrics: Default::default(),
         rules,
         budget,
-        roles: Roles::of_this_machine(),
+        roles: local_roles(),
         nodes,
         own: Arc::default(),
         twins: Arc::default(),
@@ -55,6 +55,21 @@ pub fn engine(
         logins: Logins::new(512),
         programs: Arc::new(Unit::of_programs(64)),
     })
+}
+
+/// The engine's own roles: whoever is on this machine is admin, and may attest where the door lets it.
+fn local_roles() -> Roles {
+    let is_local = ["uid:*", "tcp:*"].map(|text| Pattern::new(text).expect("a good pattern"));
+    let grant = |role: Role| Grant {
+        name: role.word().to_owned(),
+        role,
+        callers: is_local.to_vec(),
+        uids: Vec::new(),
+        gids: Vec::new(),
+        nodes: Scope::default(),
+        holders: Vec::new(),
+    };
+    Roles::new(vec![grant(Role::Admin), grant(Role::Attest)])
 }
 
 /// What the settings say of these nodes.

@@ -1,0 +1,154 @@
+//! S14: a request that waited, for devices, for the store or behind others, is judged by the roles of the moment in which it is done.
+
+use picket_core::event::BoundKey;
+use picket_core::roles::{Grant, Pattern, Person, Proof, Role, Roles, Scope};
+use picket_driver_sim::Fault;
+use picket_engine::{Acting, Ask, Engine, EngineError, FenceCall};
+
+use crate::lab::{Lab, NODE, budget_aside, node, person, s};
+use crate::setup::Setup;
+
+const SUE: &str = "sue";
+
+/// `sue` has these roles, and acts for `db`.
+fn roles(of_sue: &[Role]) -> Roles {
+    roles_for("db", of_sue)
+}
+
+fn roles_for(holder: &str, of_sue: &[Role]) -> Roles {
+    let pattern = |text: &str| Pattern::new(text).expect("a good pattern");
+    let grant = |role: &Role| Grant {
+        name: role.word().to_owned(),
+        role: *role,
+        callers: vec![pattern(SUE)],
+        uids: Vec::new(),
+        gids: Vec::new(),
+        nodes: Scope::default(),
+        holders: vec![pattern(holder)],
+    };
+    Roles::new(of_sue.iter().map(grant).collect())
+}
+
+async fn lab(seed: u64, of_sue: &[Role]) -> Lab {
+    let setup = Setup { roles: roles(of_sue), ..Setup::new(NODE, &[&["bmc"]]) };
+    Lab::set_up(seed, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    })
+    .await
+}
+
+fn sue() -> Person {
+    Person { name: SUE.to_owned(), proof: Proof::Certificate }
+}
+
+/// The engine, asked by `sue` for what needs that role.
+fn asked_by_sue(lab: &Lab, role: Role) -> Engine {
+    lab.engine.acting_as(Acting { roles: role.word().to_owned(), right: Some((sue(), role)) })
+}
+
+fn is_lost<T: std::fmt::Debug>(answer: Result<T, EngineError>, lost: &str) {
+    match answer {
+        Err(EngineError::RoleLost(words)) => assert!(words.contains(lost), "{words}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// After a second of waiting `sue` has these roles alone.
+async fn reload(lab: &mut Lab, of_sue: &[Role]) {
+    reload_as(lab, roles(of_sue)).await;
+}
+
+async fn reload_as(lab: &mut Lab, roles: Roles) {
+    tokio::time::sleep(s(1)).await;
+    lab.setup.roles = roles;
+    lab.reload().await.expect("taken");
+}
+
+/// The host devices are silent, and each is waited for: that is when somebody's word counts.
+#[tokio::test(start_paused = true)]
+async fn the_word_of_somebody_who_may_not_attest_any_more_lets_nothing_go() {
+    for loses in [true, false] {
+        let mut lab = lab(6300, &[Role::Attest]).await;
+        lab.fault("bmc", Fault::Silent);
+        lab.open().await;
+        let engine = asked_by_sue(&lab, Role::Attest);
+        let ask = Ask { by_person: false, ..person().into() };
+        let asked = tokio::spawn(async move { engine.attest(&node(), ask).await });
+        let left: &[Role] = if loses { &[Role::Admin] } else { &[Role::Attest] };
+        reload(&mut lab, left).await;
+        assert!(!asked.is_finished());
+        let answer = asked.await.expect("answered");
+        if loses {
+            is_lost(answer, "sue has not the role attest for n1 any more");
+            assert_eq!((lab.phase(), lab.attempts()), ("fencing", 0));
+        } else {
+            answer.expect("by the roles of now");
+        }
+    }
+}
+
+/// Its key is looked for in a store that hangs.
+#[tokio::test(start_paused = true)]
+async fn an_unfence_that_waits_has_no_right_that_was_taken_meanwhile() {
+    for (left, lost) in [
+        (roles(&[Role::Viewer]), "sue has not the role controller for n1 any more"),
+        (roles_for("other", &[Role::Controller]), "sue may not act for \"db\" on n1 any more"),
+    ] {
+        let mut lab = lab(6301, &[Role::Controller]).await;
+        lab.fence().await;
+        let engine = asked_by_sue(&lab, Role::Controller);
+        let key = Some(BoundKey::of("db", "late", "d".to_owned()));
+        let ask = Ask { key, by_person: false, ..person().into() };
+        lab.store.reads_take(s(60));
+        let asked = tokio::spawn(async move { engine.unfence(&node(), "db".to_owned(), ask).await });
+        reload_as(&mut lab, left).await;
+        is_lost(asked.await.expect("answered"), lost);
+        lab.store.reads_take(s(0));
+        assert!(!lab.is_on() && lab.record().holds.contains_key("db"));
+    }
+}
+
+/// A drill, and a limit that is set aside.
+#[tokio::test(start_paused = true)]
+async fn what_only_an_operator_or_an_admin_may_goes_by_the_roles_of_now() {
+    let by_sue = |lab: &mut Lab| {
+        let mut call = lab.call();
+        call.holder.asker = Some(sue());
+        call
+    };
+    let mut lab = lab(6302, &[Role::Admin]).await;
+    lab.fault("bmc", Fault::Slow(s(2)));
+    let (engine, call) = (asked_by_sue(&lab, Role::Operator), by_sue(&mut lab));
+    let asked = tokio::spawn(async move { engine.drill(&node(), call).await });
+    reload(&mut lab, &[Role::Controller]).await;
+    is_lost(asked.await.expect("answered"), "sue has not the role operator for n1 any more");
+    lab.mend("bmc");
+    lab.setup.roles = roles(&[Role::Admin]);
+    lab.reload().await.expect("taken");
+    lab.store.reads_take(s(60));
+    let (engine, call) = (asked_by_sue(&lab, Role::Controller), by_sue(&mut lab));
+    let call = FenceCall { set_aside: Some(budget_aside("it burns")), ..call };
+    let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+    reload(&mut lab, &[Role::Controller]).await;
+    is_lost(asked.await.expect("answered"), "sue has not the role admin for n1 any more");
+    assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
+}
+
+/// An operator's fence heeds no recovery (K9), and so does a fence that an operator holds.
+#[tokio::test(start_paused = true)]
+async fn a_person_who_is_a_program_by_now_fences_as_one() {
+    let mut lab = lab(6303, &[Role::Operator]).await;
+    lab.fault("bmc", Fault::Silent);
+    lab.store.reads_take(s(60));
+    let mut call = lab.call();
+    (call.holder.asker, call.holder.by_person) = (Some(sue()), true);
+    let engine = asked_by_sue(&lab, Role::Controller);
+    let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+    reload(&mut lab, &[Role::Controller]).await;
+    asked.await.expect("answered").expect("let in");
+    lab.store.reads_take(s(0));
+    assert!(!lab.record().fence.expect("open").by_person);
+    let ask = Ask { by_person: true, ..person().into() };
+    let engine = asked_by_sue(&lab, Role::Controller);
+    is_lost(engine.hold(&node(), "db".to_owned(), ask).await, "sue has not the role operator");
+}
