@@ -366,6 +366,8 @@ pub enum Event<'a> {
         event: Box<Event<'a>>,
         /// The caller's key.
         key: BoundKey,
+        /// Its name.
+        by: String,
     },
     /// Something is about to be sent, each in the session that its device has now (S8): stored with it, and sent in no other.
     InSessions {

@@ -169,9 +169,9 @@ impl Draft {
     }
 
     /// The same of a request that changes nothing, or renews what stands.
-    pub(super) fn bind_idle(&mut self, key: BoundKey) {
+    pub(super) fn bind_idle(&mut self, key: BoundKey, by: &str) {
         let (key, entry) = self.entry_of(key);
-        self.record.idle_keys.bind(key, entry);
+        self.record.idle_keys.bind(key, entry, by);
     }
 
     fn entry_of(&self, bound: BoundKey) -> (String, KeyEntry) {

@@ -229,13 +229,13 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
                 draft.moment(format!("closed {}: {why}", words.join(", ")));
             }
         }
-        Event::Keyed { event, key } => {
+        Event::Keyed { event, key, by } => {
             let renews = hold::renews(draft, &event);
             let before = draft.record.clone();
             change(draft, *event)?;
             // A caller may do that as often as it likes: its keys are bounded.
             match renews || draft.record == before {
-                true => draft.bind_idle(key),
+                true => draft.bind_idle(key, &by),
                 false => draft.bind(Some(key)),
             }
         }

@@ -265,6 +265,7 @@ impl Walk {
             "keyed retry" => Some(Event::Keyed {
                 event: Box::new(Event::Retry(person())),
                 key: BoundKey { key: format!("k{a}"), digest: "d".to_owned() },
+                by: words(),
             }),
             _ => None,
         };

@@ -126,6 +126,9 @@ fn every_form_ever_written_is_read() {
             let session = read.record.ledger.open()[0].session.as_deref();
             assert_eq!(session, (number(&form) >= 5).then_some(SESSION));
             assert_eq!(read.record.idle_keys.len(), usize::from(number(&form) >= 18));
+            // An older one has its holder alone.
+            let keys = serde_json::to_value(&read.record.idle_keys).unwrap();
+            assert_eq!(keys.pointer("/0/by").is_some(), number(&form) >= 19);
         }
         let id = fence_id(1_795_250_372_042, 7);
         let fence = format::decode_fence(id, &fs::read(form.join("fence.json")).unwrap()).unwrap();

@@ -124,7 +124,7 @@ fn keys_are_bound_in_the_record_s_own_write() {
     let bound: Vec<_> = keys.iter().map(|(key, entry)| (key.as_str(), entry.fence)).collect();
     assert_eq!(bound, [("k2", Some(fence_id(1)))]);
     let retry = Box::new(Event::Retry(person()));
-    let keyed = Event::Keyed { event: retry, key: key("k3").unwrap() };
+    let keyed = Event::Keyed { event: retry, key: key("k3").unwrap(), by: "ops".to_owned() };
     assert!(player.step(keyed).is_err(), "a refused request binds nothing");
 }
 
@@ -134,6 +134,7 @@ fn the_key_of_what_is_so_already_is_bound_of_no_fence_and_nothing_changes() {
     let keyed = |key: &str| Event::Keyed {
         event: Box::new(Event::SoAlready),
         key: BoundKey { key: key.to_owned(), digest: "d".to_owned() },
+        by: "ops".to_owned(),
     };
     let before = player.record().clone();
     player.apply(keyed("k1"));
@@ -153,27 +154,63 @@ fn the_key_of_what_is_so_already_is_bound_of_no_fence_and_nothing_changes() {
 #[test]
 fn the_keys_of_what_changes_nothing_are_bounded_by_holder_and_node() {
     let mut player = Player::new();
-    let so_already = |player: &mut Player, holder: &str, number: usize| {
-        let key = BoundKey::of(holder, &format!("k{number}"), "d".to_owned());
-        player.apply(Event::Keyed { event: Box::new(Event::SoAlready), key });
-        assert!(player.store.last_write().keys.is_empty(), "none is kept as long as the history");
-    };
-    let is_bound = |player: &Player, holder: &str, number: usize| {
-        player.record().idle_keys.get(&format!("{holder}\nk{number}")).is_some()
-    };
-    so_already(&mut player, "db", 0);
+    so_already(&mut player, "db", "db", 0);
     for number in 0..100 {
-        so_already(&mut player, "mallory", number);
+        so_already(&mut player, "mallory", "mallory", number);
     }
     assert_eq!(player.record().idle_keys.len(), 9);
     assert!(is_bound(&player, "db", 0), "another holder's stays");
     let bound: Vec<usize> = (0..100).filter(|number| is_bound(&player, "mallory", *number)).collect();
     assert_eq!(bound, (92..100).collect::<Vec<_>>(), "the oldest are given up");
     for number in 0..100 {
-        so_already(&mut player, &format!("h{number}"), 0);
+        so_already(&mut player, &format!("c{number}"), &format!("h{number}"), 0);
     }
     assert_eq!(player.record().idle_keys.len(), 64);
     assert!(is_bound(&player, "h99", 0));
+}
+
+/// S20: nor by many names, or many addresses of this machine, does a caller drive out another one's.
+#[test]
+fn a_caller_who_acts_for_many_holders_drives_out_its_own_keys() {
+    for by in ["mallory", "tcp:127.0.0."] {
+        let mut player = Player::new();
+        let caller = |number: usize| match by.strip_suffix('.') {
+            Some(_) => format!("{by}{number}"),
+            None => by.to_owned(),
+        };
+        so_already(&mut player, "zoe", "zoe", 0);
+        for number in 1..=200 {
+            so_already(&mut player, &caller(number), &format!("a-{number}"), 0);
+        }
+        assert!(is_bound(&player, "zoe", 0) && is_bound(&player, "a-200", 0));
+        assert_eq!(player.record().idle_keys.len(), 17);
+    }
+    // Several together fill the node: each gives up of its own, and whoever has fewer keeps them.
+    let mut player = Player::new();
+    for number in 0..8 {
+        so_already(&mut player, "zoe", "zoe", number);
+    }
+    for number in 0..100 {
+        for caller in 0..5 {
+            so_already(&mut player, &format!("m{caller}"), &format!("m{caller}-{number}"), 0);
+        }
+    }
+    assert_eq!(player.record().idle_keys.len(), 64);
+    assert!((0..8).all(|number| is_bound(&player, "zoe", number)));
+    so_already(&mut player, "new", "new", 0);
+    so_already(&mut player, "m0", "m0-last", 0);
+    assert!(is_bound(&player, "new", 0) && (0..8).all(|number| is_bound(&player, "zoe", number)));
+}
+
+/// `by` asks for what is so already, for `holder`.
+fn so_already(player: &mut Player, by: &str, holder: &str, number: usize) {
+    let key = BoundKey::of(holder, &format!("k{number}"), "d".to_owned());
+    player.apply(Event::Keyed { event: Box::new(Event::SoAlready), key, by: by.to_owned() });
+    assert!(player.store.last_write().keys.is_empty(), "none is kept as long as the history");
+}
+
+fn is_bound(player: &Player, holder: &str, number: usize) -> bool {
+    player.record().idle_keys.get(&format!("{holder}\nk{number}")).is_some()
 }
 
 /// A hold that is placed again as it stands adds nothing; another word for it is stored, and its key is one of few.
@@ -190,7 +227,7 @@ fn a_hold_that_is_renewed_fills_neither_the_history_nor_the_store() {
     for number in 0..20 {
         let key = BoundKey::of("ops 2", &format!("k{number}"), "d".to_owned());
         let reason = if number == 10 { "another" } else { "why" };
-        player.apply(Event::Keyed { event: Box::new(hold(reason)), key });
+        player.apply(Event::Keyed { event: Box::new(hold(reason)), key, by: "ada".to_owned() });
         assert!(player.store.last_write().keys.is_empty());
     }
     assert_eq!(player.record().idle_keys.len(), 8);
@@ -208,7 +245,7 @@ fn what_is_asked_with_a_key_of_a_node_that_was_never_fenced_is_done() {
     let identity = crate::device::Identity { uuid: None, serial: Some("s2".to_owned()) };
     let accepted = Event::Accepted { device: device("bmc"), identity: identity.clone(), person: person() };
     let key = BoundKey { key: "k1".to_owned(), digest: "d".to_owned() };
-    player.apply(Event::Keyed { event: Box::new(accepted), key });
+    player.apply(Event::Keyed { event: Box::new(accepted), key, by: "ada".to_owned() });
     assert_eq!(*player.record().learned[&device("bmc")], identity);
     assert_eq!(player.store.last_write().keys[0].1.fence, None);
 }

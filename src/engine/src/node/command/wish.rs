@@ -288,6 +288,7 @@ impl NodeTask {
         event: impl FnOnce(Person) -> Event<'a>,
         fresh_until: Option<BootTime>,
     ) -> Result<Result<Taken, EngineError>, Fatal> {
+        let by = ask.person.name.clone();
         let event = event(ask.person);
         // What devices and the store took their time for goes by the roles of now (S14).
         let holder = match &event {
@@ -302,7 +303,7 @@ impl NodeTask {
             return Ok(Err(EngineError::RoleLost(lost)));
         }
         let event = match ask.key {
-            Some(key) => Event::Keyed { event: Box::new(event), key },
+            Some(key) => Event::Keyed { event: Box::new(event), key, by },
             None => event,
         };
         let before = self.place();
@@ -329,7 +330,7 @@ impl NodeTask {
         holder: String,
         ask: Ask,
     ) -> Result<Result<Taken, EngineError>, Fatal> {
-        let key = ask.key.clone();
+        let (key, by) = (ask.key.clone(), ask.person.name.clone());
         let fails = self.record().phase == Phase::PowerOnFailed;
         let taken = match self.asked_before(&ask).await? {
             Some(answer) => Ok(answer),
@@ -357,7 +358,7 @@ impl NodeTask {
             _ => false,
         };
         let Some(key) = key.filter(|_| is_so) else { return Ok(taken) };
-        match self.apply(Event::Keyed { event: Box::new(Event::SoAlready), key }).await {
+        match self.apply(Event::Keyed { event: Box::new(Event::SoAlready), key, by }).await {
             Ok(_) => Ok(taken),
             Err(failure) => refusal(failure),
         }

@@ -258,6 +258,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
 fn idle_keys(fence: FenceId) -> IdleKeys {
     let mut key = serde_json::to_value(entry("abc", fence, at(1_795_250_372_042), None)).unwrap();
     key["key"] = "ops@example\nagain".into();
+    key["by"] = "ada@example".into();
     serde_json::from_value(serde_json::Value::Array(vec![key])).unwrap()
 }
 
