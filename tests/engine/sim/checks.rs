@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use picket_core::ids::NodeId;
+use picket_core::ids::{DeviceId, NodeId};
 use picket_driver_sim::Fault;
 use picket_engine::Until;
 use tokio::time::Instant;
@@ -82,12 +82,46 @@ async fn a_check_that_another_request_ended_is_made_up_for() {
     lab.start().await;
     tokio::time::sleep(HUNG).await;
     assert!(lab.view().live.devices.is_empty(), "the check still waits for an answer");
-    // Nothing holds it: nothing is done, and the node stays where it is.
-    let _ = lab.engine.unfence(&node(), "db".to_owned(), person()).await;
+    // The settings say whose machine it is: nothing is asked, and the node stays where it is.
+    let bmc = DeviceId::new("bmc").expect("a good name");
+    let accepted = lab.engine.accept_identity(&node(), bmc, Default::default(), person()).await;
+    accepted.expect_err("nothing is accepted");
     assert!(lab.view().live.devices.is_empty(), "the request ended the check");
     lab.mend("bmc");
     tokio::time::sleep(s(10)).await;
     assert!(!lab.view().live.devices.is_empty(), "it is checked by now");
+}
+
+/// S13, S14: the identity is learned at a check and never in a fence, whoever asks for what changes nothing meanwhile, one at a time or many.
+#[tokio::test(start_paused = true)]
+async fn callers_who_never_pause_keep_no_node_from_being_checked() {
+    for callers in [1, 64] {
+        let mut setup = Setup::new(NODE, &[&["bmc"]]);
+        setup.check_at_start = true;
+        setup.adjust = std::sync::Arc::new(|spec| spec.identity = Default::default());
+        let mut lab = Lab::dark(405, setup, world);
+        // Its power, its identity and its hold are three calls.
+        lab.fault("bmc", Fault::Slow(s(1)));
+        lab.start().await;
+        let mut asked = tokio::task::JoinSet::new();
+        for _ in 0..callers {
+            let (engine, call) = (lab.engine.clone(), lab.call());
+            asked.spawn(async move {
+                loop {
+                    engine.plan(&node(), call.clone()).await.expect("planned");
+                    let unfence = engine.unfence(&node(), "db".to_owned(), person()).await;
+                    unfence.expect_err("nobody keeps it off");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            });
+        }
+        let checked = tokio::time::timeout(s(60), lab.engine.check(&node())).await.expect("it ends");
+        let live = checked.expect("shown").live;
+        assert!(live.devices.values().any(|device| device.checked.is_some()), "{callers} callers: {live:?}");
+        tokio::time::sleep(s(10)).await;
+        assert_eq!(lab.record().learned.len(), 1, "{callers} callers");
+        drop(asked);
+    }
 }
 
 /// Devices that are dead, and whoever wants to know of them, have one of the two turns between them: the other is there for a fence.

@@ -2,7 +2,7 @@
 //!
 //! A check changes nothing: its calls may only read. Its sessions stay until shortly before they would end by idleness: a
 //! device that restarts under one is seen by the fence that comes next, and one that we closed before is no loss within that
-//! (S2). Every other request ends a check, or a close, at once.
+//! (S2). A request that moves the node, or asks its devices, ends a check at once; every request ends a close.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use picket_core::record::NodeRecord;
 use picket_core::time::BootTime;
 use picket_driver::ErrorKind;
 
+use super::children::Asks;
 use super::command::{Command, Reply};
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
@@ -69,6 +70,14 @@ impl NodeTask {
             };
             tokio::select! {
                 biased;
+                // Before callers, who are answered within it.
+                () = until(check_at) => {
+                    closing.clear();
+                    if Box::pin(self.check_in_turn()).await? {
+                        return Ok(());
+                    }
+                    check_at = self.next_check();
+                }
                 Some(command) = self.mailbox.recv() => {
                     // It may ask the same devices, which would wait for closes that nobody goes on with.
                     closing.clear();
@@ -89,13 +98,6 @@ impl NodeTask {
                 Some(_) = closing.next() => {}
                 () = until(expiry) => {}
                 () = until(close_at) => {}
-                () = until(check_at) => {
-                    closing.clear();
-                    if Box::pin(self.check_in_turn()).await? {
-                        return Ok(());
-                    }
-                    check_at = self.next_check();
-                }
             }
             if self.place() != here || self.steps_aside() {
                 return Ok(());
@@ -136,6 +138,13 @@ impl NodeTask {
         loop {
             tokio::select! {
                 biased;
+                turn = &mut turn => {
+                    let _turn = turn;
+                    let now = self.now();
+                    let mut devices = self.devices();
+                    devices.retain(|device| self.schedule.asks(device, now));
+                    return Box::pin(self.check(devices, None)).await;
+                }
                 Some(command) = self.mailbox.recv() => match command {
                     // Whoever asks does not wait for a turn, and what they are told serves as this one.
                     Command::Check(reply) => {
@@ -144,13 +153,6 @@ impl NodeTask {
                     }
                     command => Box::pin(self.command(command)).await?,
                 },
-                turn = &mut turn => {
-                    let _turn = turn;
-                    let now = self.now();
-                    let mut devices = self.devices();
-                    devices.retain(|device| self.schedule.asks(device, now));
-                    return Box::pin(self.check(devices, None)).await;
-                }
             }
             if self.place() != here || self.steps_aside() {
                 return Ok(true);
@@ -158,8 +160,8 @@ impl NodeTask {
         }
     }
 
-    /// Asks these devices for power, identity, and what a hold would change. Any other request ends it at once: a check never
-    /// delays an off. True if the node was moved meanwhile.
+    /// Asks these devices for power, identity, and what a hold would change. A fence ends it at once: a check never delays an
+    /// off. True if the node was moved meanwhile.
     async fn check(
         &mut self,
         devices: Vec<DeviceId>,
@@ -181,18 +183,7 @@ impl NodeTask {
         while run.releases || !run.doing.is_empty() {
             tokio::select! {
                 biased;
-                Some(command) = self.mailbox.recv() => match command {
-                    // Whoever asks while it is under way waits for the same answers.
-                    Command::Check(reply) => run.waiting.push(reply),
-                    command => {
-                        // It may ask the same devices, which would wait for calls that nobody goes on with.
-                        drop(run.doing);
-                        self.unchecked = self.schedule.next(self.now()).is_some();
-                        self.command(command).await?;
-                        // Those who wait are told so by their replies' closing.
-                        return Ok(self.place() != here);
-                    }
-                },
+                // Answers before callers: a mailbox that never empties would keep them unread.
                 Some((device, did)) = run.doing.next() => self.checked(&mut run, device, did).await?,
                 (said, machines) = &mut releases, if run.releases => {
                     run.releases = false;
@@ -202,6 +193,24 @@ impl NodeTask {
                         self.conclude(&mut run, &device);
                     }
                 }
+                Some(command) = self.mailbox.recv() => match command {
+                    // Whoever asks while it is under way waits for the same answers.
+                    Command::Check(reply) => run.waiting.push(reply),
+                    command => {
+                        let is_beside = self.asks(&command) == Asks::Nothing;
+                        if !is_beside {
+                            // It may ask the same devices, which would wait for calls that nobody goes on with.
+                            run.doing.clear();
+                        }
+                        self.command(command).await?;
+                        // Callers that ask no device and move nothing, however many, keep no node from being checked.
+                        if !is_beside || self.place() != here || self.steps_aside() {
+                            self.unchecked = self.schedule.next(self.now()).is_some();
+                            // Those who wait are told so by their replies' closing.
+                            return Ok(self.place() != here);
+                        }
+                    }
+                },
             }
         }
         // Once all is heard: what was learned just now is compared, too.
