@@ -179,6 +179,15 @@ pub struct EndedHold {
     pub within: Option<FenceId>,
 }
 
+/// A fence for which a gateway let another one lead (S17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandedOver {
+    /// The fence.
+    pub fence: FenceId,
+    /// When it did so last.
+    pub at: WallTime,
+}
+
 /// All that is stored of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
@@ -228,6 +237,9 @@ pub struct NodeRecord {
     /// Keys of requests that changed nothing (S20).
     #[serde(default, skip_serializing_if = "IdleKeys::is_empty")]
     pub idle_keys: IdleKeys,
+    /// The last fence, asked for by programs alone, for which a gateway let another one lead (S17).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_over: Option<HandedOver>,
     /// The record came out of a backup, and no device has said since whether the node is on (S21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<Restored>,
@@ -255,6 +267,7 @@ impl NodeRecord {
             retired: None,
             refused: BTreeMap::new(),
             idle_keys: IdleKeys::default(),
+            handed_over: None,
             restored: None,
         }
     }

@@ -1,5 +1,7 @@
 //! Several gateways: those that do not lead tell what is stored, and go on where the leader cannot or must not.
 
+mod recovering;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -106,7 +108,10 @@ struct Two {
 }
 
 async fn two(seed: u64, own_host: bool) -> Two {
-    let mut a = lab(seed).await;
+    two_of(lab(seed).await, own_host).await
+}
+
+async fn two_of(mut a: Lab, own_host: bool) -> Two {
     a.stop().await;
     let booth: Shared = Arc::new(watch::Sender::default());
     let store: Arc<dyn Store> = a.store.clone();

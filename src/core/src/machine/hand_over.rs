@@ -2,6 +2,7 @@
 
 use super::Refused;
 use super::draft::Draft;
+use crate::record::HandedOver;
 
 /// Each gateway at most once a fence. The levels are tried from the first one again: what this gateway does not reach says
 /// nothing of what another one does.
@@ -17,6 +18,12 @@ pub(super) fn hand_over(draft: &mut Draft, gateway: String, why: &str) -> Result
     }
     fence.level = fence.first_level;
     draft.moment(format!("{gateway} reaches none of its devices ({why}): another gateway tries"));
-    draft.fence()?.handed_over.insert(gateway);
+    let at = draft.at;
+    let fence = draft.fence()?;
+    fence.handed_over.insert(gateway);
+    if !fence.by_person {
+        let fence = fence.id;
+        draft.record.handed_over = Some(HandedOver { fence, at });
+    }
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! What another gateway must do (S17): a gateway does not shoot the machine on which it stands, and one that reaches no device
 //! of a fence lets another one try.
 
+use std::time::Duration;
+
 use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::outcome::Reason;
+use picket_core::record::Fence;
 use picket_core::store::StoreError;
 
 use super::{Failure, Fatal, NodeTask};
@@ -42,6 +45,10 @@ impl NodeTask {
     /// another gateway may be on its way.
     pub(super) async fn leave_own_host(&mut self) -> Result<(), Fatal> {
         if self.has_successor() {
+            // A leadership ends for a node that is still to be fenced, and not for one that is well (S15).
+            if self.ends_recovered().await? {
+                return Ok(());
+            }
             return Err(left("its fence is open"));
         }
         let why = "this gateway stands on that machine and does not shoot itself, and no other one stands for election";
@@ -52,10 +59,22 @@ impl NodeTask {
         self.give_up(Reason::OwnHost, why.to_owned()).await
     }
 
+    /// Whether another fence that programs asked for ended a leadership within the cool-down. A program that has a node's devices fall silent, and the
+    /// node recover, would end one leadership after the other: none would be long enough to prove another node off, or to release it (S14).
+    fn handed_over_lately(&self, fence: &Fence) -> bool {
+        let Some(last) = self.record().handed_over.as_ref() else { return false };
+        let passed = self.wall().millis().checked_sub(last.at.millis()).map(Duration::from_millis);
+        let is_lately = passed.is_some_and(|passed| passed < self.office.cool_down());
+        !fence.by_person && last.fence != fence.id && is_lately
+    }
+
     /// Each gateway lets another one try once a fence, where one stands that has not tried: this leadership ends.
     pub(super) async fn let_another_try(&mut self, why: &str) -> Result<(), Fatal> {
         let gateway = self.parts.election.me().gateway;
         let Some(fence) = &self.record().fence else { return Ok(()) };
+        if self.handed_over_lately(fence) {
+            return Ok(());
+        }
         let tried = &fence.handed_over;
         if tried.contains(&gateway) || !Successors::of(&*self.parts.election).is_any_beside(tried) {
             return Ok(());

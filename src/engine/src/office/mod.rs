@@ -181,6 +181,11 @@ impl Office {
         self.changed.notify_one();
     }
 
+    /// How long a node is not fenced anew after its last fence.
+    pub(crate) fn cool_down(&self) -> Duration {
+        self.papers().books.budget().cool_down
+    }
+
     /// The intent was not stored: the place is free again.
     pub(crate) fn give_back(&self, record: &NodeRecord) {
         self.papers().books.give_back(record, self.clock.boot());

@@ -129,6 +129,7 @@ fn every_form_ever_written_is_read() {
             // An older one has its holder alone.
             let keys = serde_json::to_value(&read.record.idle_keys).unwrap();
             assert_eq!(keys.pointer("/0/by").is_some(), number(&form) >= 19);
+            assert_eq!(read.record.handed_over.is_some(), number(&form) >= 19);
         }
         let id = fence_id(1_795_250_372_042, 7);
         let fence = format::decode_fence(id, &fs::read(form.join("fence.json")).unwrap()).unwrap();

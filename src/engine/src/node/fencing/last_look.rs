@@ -45,9 +45,9 @@ pub(super) struct LastLook {
 }
 
 impl LastLook {
-    /// Begins the first look, where this fence may still be aborted. What a breach or a drill fences is alive, and known to be.
+    /// Begins the first look, where this fence may still be aborted.
     pub(super) fn begin(source: Option<Arc<dyn Liveness>>, fence: Option<&Fence>, now: BootTime) -> Self {
-        let undecided = fence.is_some_and(|fence| !fence.off_sent && fence.cause == Cause::Asked);
+        let undecided = fence.is_some_and(is_undecided);
         let mut look = Self {
             source: source.filter(|_| undecided),
             asking: FuturesUnordered::new(),
@@ -148,9 +148,27 @@ impl NodeTask {
     /// Begins the first look. Of a node that is fenced for a child nobody is asked whether it recovered: it may be well, as a rule; nor of
     /// one that a person wants off, who knows why (K9).
     pub(super) fn first_look(&self, now: BootTime) -> LastLook {
-        let source =
-            self.plan.liveness.clone().filter(|_| !self.is_held_for_a_child() && !self.is_a_person_s());
-        LastLook::begin(source, self.open_fence(), now)
+        LastLook::begin(self.who_says_whether_it_recovered(), self.open_fence(), now)
+    }
+
+    fn who_says_whether_it_recovered(&self) -> Option<Arc<dyn Liveness>> {
+        self.plan.liveness.clone().filter(|_| !self.is_held_for_a_child() && !self.is_a_person_s())
+    }
+
+    /// Looks once, for a gateway that sends nothing itself: whether the fence ended by that (S15). What gives no word is left to the next leader.
+    pub(in crate::node) async fn ends_recovered(&mut self) -> Result<bool, Fatal> {
+        let source = self.who_says_whether_it_recovered();
+        let Some(source) = source.filter(|_| self.open_fence().is_some_and(is_undecided)) else {
+            return Ok(false);
+        };
+        let (here, asked_at) = (self.place(), self.now());
+        let look = tokio::time::timeout(source.patience(), source.look()).await;
+        let look = look.unwrap_or_else(|_| source.late());
+        self.teller.looked(asked_at, &look);
+        let Look::Recovered(words) = look else { return Ok(false) };
+        let why = format!("the node recovered: {words}");
+        self.persist(|| Event::Abort { why: why.clone() }).await?;
+        Ok(self.place() != here)
     }
 
     /// A person opened the fence, joined it, or asked for it to be tried again, or somebody holds the node by a call of their own.
@@ -217,6 +235,11 @@ impl NodeTask {
         }
         Ok(())
     }
+}
+
+/// A recovery may still end it. What a breach or a drill fences is alive, and known to be.
+fn is_undecided(fence: &Fence) -> bool {
+    !fence.off_sent && fence.cause == Cause::Asked
 }
 
 #[cfg(test)]

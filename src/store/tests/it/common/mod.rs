@@ -15,9 +15,9 @@ use picket_core::ledger::Ledger;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::receipt::{Ended, Issued};
 use picket_core::record::{
-    Attestation, AuditHead, Bringing, Cause, DeviceEvidence, EndedHold, Evidence, Fence, Hold, HoldState,
-    IdentityProof, IdleKeys, Moment, NodeRecord, Part, Phase, ReleaseStage, ReleaseState, Retirement,
-    SetAside,
+    Attestation, AuditHead, Bringing, Cause, DeviceEvidence, EndedHold, Evidence, Fence, HandedOver, Hold,
+    HoldState, IdentityProof, IdleKeys, Moment, NodeRecord, Part, Phase, ReleaseStage, ReleaseState,
+    Retirement, SetAside,
 };
 use picket_core::roles::{Person, Proof};
 use picket_core::store::{KeyEntry, Write};
@@ -236,6 +236,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
         fence: Some(fence(&name, id, at(1_795_250_372_042))),
         refused: BTreeMap::from([("child:vm1".to_owned(), EndedHold { of: id, within: Some(id) })]),
         idle_keys: idle_keys(id),
+        handed_over: Some(HandedOver { fence: id, at: at(1_795_250_300_000) }),
         breaches: 2,
         learned: BTreeMap::from([(
             device("bmc"),
