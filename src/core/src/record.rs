@@ -272,6 +272,11 @@ impl NodeRecord {
         }
     }
 
+    /// Whether it is the same but for the keys of requests that changed nothing.
+    pub fn is_but_for_idle_keys(&self, other: &Self) -> bool {
+        *self == Self { idle_keys: self.idle_keys.clone(), ..other.clone() }
+    }
+
     /// Kept off since a restore and not by a fence: nothing of it is proven (S21).
     pub fn is_groundless(&self) -> bool {
         self.fence.as_ref().is_some_and(|fence| fence.cause == Cause::Restored)

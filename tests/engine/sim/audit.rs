@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_audit::{Audit, Options, Writer, export};
-use picket_core::event::Person;
+use picket_core::event::{BoundKey, Person};
 use picket_core::ids::NodeId;
 use picket_core::outcome::Outcome;
 use picket_driver_sim::Fault;
-use picket_engine::{Acting, Until};
+use picket_engine::{Acting, Ask, ReceiptCall, Until};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -97,6 +97,32 @@ async fn who_only_repeats_a_request_fills_no_disk_and_the_role_is_told() {
     assert_eq!(requests.len(), 3, "it was opened; it was asked again; and how often: {hows:?}");
     assert_eq!(requests[2]["details"]["more"], 999);
     assert!(requests.iter().all(|entry| entry["role"] == "controller"), "{requests:?}");
+}
+
+/// S14: what is so already costs its caller nothing, and would push out of the audit what others did.
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_what_is_so_already_fills_no_disk() {
+    let mut kept = Kept::new();
+    let mut lab = lab(&kept).await;
+    lab.fence().await;
+    let call = ReceiptCall { by: "db".to_owned(), fence: None, renews: None, audience: "storage".to_owned() };
+    let receipt = lab.engine.receipt(&node(), call).await.expect("proven off").id;
+    for number in 0..500 {
+        let key = Some(BoundKey::of("ops", &format!("again{number}"), "d".to_owned()));
+        for key in [None, key] {
+            let ask = Ask { key, ..person().into() };
+            lab.engine.hold(&node(), "ops".to_owned(), ask).await.expect("held");
+        }
+        lab.engine.return_receipt(&node(), receipt, "db".to_owned()).await.expect("handed back");
+    }
+    lab.kill().await;
+    drop(kept.writer.take());
+    let requests = kept.all("request");
+    for (call, more) in [("hold", 998), ("return_receipt", 498)] {
+        let told: Vec<&Value> = requests.iter().filter(|entry| detail(entry, "call") == call).collect();
+        assert_eq!(told.len(), 3, "it was done; it was asked again; and how often: {told:?}");
+        assert_eq!(told[2]["details"]["more"], more);
+    }
 }
 
 /// What its caller writes fills the audit once, in the entry that also says in which role.

@@ -13,7 +13,7 @@ use picket_core::event::{BoundKey, Event};
 use picket_core::ids::{EffectId, Generation, ReceiptId, ReleaseId, Term};
 use picket_core::outcome::Reason;
 use picket_core::record::NodeRecord;
-use picket_core::store::{KeyEntry, StoreError};
+use picket_core::store::{KeyEntry, StoreError, Stored};
 use picket_core::target::Target;
 use picket_core::time::WallTime;
 use picket_core::topology::Topology;
@@ -176,7 +176,7 @@ impl NodeTask {
         // What speaks against the proof is stored before anything that goes by it.
         self.store_doubt().await?;
         Box::pin(self.show_if_still_off()).await?;
-        let asked = command.asked();
+        let asked = command.asked().map(|asked| (asked, self.stored.clone()));
         self.acting = match &command {
             Command::As(acting, _) => Some(acting.clone()),
             _ => None,
@@ -288,20 +288,22 @@ impl NodeTask {
         }
     }
 
-    /// Tells the audit what became of a request, and the caller.
+    /// Tells the audit what became of a request, and the caller. `asked`: it, and the record when it came.
     fn answer<T: InWords>(
         &self,
-        asked: Option<Asked>,
+        asked: Option<(Asked, Arc<Stored>)>,
         reply: Reply<T>,
         answer: Result<Result<T, EngineError>, Fatal>,
     ) -> Result<(), Fatal> {
-        if let Some(asked) = asked {
+        if let Some((asked, before)) = asked {
+            // What is so already, and is asked for again, only repeats: it would push all else out of the audit.
+            let changed = !self.record().is_but_for_idle_keys(&before.record);
             let became = match &answer {
                 Ok(Ok(taken)) => Ok(taken.in_words()),
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(Fatal(error)) => Err(format!("whether it was stored is not known: {error}")),
             };
-            let repeats = matches!(&answer, Ok(Ok(taken)) if taken.repeats());
+            let repeats = matches!(&answer, Ok(Ok(taken)) if taken.repeats() || !changed);
             self.teller.request(asked, self.record(), became, repeats);
         }
         deliver(reply, answer)
