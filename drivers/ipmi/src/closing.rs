@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::command::{CloseSession, GetSessionInfo, SessionInfo};
 use crate::line::{Line, Lost, end_of};
 use crate::live::Live;
+use crate::quirks::{self, Verdict};
 
 /// How long a close may stay unanswered, at least: a BMC that closed, and whose answer was lost, does not answer again.
 const PATIENCE: Duration = Duration::from_millis(750);
@@ -49,6 +50,14 @@ async fn info(live: &mut Live, id: u32, call: &Call) -> Option<SessionInfo> {
     GetSessionInfo::parse_success_response(&heard.answer.data).ok()
 }
 
+/// Whether the BMC refuses in `live`, in words, to tell of the session `id`: silence, and a BMC that is busy, refuse nothing.
+async fn tells_nothing_of(live: &mut Live, id: u32, call: &Call) -> bool {
+    let until = end_of(call).min(Instant::now() + live.patience(PATIENCE));
+    let asked = live.ask(GetSessionInfo(id).into(), call, until, &mut Effort::reading()).await;
+    let refuses = |verdict| matches!(verdict, Verdict::Forbidden | Verdict::Unsupported | Verdict::Refused);
+    asked.ok().flatten().is_some_and(|heard| refuses(quirks::verdict(heard.answer.code)))
+}
+
 /// That this session is lost, since it does not answer.
 fn lost(live: &Live, call: &Call) -> Option<Lost> {
     let since = live.unanswered_since().unwrap_or(call.now());
@@ -65,6 +74,8 @@ fn over_at(line: &Line) -> Option<Instant> {
 pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
     let longest = line.settings.longest_idle();
     line.forget_unused();
+    // A yes that came late, to a close of before: that session is not asked again.
+    hear(line);
     line.orphans.retain(|live| Instant::now() < live.dead_at(longest));
     // The caller may leave while a close is under way, and the BMC may have carried it out: from here on nothing else is
     // asked in this session, so that its end is never taken for a loss.
@@ -171,15 +182,16 @@ async fn look_from_outside(line: &mut Line, call: &Call) {
 
 /// Whether the BMC says in `outside` that the session `id` is over, or ends it.
 async fn is_over(outside: &mut Live, id: u32, knows: bool, is_alone: bool, call: &Call) -> bool {
-    let said = if knows { info(outside, id, call).await } else { None };
-    match said {
-        Some(info) if !info.is_open => return true,
-        _ => {}
+    if knows && info(outside, id, call).await.is_some_and(|info| !info.is_open) {
+        return true;
     }
     if matches!(close_other(outside, id, call).await, Some(0 | NO_SUCH_SESSION)) {
         return true;
     }
-    // A user below administrator closes no session but his own, and some BMCs tell him of none. They count them all the same.
-    // The count is believed where nothing speaks against it.
-    is_alone && said.is_none()
+    // A user below administrator closes no session but his own, and some BMCs tell him of none, and count them all the same. The count is
+    // believed where the BMC refuses to tell of that one session, and counts ours alone once more after that.
+    let own = outside.remote_id();
+    is_alone
+        && tells_nothing_of(outside, id, call).await
+        && info(outside, own, call).await.is_some_and(SessionInfo::is_the_only_one)
 }

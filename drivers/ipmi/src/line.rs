@@ -216,7 +216,8 @@ impl Line {
                 until
             };
             if let Some(heard) = live.ask(message.clone(), call, patience, effort).await? {
-                self.stand_in = None;
+                // What was opened to take its place, raised or not, has no use.
+                self.forget_unused();
                 return Ok(heard);
             }
             if effort.is_bound() || Instant::now() >= until {

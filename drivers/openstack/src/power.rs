@@ -261,7 +261,7 @@ impl OpenstackDriver {
         effort: &mut Effort,
         call: &Call,
     ) -> Result<Accepted, DriverError> {
-        let (mut unlocked_ours, mut was_busy, mut has_spoken) = (false, false, false);
+        let (mut unlocked_ours, mut was_busy, mut was_idle, mut has_spoken) = (false, false, false, false);
         loop {
             // Before each copy: the host may go down, and somebody may lock it.
             call.may_send()?;
@@ -322,12 +322,15 @@ impl OpenstackDriver {
                         continue;
                     }
                     was_busy = server.is_busy();
-                    if was_busy && self.rests(call).await {
+                    // What was under way may have ended between that answer and this look: only the second one of a server that does nothing
+                    // is final.
+                    let is_final = !was_busy && std::mem::replace(&mut was_idle, !was_busy);
+                    if !is_final && self.rests(call).await {
                         continue;
                     }
                     let kind = if was_busy { ErrorKind::Throttled } else { ErrorKind::Refused };
                     let words = format!("{}: {}; it is {}", verb.words(), told.words, server.words());
-                    return Err(effort.error(kind, words).for_good(!was_busy));
+                    return Err(effort.error(kind, words).for_good(is_final));
                 }
                 _ => return Err(refused(verb.words(), &told, effort)),
             }

@@ -10,6 +10,7 @@ use crate::answer::{Answer, Cut, LARGEST, tame};
 use crate::ask::Ask;
 use crate::connection::Broken;
 use crate::line::{Line, end_of};
+use crate::settings::Authentication;
 use crate::{quirks, redirect};
 
 /// Wait before the same is asked again; it doubles.
@@ -148,6 +149,10 @@ impl Line {
                         if by_token && effort.is_tied() {
                             let why = "its session is over; power is read first";
                             return Err(self.error(effort, ErrorKind::Unreachable, why));
+                        }
+                        if !by_token && self.settings.authentication == Authentication::SessionOrBasic {
+                            // It takes neither: the next try is a login, which may have been refused in passing.
+                            (self.no_session_until, self.basic_is_refused) = (None, true);
                         }
                         let error = self.error(effort, ErrorKind::Authentication, self.refusal(&answer));
                         return Err(self.lock_out(error));

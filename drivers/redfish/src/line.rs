@@ -70,6 +70,8 @@ pub struct Line {
     /// Something that changes something was sent since the last quiesce.
     pub(crate) carried: bool,
     pub(crate) no_session_until: Option<Instant>,
+    /// Basic authentication was refused where a login was refused before.
+    pub(crate) basic_is_refused: bool,
     /// A login that is not answered yet.
     pub(crate) logging_in: Option<Login>,
     pub(crate) lockout: Option<Lockout>,
@@ -134,6 +136,7 @@ impl Line {
             unfollowed: None,
             carried: false,
             no_session_until: None,
+            basic_is_refused: false,
             logging_in: None,
             lockout: None,
             epochs: 0,

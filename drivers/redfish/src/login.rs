@@ -108,11 +108,15 @@ impl Line {
                     return Err(self.error(effort, ErrorKind::Unsupported, why));
                 }
                 Ok(answer) if matches!(answer.status, 400 | 401 | 403) => {
-                    if may_go_without {
-                        // Refused by basic authentication too, it locks out as ever.
-                        return self.go_without(&self.refusal(&answer), WITHOUT_LOGIN);
-                    }
                     let error = self.error(effort, ErrorKind::Authentication, self.refusal(&answer));
+                    if may_go_without {
+                        let basic_is_refused = std::mem::take(&mut self.basic_is_refused);
+                        self.go_without(&self.refusal(&answer), WITHOUT_LOGIN)?;
+                        // Where it took neither, the two are tried in turn: accounts are locked after a few tries.
+                        if !basic_is_refused {
+                            return Ok(());
+                        }
+                    }
                     return Err(self.lock_out(error));
                 }
                 Ok(answer) => (

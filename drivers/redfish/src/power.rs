@@ -192,19 +192,13 @@ fn refused(line: &mut Line, verb: &str, answer: &Answer, effort: &Effort) -> Dri
         }
         Verdict::NotInThisState | Verdict::Refused => ErrorKind::Refused,
     };
-    let is_final = matches!(answer.status, 403 | 405 | 501);
-    let error = line.error(effort, kind, format!("{verb}: {}", answer.words())).for_good(is_final);
-    // A redirect, and what is not there any more, speak of the place; a login that is over and a busy service of themselves; a cache of then.
-    let is_of_it = match verdict {
-        Verdict::Forbidden => answer.status == 403,
-        Verdict::Uncertain | Verdict::Refused | Verdict::Unsupported | Verdict::NotInThisState => true,
-        Verdict::Done | Verdict::Task | Verdict::Redirect | Verdict::Gone | Verdict::Busy => false,
-    };
-    let Accepted { asked_at, answered_at, epoch, .. } = accepted(line, answer);
-    match is_of_it && !answer.stored {
-        true => error.by_refusal(Refusal { asked_at, answered_at, epoch }),
-        false => error,
+    let error = line.error(effort, kind, format!("{verb}: {}", answer.words()));
+    if !quirks::is_its_own_refusal(answer) {
+        return error;
     }
+    let Accepted { asked_at, answered_at, epoch, .. } = accepted(line, answer);
+    let is_final = matches!(answer.status, 403 | 405 | 501) && answer.names("error");
+    error.for_good(is_final).by_refusal(Refusal { asked_at, answered_at, epoch })
 }
 
 /// Accounts for what an answer says was not done.
@@ -238,7 +232,10 @@ pub async fn off(line: &mut Line, session: Option<&str>, call: &Call) -> Result<
         // A service that refused it at first has heard it since then, in that life (S2).
         match first {
             Some((asked_at, epoch)) if epoch == line.epoch => answer.asked_at = asked_at,
-            _ => first = Some((answer.asked_at, line.epoch)),
+            _ => {
+                let is_heard = quirks::is_its_own_refusal(&answer);
+                first = is_heard.then_some((answer.asked_at, line.epoch));
+            }
         }
         match account(&answer, &mut effort) {
             Verdict::Done => return Ok(accepted(line, &answer)),

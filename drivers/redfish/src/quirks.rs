@@ -53,6 +53,12 @@ pub fn is_surely_refused(answer: &Answer) -> bool {
     !answer.stored && (answer.status == 429 || answer.status == 503 && answer.retry_after.is_some())
 }
 
+/// Whether the service itself refused this very command. What a gateway in front of it says (502, 504), a service that is busy, or has not
+/// read the request (408, 421, 425), a login that is over and a place that is not there say nothing of the command.
+pub fn is_its_own_refusal(answer: &Answer) -> bool {
+    !answer.stored && matches!(answer.status, 400 | 403 | 405 | 409 | 412 | 422 | 500 | 501)
+}
+
 /// Whether it says yes or no to a command. What a cache had kept is no answer to it.
 pub fn is_clear(answer: &Answer) -> bool {
     match verdict(answer.status) {

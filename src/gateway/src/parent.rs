@@ -98,14 +98,20 @@ pub(crate) fn twice_called(nodes: &BTreeMap<NodeId, NodeSettings>) -> Vec<Fault>
     if !nodes.values().any(has_parent) {
         return Vec::new();
     }
-    let mut known: BTreeMap<(&str, Option<&String>), &NodeId> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Vec<(Option<&String>, &NodeId)>> = BTreeMap::new();
     let mut faults = Vec::new();
     // A label names its node; whoever has none is called by its own name.
     let (labelled, plain): (Vec<_>, Vec<_>) =
         nodes.values().partition(|node| node.labels.contains_key(PARENT_LABEL));
     for node in plain.into_iter().chain(labelled) {
         let name = called(&node.id, &node.labels);
-        if let Some(other) = known.insert((name, node.labels.get(CLOUD_LABEL)), &node.id) {
+        let (cloud, of_that_name) = (node.labels.get(CLOUD_LABEL), known.entry(name).or_default());
+        // Two that say whose name they bear are told apart by that.
+        let is_alike =
+            |(of, _): &&(Option<&String>, &NodeId)| of.is_none() || cloud.is_none() || *of == cloud;
+        let other = of_that_name.iter().find(is_alike).map(|(_, other)| *other);
+        of_that_name.push((cloud, &node.id));
+        if let Some(other) = other {
             let message = format!(
                 "{PARENT_LABEL} = {name:?} is what {other} is called too: of two machines of one name it is not known on which one a \
                  node runs"

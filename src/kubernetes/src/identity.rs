@@ -29,7 +29,7 @@ const LONGEST: usize = 256;
 
 /// The field, or its beginning and how many of its bytes were left out: it stands in the record of each fence, twice, and a record that
 /// is too large for the store is never written.
-fn bounded(field: &str) -> String {
+pub(crate) fn bounded(field: &str) -> String {
     let kept = field.floor_char_boundary(LONGEST);
     match field.len() - kept {
         0 => field.to_owned(),
@@ -45,7 +45,7 @@ impl Met {
             uid: node.metadata.uid.clone(),
             system_uuid: bounded(&info.system_uuid),
             machine_id: bounded(&info.machine_id),
-            machine: machines::named(&node.metadata).map(|named| bounded(&named)),
+            machine: machines::named(&node.metadata),
             provider_id: bounded(&node.spec.provider_id),
         }
     }

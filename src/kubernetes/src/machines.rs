@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::cluster::{Cluster, Kept, Patch};
 use crate::fault::{Fault, Kind};
-use crate::identity::Met;
+use crate::identity::{Met, bounded};
 use crate::note::{Ours, pointer};
 use crate::object::{List, Metadata};
 use crate::rights;
@@ -92,9 +92,15 @@ struct Mark {
     generation: u64,
 }
 
-/// The Machine that a Node names: its namespace and name.
+/// A name in Kubernetes has no more bytes (a DNS subdomain).
+const LONGEST: usize = 253;
+
+/// The Machine that a Node names: its namespace and name. What no name can be names none.
 pub(crate) fn named(node: &Metadata) -> Option<String> {
-    let of = |key: &str| node.annotations.get(key).filter(|value| !value.is_empty());
+    let of = |key: &str| {
+        let is_name = |value: &&String| (1..=LONGEST).contains(&value.len());
+        node.annotations.get(key).filter(is_name)
+    };
     Some(format!("{}/{}", of(NAMESPACE)?, of(NAME)?))
 }
 
@@ -107,7 +113,8 @@ impl Machine {
     /// cluster may have a Node of that name.
     fn is_of(&self, met: &Met) -> bool {
         let known = &self.status.node_ref;
-        let pairs = [(known.uid.as_str(), met.uid()), (self.spec.provider_id.as_str(), met.provider_id())];
+        let provider_id = bounded(&self.spec.provider_id);
+        let pairs = [(known.uid.as_str(), met.uid()), (provider_id.as_str(), met.provider_id())];
         let mut told = pairs.into_iter().filter(|(said, is)| !said.is_empty() && !is.is_empty()).peekable();
         known.name == met.node() && told.peek().is_some() && told.all(|(said, is)| said == is)
     }

@@ -152,3 +152,21 @@ async fn a_person_who_is_a_program_by_now_fences_as_one() {
     let engine = asked_by_sue(&lab, Role::Controller);
     is_lost(engine.hold(&node(), "db".to_owned(), ask).await, "sue has not the role operator");
 }
+
+/// A hold that the gateway drops by itself is dropped by nobody's role, also not by that of who asked last.
+#[tokio::test(start_paused = true)]
+async fn what_the_gateway_does_by_itself_is_judged_by_nobody_s_role() {
+    let mut lab = crate::families::family(6309, 1, |_| {}).await;
+    crate::families::deaf(&lab, 1);
+    let hv = picket_core::ids::NodeId::new(crate::families::HV).expect("a good name");
+    let mut call = lab.call();
+    call.deadline = Some(s(1_800));
+    lab.engine.fence(&node(), call).await.expect("let in");
+    lab.reach("released", s(900)).await;
+    reload(&mut lab, &[Role::Controller]).await;
+    let engine = asked_by_sue(&lab, Role::Controller);
+    let ask = Ask { by_person: false, ..person().into() };
+    engine.unfence(&hv, "db".to_owned(), ask).await.expect_err("it holds nothing there");
+    lab.engine.retire(&node(), person()).await.expect("retired");
+    lab.reach_of(&hv, "normal", s(300)).await;
+}

@@ -9,7 +9,7 @@ use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{EngineError, Unit, UnitLimits};
 use tokio::time::Instant;
 
-use crate::lab::{Lab, NODE, lab, node, person, s};
+use crate::lab::{Answer, Lab, NODE, lab, node, person, s};
 use crate::setup::{NodeSetup, Setup, named};
 
 /// A board that knows no word for "it is off already".
@@ -85,9 +85,8 @@ async fn where_no_level_is_left_a_refused_off_is_tried_for_the_whole_share() {
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
 }
 
-/// Another node's device keeps what the two share, for longer than a turn is waited for (S4, S12).
-#[tokio::test(start_paused = true)]
-async fn nobody_vouches_against_a_device_that_was_never_asked() {
+/// Two nodes whose BMCs share one chassis, which answers one at a time; a call to the other one's may take minutes.
+async fn chassis(seed: u64) -> (Lab, NodeId) {
     let limits = UnitLimits { at_once: 1, pause: Duration::ZERO };
     let unit = Arc::new(Unit::new("chassis", limits));
     let mut setup = Setup::new(NODE, &[&["bmc"]]);
@@ -102,15 +101,22 @@ async fn nobody_vouches_against_a_device_that_was_never_asked() {
             spec.call = s(400);
         }
     });
-    let mut lab = Lab::set_up(1606, setup, |world| {
+    let lab = Lab::set_up(seed, setup, |world| {
         world.add_machine(NODE).add_host(NODE, "bmc").add_machine("other").add_host("other", "other-bmc");
     })
     .await;
+    (lab, NodeId::new("other").expect("a good name"))
+}
+
+/// Another node's device keeps what the two share, for longer than a turn is waited for (S4, S12).
+#[tokio::test(start_paused = true)]
+async fn nobody_vouches_against_a_device_that_was_never_asked() {
+    let (mut lab, other) = chassis(1606).await;
     lab.fault("bmc", Fault::OffIgnored);
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
     // It is on, and would say so.
     lab.fault("other-bmc", Fault::Slow(s(390)));
-    let (engine, other) = (lab.engine.clone(), NodeId::new("other").expect("a good name"));
+    let engine = lab.engine.clone();
     let busy = tokio::spawn(async move { engine.check(&other).await.map(drop) });
     tokio::time::sleep(s(20)).await;
     let refused = lab.engine.attest(&node(), person()).await;
@@ -118,5 +124,28 @@ async fn nobody_vouches_against_a_device_that_was_never_asked() {
         matches!(&refused, Err(EngineError::Refused(why)) if why.to_string().contains("was not asked")),
         "{refused:?}"
     );
+    busy.abort();
+}
+
+/// What it shares is kept busy after the word, and somebody switches the machine on: nothing is let go on that word before it was asked.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_let_go_on_a_word_while_a_device_is_not_asked() {
+    let (mut lab, other) = chassis(1607).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    lab.fault("bmc", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.answers(&vec![Answer::Accept; 400]);
+    lab.engine.attest(&node(), person()).await.expect("it is silent");
+    tokio::time::sleep(s(20)).await;
+    assert!(lab.attempts() > 0, "that is a look");
+    lab.mend("bmc");
+    lab.fault("other-bmc", Fault::Slow(s(390)));
+    let engine = lab.engine.clone();
+    let busy = tokio::spawn(async move { engine.check(&other).await.map(drop) });
+    tokio::time::sleep(s(10)).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    let before = lab.attempts();
+    tokio::time::sleep(s(370)).await;
+    assert_eq!(lab.attempts(), before, "nobody asked it meanwhile");
     busy.abort();
 }

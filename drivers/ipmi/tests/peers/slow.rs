@@ -56,18 +56,26 @@ async fn a_bmc_that_answers_after_0_8_seconds_hears_each_question_once() {
     assert!(counts.contains(&([Ok(Power::On); 3], 7)), "{counts:?}");
 }
 
+/// Whether the first call comes as far as the last answer of the handshake goes by a real clock: it is tried again where it did not.
 #[tokio::test]
-async fn one_that_needs_1_2_seconds_is_logged_in_over_two_calls() {
-    let bmc = Pyghmi::start("17");
-    bmc.set("slow_all", "1.2");
-    let bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
-    let error = bench.read().await.expect_err("five answers take longer than a call");
-    assert_eq!(error.kind, ErrorKind::TimedOut, "{error}");
-    let reading = bench.read().await.expect("the login is gone on with");
-    assert_eq!((reading.power, reading.epoch.and_then(|epoch| epoch.loss)), (Power::On, None));
-    assert_eq!(sessions(&bmc), 1);
-    bench.read().await.expect("in the same session");
-    assert_eq!(sessions(&bmc), 1);
+async fn one_that_needs_more_than_a_second_is_logged_in_over_two_calls() {
+    let mut came = Vec::new();
+    for _ in 0..4 {
+        let bmc = Pyghmi::start("17");
+        bmc.set("slow_all", "1.1");
+        let bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+        let error = bench.read().await.expect_err("five answers take longer than a call");
+        assert_eq!(error.kind, ErrorKind::TimedOut, "{error}");
+        let reading =
+            bench.read().await.map(|reading| (reading.power, reading.epoch.and_then(|epoch| epoch.loss)));
+        came.push((reading.map_err(|error| error.kind), sessions(&bmc)));
+        if came.last() == Some(&(Ok((Power::On, None)), 1)) {
+            bench.read().await.expect("in the same session");
+            assert_eq!(sessions(&bmc), 1);
+            return;
+        }
+    }
+    panic!("the login is never gone on with: {came:?}");
 }
 
 /// The BMC restarts between the two calls: the session that the first one opened is given up, and another one opened.

@@ -79,11 +79,9 @@ async fn a_repeat_that_is_refused_is_told_as_the_board_s_own_answer() {
         // The first of its copies, and the last of its answers.
         assert_eq!(fake.world().script.len() < 8, status == 500, "{status}");
     }
-    for reply in [
-        Reply::json(503, json!({})),
-        Reply::json(404, json!({})),
-        Reply::raw(307, "").with("Location", "/elsewhere"),
-    ] {
+    // What stands in front of it speaks of itself.
+    let others = [503, 404, 502, 504, 408].map(|status| Reply::json(status, json!({})));
+    for reply in others.into_iter().chain([Reply::raw(307, "").with("Location", "/elsewhere")]) {
         let fake = Fake::start().await;
         let hand = Hand::of(&fake, json!({})).await;
         hand.power().await;
@@ -186,6 +184,22 @@ async fn a_login_that_is_refused_where_basic_works_is_gone_without() {
     }
 }
 
+/// Its directory was down for a moment, and it takes no basic authentication: it is not gone without sessions for ten minutes.
+#[tokio::test]
+async fn a_login_that_is_refused_in_passing_where_basic_never_works_is_tried_again() {
+    let fake = Fake::start().await;
+    let hand = Hand::of(&fake, json!({ "authentication": "session_or_basic" })).await;
+    let refused = || Reply::json(401, json!({ "error": {} }));
+    fake.world().script.push_back(("Sessions", refused()));
+    fake.world().odd.no_basic = true;
+    hand.driver.read_power(&hand.call()).await.expect_err("neither is taken");
+    let until = Instant::now() + Duration::from_secs(30);
+    while hand.driver.read_power(&hand.call()).await.is_err() {
+        assert!(Instant::now() < until, "the login is not tried again");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_wrong_password_is_not_tried_twice_as_often() {
     let fake = Fake::start().await;
@@ -202,7 +216,8 @@ async fn a_wrong_password_is_not_tried_twice_as_often() {
             tokio::task::yield_now().await;
         }
     }
-    assert_eq!((tries(&fake), fake.world().asked(LOGIN)), (3, 1), "one try more, and not with each one");
+    let logins = fake.world().asked(LOGIN);
+    assert_eq!((tries(&fake), logins), (3, 2), "one try more, and not with each one");
 }
 
 /// A web server in front of it packs whatever it passes on.

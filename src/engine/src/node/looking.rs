@@ -221,7 +221,9 @@ impl NodeTask {
             self.lingering.clear();
             self.lingering.heard = heard;
             let looks = self.hear((&hosts, LONGEST), (&[], Duration::ZERO)).await;
-            if on(&looks).next().is_some() {
+            // One whose turn did not come in all that time was not asked: nothing goes by the word of a person then.
+            let is_asked = |host: &DeviceId| looks.iter().any(|look| look.device == *host);
+            if on(&looks).next().is_some() || !hosts.iter().all(is_asked) {
                 return looks;
             }
         }
@@ -266,7 +268,10 @@ impl NodeTask {
             }
         }
         let silent = [needed.0, besides.0].concat().into_iter();
-        let silent = silent.filter(|device| self.lingering.devices.contains(device));
+        // One that waits for its turn was not asked, and is none that is silent.
+        let is_silent =
+            |device: &DeviceId| self.lingering.devices.contains(device) && !self.hands.is_queueing(device);
+        let silent = silent.filter(is_silent);
         let silent: Vec<Look> = silent.map(|device| Look { device, asked_at, reading: None }).collect();
         if on(&looks).next().is_some() {
             self.lingering.clear();

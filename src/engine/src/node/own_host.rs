@@ -64,7 +64,9 @@ impl NodeTask {
     fn handed_over_lately(&self, fence: &Fence) -> bool {
         let Some(last) = self.record().handed_over.as_ref() else { return false };
         let passed = self.wall().millis().checked_sub(last.at.millis()).map(Duration::from_millis);
-        let is_lately = passed.is_some_and(|passed| passed < self.office.cool_down());
+        // A cool-down of days, or longer than the fence has, would leave it to a gateway that reaches none of its devices.
+        let bar = self.office.cool_down().min(fence.deadline / 2);
+        let is_lately = passed.is_some_and(|passed| passed < bar);
         !fence.by_person && last.fence != fence.id && is_lately
     }
 

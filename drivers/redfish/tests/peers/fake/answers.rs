@@ -22,7 +22,8 @@ impl World {
                 *id
             })
         });
-        let is_stranger = by_token.is_none() && request.basic.as_deref() != Some(&basic);
+        let is_known = request.basic.as_deref() == Some(&basic) && !self.odd.no_basic;
+        let is_stranger = by_token.is_none() && !is_known;
         // Of a place for sessions that is none it says so to anybody.
         if is_stranger && request.method == "POST" && self.odd.sessions_at.is_some() {
             return none();

@@ -56,6 +56,8 @@ impl Default for Etag {
 /// What is odd; by default nothing is.
 #[derive(Debug, Default)]
 pub struct Odd {
+    /// It takes no basic authentication.
+    pub no_basic: bool,
     /// A stranger who asks for the root hears this status.
     pub root_is_refused: Option<u16>,
     /// The root shows a stranger no link at all.

@@ -143,6 +143,7 @@ impl Command {
     pub(super) fn asks_devices(&self) -> bool {
         match self {
             Command::As(_, command) => command.asks_devices(),
+            Command::Drill(..) => true,
             command => matches!(command, Command::Wish(wish, ..) if wish.asks_devices()),
         }
     }
@@ -173,6 +174,13 @@ impl Command {
 impl NodeTask {
     /// Does what a caller asks, in whatever phase.
     pub(super) async fn command(&mut self, command: Command) -> Result<(), Fatal> {
+        let done = self.obey(command).await;
+        // What the gateway does by itself after that is nobody's act, and is judged by nobody's role.
+        self.acting = None;
+        done
+    }
+
+    async fn obey(&mut self, command: Command) -> Result<(), Fatal> {
         // What speaks against the proof is stored before anything that goes by it.
         self.store_doubt().await?;
         Box::pin(self.show_if_still_off()).await?;
