@@ -8,7 +8,7 @@ const OFFERED: usize = 3;
 
 /// The `candidates` that resemble `word` most, best first; none if nothing comes close.
 ///
-/// Close is: a third of the letters may differ, and one may always, but never more than [`FAR`]. Zeros in front of a number do not count: `r1n9` is
+/// Close is: a third of the letters may differ, and one may always, but never more than six. Zeros in front of a number do not count: `r1n9` is
 /// as close to `r1n01` as to `r1n1`.
 pub fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = letters(word);

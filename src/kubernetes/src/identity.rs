@@ -30,7 +30,7 @@ const LONGEST: usize = 256;
 /// The field, or its beginning and how many of its bytes were left out: it stands in the record of each fence, twice, and a record that
 /// is too large for the store is never written.
 pub(crate) fn bounded(field: &str) -> String {
-    let kept = field.floor_char_boundary(LONGEST);
+    let kept = (0..=LONGEST.min(field.len())).rev().find(|at| field.is_char_boundary(*at)).unwrap_or(0);
     match field.len() - kept {
         0 => field.to_owned(),
         left_out => format!("{} and {left_out} bytes more", &field[..kept]),

@@ -104,7 +104,7 @@ async fn an_outlet_that_somebody_switches_on_again_is_cut_again_and_its_node_pro
 #[tokio::test]
 async fn a_drill_verifies_what_an_agents_outlet_feeds() -> Result<()> {
     let (pdu, webhook) = (Pdu::start(8).await?, Webhook::start().await?);
-    let mut bmc = IpmiSim::start().await?;
+    let bmc = IpmiSim::start().await?;
     let by_ipmi = by_ipmi("n1", bmc.address());
     let nodes = node(&pdu, bmc.address(), "", "")
         .replace(&by_ipmi, &format!("{by_ipmi}identity = {{ uuid = \"{}\" }}\n", bmc.guid()))
