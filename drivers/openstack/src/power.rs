@@ -324,7 +324,8 @@ impl OpenstackDriver {
                     was_busy = server.is_busy();
                     // What was under way may have ended between that answer and this look: only the second one of a server that does nothing
                     // is final.
-                    let is_final = !was_busy && std::mem::replace(&mut was_idle, !was_busy);
+                    let is_final = !was_busy && was_idle;
+                    was_idle = !was_busy;
                     if !is_final && self.rests(call).await {
                         continue;
                     }

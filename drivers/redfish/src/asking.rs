@@ -10,7 +10,6 @@ use crate::answer::{Answer, Cut, LARGEST, tame};
 use crate::ask::Ask;
 use crate::connection::Broken;
 use crate::line::{Line, end_of};
-use crate::settings::Authentication;
 use crate::{quirks, redirect};
 
 /// Wait before the same is asked again; it doubles.
@@ -150,8 +149,8 @@ impl Line {
                             let why = "its session is over; power is read first";
                             return Err(self.error(effort, ErrorKind::Unreachable, why));
                         }
-                        if !by_token && self.settings.authentication == Authentication::SessionOrBasic {
-                            // It takes neither: the next try is a login, which may have been refused in passing.
+                        if !by_token && self.login_is_refused {
+                            // It takes neither: the next try is a login.
                             (self.no_session_until, self.basic_is_refused) = (None, true);
                         }
                         let error = self.error(effort, ErrorKind::Authentication, self.refusal(&answer));

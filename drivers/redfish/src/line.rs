@@ -70,7 +70,9 @@ pub struct Line {
     /// Something that changes something was sent since the last quiesce.
     pub(crate) carried: bool,
     pub(crate) no_session_until: Option<Instant>,
-    /// Basic authentication was refused where a login was refused before.
+    /// It goes without as a login was refused, which may have been in passing.
+    pub(crate) login_is_refused: bool,
+    /// And basic authentication was refused after that.
     pub(crate) basic_is_refused: bool,
     /// A login that is not answered yet.
     pub(crate) logging_in: Option<Login>,
@@ -136,6 +138,7 @@ impl Line {
             unfollowed: None,
             carried: false,
             no_session_until: None,
+            login_is_refused: false,
             basic_is_refused: false,
             logging_in: None,
             lockout: None,

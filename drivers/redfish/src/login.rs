@@ -112,6 +112,7 @@ impl Line {
                     if may_go_without {
                         let basic_is_refused = std::mem::take(&mut self.basic_is_refused);
                         self.go_without(&self.refusal(&answer), WITHOUT_LOGIN)?;
+                        self.login_is_refused = true;
                         // Where it took neither, the two are tried in turn: accounts are locked after a few tries.
                         if !basic_is_refused {
                             return Ok(());
@@ -187,7 +188,7 @@ impl Line {
             let place = believed(&Secret::new(b""), &self.orphans);
             return self.end_useless(place, call, until).await;
         };
-        self.lockout = None;
+        (self.lockout, self.basic_is_refused) = (None, false);
         let path = believed(&token, &self.orphans);
         self.placeless = path.is_none();
         if path.is_none() {
@@ -253,7 +254,7 @@ impl Line {
     fn go_without(&mut self, why: &str, time: Duration) -> Result<(), DriverError> {
         tracing::warn!(endpoint = %self.settings.authority(), why, "no session is to be had: basic authentication");
         self.no_session_until = Some(Instant::now() + time);
-        self.sighted = false;
+        (self.sighted, self.login_is_refused) = (false, false);
         Ok(())
     }
 }

@@ -61,6 +61,8 @@ impl Remembered {
         let was_kept = self.remove(&one);
         let room = self.room(&one);
         let most = if room.0.is_some() { OF_ONE } else { ELSEWHERE };
+        // What is kept stays so with its finalizer: forgotten, nobody would take that away again.
+        let most = if was_kept { most * 2 } else { most };
         let taken = self.taken.entry(room.clone()).or_default();
         if *taken >= most {
             if let Some(namespace) = room.0.clone().filter(|_| self.full.insert(room)) {

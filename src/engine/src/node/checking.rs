@@ -197,7 +197,7 @@ impl NodeTask {
                     // Whoever asks while it is under way waits for the same answers.
                     Command::Check(reply) => run.waiting.push(reply),
                     command => {
-                        let is_beside = self.asks(&command) == Asks::Nothing;
+                        let is_beside = self.asks(&command) == Asks::Nothing && !command.is_drill();
                         if !is_beside {
                             // It may ask the same devices, which would wait for calls that nobody goes on with.
                             run.doing.clear();

@@ -268,10 +268,7 @@ impl NodeTask {
             }
         }
         let silent = [needed.0, besides.0].concat().into_iter();
-        // One that waits for its turn was not asked, and is none that is silent.
-        let is_silent =
-            |device: &DeviceId| self.lingering.devices.contains(device) && !self.hands.is_queueing(device);
-        let silent = silent.filter(is_silent);
+        let silent = silent.filter(|device| self.lingering.devices.contains(device));
         let silent: Vec<Look> = silent.map(|device| Look { device, asked_at, reading: None }).collect();
         if on(&looks).next().is_some() {
             self.lingering.clear();

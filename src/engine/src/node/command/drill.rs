@@ -17,13 +17,23 @@ use picket_core::topology::Topology;
 use futures::future::OptionFuture;
 use picket_driver::ErrorKind;
 
-use super::{refusal, store_failure};
+use super::{Command, refusal, store_failure};
 use crate::error::EngineError;
 use crate::node::looking::on;
 use crate::node::witness::{self, Drilled};
 use crate::node::{Fatal, NodeTask};
 use crate::plan::Plan;
 use crate::request::{Admission, FenceCall};
+
+impl Command {
+    /// Whether it is a drill, which looks at the host devices before anything else, where the node may be drilled.
+    pub(in crate::node) fn is_drill(&self) -> bool {
+        match self {
+            Command::As(_, command) => command.is_drill(),
+            command => matches!(command, Command::Drill(..)),
+        }
+    }
+}
 
 impl NodeTask {
     /// Admits it as any fence; a repetition is answered wherever the node stands.

@@ -143,7 +143,6 @@ impl Command {
     pub(super) fn asks_devices(&self) -> bool {
         match self {
             Command::As(_, command) => command.asks_devices(),
-            Command::Drill(..) => true,
             command => matches!(command, Command::Wish(wish, ..) if wish.asks_devices()),
         }
     }

@@ -23,7 +23,6 @@ use picket_driver::{
 };
 use tokio::time::Instant;
 
-use self::turns::Queueing;
 use super::idling::Spoken;
 use super::telling::{Asking, POWER, Teller};
 use super::words;
@@ -100,8 +99,6 @@ pub(crate) struct Hands {
     urgent: bool,
     /// The devices whose last reading was not answered.
     unanswered: Arc<Mutex<BTreeSet<DeviceId>>>,
-    /// The devices that wait for their turns at what they share, once for each turn.
-    queueing: Queueing,
     /// Its calls have their turn already.
     in_turn: bool,
     /// By the device that tells of copies.
@@ -131,7 +128,6 @@ impl Hands {
             rank: Arc::default(),
             urgent: false,
             unanswered: Arc::default(),
-            queueing: Queueing::default(),
             in_turn: false,
             copy_hosts: Arc::new(copy_hosts),
         }

@@ -50,9 +50,7 @@ impl Hands {
             let time = hands.time(&device);
             let began = async {
                 let driver = hands.driver(&device)?;
-                let waits = hands.queueing.waits(&device);
                 let place = together.next().await?;
-                drop(waits);
                 let login = hands.login(&device).await;
                 let program = hands.program(&device, time).await?;
                 Ok((driver, hands.call(time), Turns { _shared: place, login, _program: program }))

@@ -1,6 +1,6 @@
 //! The turns of calls: each waits for them before its time runs.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::ids::DeviceId;
@@ -35,34 +35,6 @@ impl<P> Turns<P> {
     }
 }
 
-/// The devices that wait for their turns at what they share, once for each turn.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Queueing(Arc<Mutex<Vec<DeviceId>>>);
-
-impl Queueing {
-    fn queue(&self) -> MutexGuard<'_, Vec<DeviceId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The device waits until this is dropped.
-    pub(super) fn waits(&self, device: &DeviceId) -> Waits {
-        self.queue().push(device.clone());
-        Waits(self.clone(), device.clone())
-    }
-}
-
-/// One that waits.
-pub(super) struct Waits(Queueing, DeviceId);
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        let mut queue = self.0.queue();
-        if let Some(own) = queue.iter().position(|waits| *waits == self.1) {
-            queue.swap_remove(own);
-        }
-    }
-}
-
 /// A driver, a call that begins now, and the turns in which it goes.
 pub(super) type Ready<P> = (Arc<dyn PowerDriver>, Call, Turns<P>);
 
@@ -79,14 +51,8 @@ impl Hands {
         Ok((turns, Self { in_turn: true, ..self.clone() }))
     }
 
-    /// Whether a question to the device waits for its turn at what it shares: it was not asked yet.
-    pub(in crate::node) fn is_queueing(&self, device: &DeviceId) -> bool {
-        self.queueing.queue().contains(device)
-    }
-
     async fn turn(&self, device: &DeviceId, life: Duration) -> Result<Option<Turn>, DriverError> {
         let Some(unit) = self.plan.units.get(device).filter(|_| !self.in_turn) else { return Ok(None) };
-        let _waits = self.queueing.waits(device);
         unit.turn(self.rank(device), life + self.waits(device)).await.map(Some)
     }
 
