@@ -1,6 +1,6 @@
 //! The caller and the devices: calls on their way, what devices answer, what the judge is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use picket_core::confirm::{Judge, Verdict};
 use picket_core::device::{DeviceClass, DeviceSpec, IdentityMatch};
@@ -44,6 +44,8 @@ struct Stage<'a> {
     /// How many restarts of its device a session has outlived.
     outlived: usize,
     luck: usize,
+    /// The devices that refused the last off of a machine that is off.
+    refused: BTreeSet<DeviceId>,
     level: usize,
     level_began: Time,
     said: Vec<String>,
@@ -97,6 +99,7 @@ pub fn live(story: &Story) -> Ending {
         not_before: BTreeMap::new(),
         outlived: 0,
         luck: 0,
+        refused: BTreeSet::new(),
         level: 0,
         level_began: START,
         said: Vec::new(),
@@ -292,12 +295,14 @@ impl Stage<'_> {
                 }
                 (Call::Read, None) => self.judge.silence(&id, boot(flight.asked), boot(now)),
                 (Call::Off, Some((word, epoch))) => {
-                    // Some devices say that it was off already, and some refuse the off then; others take it.
+                    // Some devices say that it was off already, and some refuse the off then, but for the next one: of who takes none of
+                    // ours nothing is confirmed. Others take it.
                     let (asked, is_off) = (boot(flight.asked), word == Power::Off);
-                    if is_off && self.luck % 3 == 1 {
+                    if is_off && self.luck % 3 == 1 && self.refused.insert(id.clone()) {
                         self.judge.off_refused(&id, asked, boot(now), epoch);
                         self.not_before.insert(id, now + 250);
                     } else {
+                        self.refused.remove(&id);
                         let already = is_off && self.luck.is_multiple_of(3);
                         self.judge.off_taken(&id, asked, boot(now), epoch, already);
                     }
