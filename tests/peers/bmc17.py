@@ -26,8 +26,7 @@ DIR/power holds 0 or 1. Knobs, files in DIR, looked at for each command:
   late_NN_CC   seconds after which such commands are answered, each carried out before; nothing else is done meanwhile
   mute_NN_CC   so many such commands are carried out and not answered
   close_own_only  sessions of others are closed for nobody (0xD4), as for a user below administrator
-  session_info Get Session Info is there, and tells of the asking session alone ("own"), of all ("all"), or of all, and
-               counts one whatever is open ("miscounts")
+  session_info Get Session Info is there, and tells of the asking session alone ("own") or of all ("all")
 What was commanded stands in DIR/commands.log, with the time in seconds."""
 
 import argparse
@@ -223,9 +222,8 @@ class Session(serversession.ServerSession):
             return self.send_ipmi_response(code=INVALID_DATA)
         opened = [number for number, session in self.bmc.sessions.items() if session.is_open()]
         handle = opened.index(wanted) + 1 if wanted in opened else 0
-        count = 1 if told == "miscounts" else len(opened)
         more = [2, self.clientpriv, 0x11] if handle else []
-        return self.send_ipmi_response(data=[handle, 15, count] + more)
+        return self.send_ipmi_response(data=[handle, 15, len(opened)] + more)
 
     def handle_client_request(self, request):
         netfn, command = request["netfn"], request["command"]

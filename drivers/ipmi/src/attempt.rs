@@ -146,8 +146,8 @@ impl<'a> Attempt<'a> {
             if Instant::now() >= until {
                 return None;
             }
-            // The first wait for one that never answered is longer than the next ones: what took so long was lost, by and large.
-            pause = if self.opens == 1 && !pace.is_measured() { FIRST_PAUSE * 2 } else { pause * 2 };
+            // The first wait for one that never answered is longer than the next ones.
+            pause = if self.opens == 1 && pace.expects_loss() { FIRST_PAUSE * 2 } else { pause * 2 };
         }
     }
 

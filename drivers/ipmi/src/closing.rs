@@ -11,10 +11,9 @@ use ipmi_rs_core::connection::IpmiCommand;
 use picket_driver::{Call, Effort};
 use tokio::time::Instant;
 
-use crate::command::{CloseSession, GetSessionInfo, SessionInfo};
+use crate::command::{CloseSession, GetSessionInfo};
 use crate::line::{Line, Lost, end_of};
 use crate::live::Live;
-use crate::quirks::{self, Verdict};
 
 /// How long a close may stay unanswered, at least: a BMC that closed, and whose answer was lost, does not answer again.
 const PATIENCE: Duration = Duration::from_millis(750);
@@ -39,8 +38,8 @@ async fn close_other(live: &mut Live, id: u32, call: &Call) -> Option<u8> {
     Some(asked.ok().flatten()?.answer.code)
 }
 
-/// What the BMC says in `live` of the session `id`; `None`: nothing.
-async fn info(live: &mut Live, id: u32, call: &Call) -> Option<SessionInfo> {
+/// Whether the BMC says in `live` that the session `id` is open; `None`: it does not say.
+async fn is_open(live: &mut Live, id: u32, call: &Call) -> Option<bool> {
     let until = end_of(call).min(Instant::now() + live.patience(PATIENCE));
     let asked = live.ask(GetSessionInfo(id).into(), call, until, &mut Effort::reading()).await;
     let heard = asked.ok().flatten()?;
@@ -48,14 +47,6 @@ async fn info(live: &mut Live, id: u32, call: &Call) -> Option<SessionInfo> {
         return None;
     }
     GetSessionInfo::parse_success_response(&heard.answer.data).ok()
-}
-
-/// Whether the BMC refuses in `live`, in words, to tell of the session `id`: silence, and a BMC that is busy, refuse nothing.
-async fn tells_nothing_of(live: &mut Live, id: u32, call: &Call) -> bool {
-    let until = end_of(call).min(Instant::now() + live.patience(PATIENCE));
-    let asked = live.ask(GetSessionInfo(id).into(), call, until, &mut Effort::reading()).await;
-    let refuses = |verdict| matches!(verdict, Verdict::Forbidden | Verdict::Unsupported | Verdict::Refused);
-    asked.ok().flatten().is_some_and(|heard| refuses(quirks::verdict(heard.answer.code)))
 }
 
 /// That this session is lost, since it does not answer.
@@ -157,16 +148,16 @@ async fn look_from_outside(line: &mut Line, call: &Call) {
     };
     let Some(outside) = outside else { return };
     let own = outside.remote_id();
-    let mine = info(outside, own, call).await;
     // A BMC that does not know the very session in which it is asked does not know the others either.
-    let knows = mine.is_some_and(|info| info.is_open);
-    let is_alone = knows && mine.is_some_and(SessionInfo::is_the_only_one);
+    let knows = is_open(outside, own, call).await == Some(true);
     let mut index = 0;
     while let Some(orphan) = line.orphans.get(index) {
         let id = orphan.remote_id();
         // A BMC that gave the id to another session has ended the one that had it.
         let over = are_of_one_bmc(orphan, outside)
-            && (id == own || is_over(outside, id, knows, is_alone, call).await);
+            && (id == own
+                || knows && is_open(outside, id, call).await == Some(false)
+                || matches!(close_other(outside, id, call).await, Some(0 | NO_SUCH_SESSION)));
         if over {
             line.orphans.swap_remove(index).closed();
         } else {
@@ -178,20 +169,4 @@ async fn look_from_outside(line: &mut Line, call: &Call) {
     {
         opened.closed();
     }
-}
-
-/// Whether the BMC says in `outside` that the session `id` is over, or ends it.
-async fn is_over(outside: &mut Live, id: u32, knows: bool, is_alone: bool, call: &Call) -> bool {
-    if knows && info(outside, id, call).await.is_some_and(|info| !info.is_open) {
-        return true;
-    }
-    if matches!(close_other(outside, id, call).await, Some(0 | NO_SUCH_SESSION)) {
-        return true;
-    }
-    // A user below administrator closes no session but his own, and some BMCs tell him of none, and count them all the same. The count is
-    // believed where the BMC refuses to tell of that one session, and counts ours alone once more after that.
-    let own = outside.remote_id();
-    is_alone
-        && tells_nothing_of(outside, id, call).await
-        && info(outside, own, call).await.is_some_and(SessionInfo::is_the_only_one)
 }

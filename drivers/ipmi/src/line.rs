@@ -216,7 +216,7 @@ impl Line {
                 until
             };
             if let Some(heard) = live.ask(message.clone(), call, patience, effort).await? {
-                // What was opened to take its place, raised or not, has no use.
+                // A session that was opened to take its place, raised or not, has no use.
                 self.forget_unused();
                 return Ok(heard);
             }

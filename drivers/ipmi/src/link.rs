@@ -25,7 +25,7 @@ pub struct Packets {
 /// Where a driver's links count, and note what is odd about their BMC.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// What was seen so far.
+    /// The oddities of this BMC that were seen so far.
     pub oddities: Oddities,
     sent: AtomicU64,
     received: AtomicU64,

@@ -1,4 +1,4 @@
-//! What a BMC does against the specification, and is borne: nothing weaker is believed for it. It is told once, and by each check.
+//! Oddities of BMCs against the specification that the driver bears: nothing weaker is believed for them. Each is told once, and by each check.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -14,7 +14,7 @@ const UNMEASURED: Duration = Duration::from_secs(1);
 /// An answer that comes so soon after a copy is that copy's, unless this BMC never answered so soon.
 const SOON: Duration = Duration::from_millis(100);
 
-/// What was measured.
+/// The measured times of a BMC's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Measured {
     /// The smoothed time of an answer, and its smoothed deviation.
@@ -48,6 +48,11 @@ pub struct Answered {
 pub struct Pace {
     measured: Option<Measured>,
     pause: Duration,
+    /// Something was answered since the last silence.
+    answers: bool,
+    /// A login that was answered came to no end, and no answer was measured: what comes just after a copy may be late, and need not be the
+    /// copy's.
+    may_be_slow: bool,
     /// Of the packets of logins, which are few: one late answer must not slow all that follow it.
     is_of_logins: bool,
 }
@@ -55,7 +60,7 @@ pub struct Pace {
 impl Pace {
     /// Nothing was measured yet.
     pub fn new() -> Self {
-        Self { measured: None, pause: UNMEASURED, is_of_logins: true }
+        Self { measured: None, pause: UNMEASURED, answers: false, may_be_slow: false, is_of_logins: true }
     }
 
     /// The pace of commands, as far as logins tell it. Some commands take longer than others.
@@ -64,9 +69,9 @@ impl Pace {
         Self { is_of_logins: false, ..self }
     }
 
-    /// Whether an answer to a single copy was measured.
-    pub fn is_measured(self) -> bool {
-        self.measured.is_some()
+    /// Whether what is not answered in the first wait was lost, by and large: nothing is known yet, and that wait was a long one.
+    pub fn expects_loss(self) -> bool {
+        self.measured.is_none() && !self.may_be_slow
     }
 
     /// How long to wait before the first copy.
@@ -81,9 +86,10 @@ impl Pace {
 
     /// An answer came.
     pub fn answered(&mut self, answered: Answered) {
+        self.answers = true;
         if answered.copies == 1 {
             self.measure(answered.since_first);
-        } else if !self.is_of_last_copy(answered.since_last) {
+        } else if self.may_be_slow || !self.is_of_last_copy(answered.since_last) {
             // It may answer an earlier copy: the wait stays as long as it had become. A BMC that does one thing after another
             // has the later copies before it still, and a copy of RAKP 1 spoils a login.
             let left = if self.measured.is_none() { answered.copies.saturating_add(1) } else { 1 };
@@ -96,10 +102,14 @@ impl Pace {
     }
 
     /// No answer came at all: a longer wait that was not measured is given up. Where packets are lost it would leave room for one
-    /// of them in each call.
+    /// of them in each call. A BMC that needs a little longer than [`UNMEASURED`] answers just after the copy of its first packet, each time, and
+    /// the copies of RAKP 1 that follow spoil each login: once that came to nothing it is taken for slow, until it is measured.
     pub fn silent(&mut self) {
+        self.may_be_slow |= std::mem::take(&mut self.answers) && self.measured.is_none();
         self.pause = match self.measured {
             Some(measured) => measured.timeout().clamp(FIRST_PAUSE, LONGEST_PAUSE),
+            // It has the copies of before to do still.
+            None if self.may_be_slow => UNMEASURED * 2,
             None => self.pause.min(UNMEASURED),
         };
     }
@@ -128,7 +138,7 @@ impl Pace {
             }
         };
         self.pause = measured.timeout().clamp(FIRST_PAUSE, LONGEST_PAUSE);
-        self.measured = Some(measured);
+        (self.measured, self.may_be_slow) = (Some(measured), false);
     }
 }
 
@@ -184,7 +194,10 @@ mod tests {
         silent.silent();
         assert_eq!(silent.pause(), FIRST_PAUSE, "what was not measured is given up where no answer comes");
         cold.silent();
-        assert_eq!(cold.pause(), UNMEASURED);
+        assert_eq!(cold.pause(), UNMEASURED * 2, "it answers, and a login came to nothing: it may be slow");
+        let mut dead = Pace::new();
+        dead.silent();
+        assert_eq!(dead.pause(), UNMEASURED);
         pace.answered(once(1_200));
         pace.answered(once(1_200));
         assert!(pace.pause() >= ms(1_200), "{pace:?}");
@@ -196,6 +209,19 @@ mod tests {
             pace
         });
         assert_eq!(after.pause(), FIRST_PAUSE, "it is fast again");
+    }
+
+    #[test]
+    fn an_answer_just_after_a_copy_is_not_taken_for_the_copy_s_again_and_again() {
+        let mut pace = Pace::new();
+        let just_after = Answered { copies: 2, since_first: ms(1_020), since_last: ms(20), pause: ms(500) };
+        pace.answered(just_after);
+        assert_eq!(pace.pause(), FIRST_PAUSE, "the first one may have been lost");
+        pace.silent();
+        pace.answered(just_after);
+        assert_eq!(pace.pause(), ms(3 * 1_020), "nothing came of that");
+        pace.answered(once(1));
+        assert_eq!(pace.pause(), FIRST_PAUSE, "it is fast");
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub struct Identity {
 
 /// The UUID in AMI's firmware before a board gets its own, in the order of SMBIOS.
 const AMI: &str = "03000200040005000006000700080009";
-/// In bytes.
+
+/// A serial number of more bytes is none.
 const LONGEST_SERIAL: usize = 256;
 
 /// What stands for a serial number where a board was never given one.

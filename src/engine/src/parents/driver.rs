@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::budget::LimitKind;
 use picket_core::device::{DeviceClass, Grade, MaxInFlight};
 use picket_core::ids::{FenceId, NodeId, Term};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
@@ -17,10 +16,10 @@ use picket_driver::{
 };
 
 use super::copies::{Copies, CopyHosts, Looks};
+use super::refusals::{failed, refused};
 use super::{ParentAnswer, ParentAsk, ParentSeen, Parents};
 use crate::Engine;
 use crate::engine::NOT_SEEN;
-use crate::error::EngineError;
 use crate::office::names;
 
 /// How long what one leadership asked of another node may take effect at the longest. A leader that was deposed stores nothing
@@ -77,33 +76,6 @@ impl Seen {
         }
         self.life()
     }
-}
-
-fn refused(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
-    DriverError::new(kind, Effect::DidNotHappen, detail)
-}
-
-/// What an engine's refusal means for a child's device. Nothing was stored but where nobody knows.
-fn failed(parent: &NodeId, error: &EngineError) -> DriverError {
-    let (kind, effect) = match error {
-        EngineError::NoLeader(_) => (ErrorKind::NotLeader, Effect::DidNotHappen),
-        EngineError::Unanswered | EngineError::Store(_) => (ErrorKind::Unreachable, Effect::Unknown),
-        EngineError::Barred(_) | EngineError::Blocked { .. } => (ErrorKind::Refused, Effect::DidNotHappen),
-        EngineError::UnknownNode { .. } | EngineError::NotAllowed(_) => {
-            (ErrorKind::Settings, Effect::DidNotHappen)
-        }
-        _ => (ErrorKind::Refused, Effect::DidNotHappen),
-    };
-    // These do not pass by themselves.
-    let way = match error {
-        EngineError::Barred(bar) if matches!(bar.kind, LimitKind::MinNotFenced | LimitKind::Brake) => {
-            format!(
-                "; what was set aside for a child is not for {parent}: an admin of it can `picket fence {parent} --override-budget REASON`"
-            )
-        }
-        _ => String::new(),
-    };
-    DriverError::new(kind, effect, format!("{parent}: {error}{way}"))
 }
 
 impl ParentDriver {

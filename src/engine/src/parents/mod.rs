@@ -7,6 +7,7 @@
 
 mod copies;
 mod driver;
+mod refusals;
 
 use std::sync::{Arc, OnceLock, Weak};
 
