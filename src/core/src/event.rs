@@ -29,7 +29,7 @@ pub enum Event<'a> {
     Join(Box<JoinRequest>),
     /// The next level is tried.
     NextLevel {
-        /// Why this one did not hold.
+        /// Why this one did not hold; empty: as it was told before.
         why: String,
     },
     /// This gateway reaches none of its devices: another one tries (S17).

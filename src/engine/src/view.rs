@@ -77,7 +77,7 @@ pub struct Live {
     pub proven: bool,
     /// Why nothing is sent to the node any more: it is an orphan. `None`: it is none.
     pub orphaned: Option<String>,
-    /// A round of its open fence came to its end, and none of its devices was reached since: they are asked until its deadline (S16).
+    /// A round of its open fence's levels came to its end, and no off was stored since: they are tried anew until its deadline (S16).
     pub unreached: bool,
     /// Releases at whose far sides it is not seen to be back, long after it was switched on: what its fence left stands there (K2).
     pub not_back: BTreeSet<ReleaseId>,

@@ -241,8 +241,18 @@ async fn a_child_whose_hold_was_ended_does_not_wait_for_its_parent() {
     lab.engine.fence(&id(NODE), call).await.expect("let in");
     lab.reach_of(&id(HV), "fencing", s(900)).await;
     end_the_hold(&lab).await;
-    lab.reach("needs_operator", s(320)).await;
-    assert_eq!(phase(&lab, HV), "fencing");
+    let is_told = || {
+        lab.record().fence.is_some_and(|fence| {
+            fence.moments.iter().any(|moment| moment.what.starts_with("level 2 did not hold"))
+        })
+    };
+    let told = tokio::time::timeout(s(320), async {
+        while !is_told() {
+            tokio::time::sleep(s(1)).await;
+        }
+    });
+    told.await.expect("its levels have their turns");
+    assert_eq!((lab.phase(), phase(&lab, HV)), ("fencing", "fencing"));
 }
 
 /// Nobody watches a node that has left the settings; who may bring back the machine on which it ran has no right over it.

@@ -137,7 +137,7 @@ async fn a_child_that_moves_away_is_not_off_by_the_parent_that_it_left() {
         let outcome = lab.outcome(fence, Until::Released).await;
         match moving {
             // It may be there already: a person is asked.
-            Moving::Begins(_) => assert_eq!(outcome, Outcome::NeedsOperator(Reason::LevelsSpent)),
+            Moving::Begins(_) => assert_eq!(outcome, Outcome::NeedsOperator(Reason::Deadline)),
             // It is found where it is now, and that one is fenced as well.
             _ => {
                 assert_eq!(outcome, Outcome::Fenced { released: true });
@@ -324,7 +324,7 @@ async fn a_parent_that_is_in_breach_while_its_child_is_brought_back_is_let_go_al
 async fn evacuated(lab: &mut Lab, in_phase: &str) {
     deaf(lab);
     lab.open().await;
-    lab.reach(in_phase, s(900)).await;
+    lab.reach(in_phase, s(1_200)).await;
     lab.mend("server");
     lab.happen(Act::Move { machine: NODE.to_owned(), moving: Moving::Arrives("hv2".to_owned()) });
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });

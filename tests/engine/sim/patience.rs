@@ -137,7 +137,10 @@ async fn a_bmc_that_answers_again_within_the_deadline_is_switched_off_by_itself(
     let view = lab.view();
     assert!(view.live.unreached, "a person is told after the first round");
     let wait = view.live.wait.clone().expect("told");
-    assert!(wait.what.starts_with("an answer of any of its devices (no answer for 20s: bmc"), "{wait:?}");
+    assert!(
+        wait.what.starts_with("a device that takes the off (no answer: bmc unknown (timed out: "),
+        "{wait:?}"
+    );
     let outcome = lab.outcome_within(id, Until::Released, s(120)).await;
     assert_eq!(outcome, Some(Outcome::Fenced { released: true }));
     assert!(!lab.view().live.unreached);
@@ -158,7 +161,8 @@ async fn one_that_never_answers_is_told_once_and_ends_at_the_deadline() {
         let took = began.elapsed();
         assert!((s(600)..s(640)).contains(&took), "{took:?}");
         let moments = lab.record().fence.expect("kept").moments;
-        let told = moments.iter().filter(|one| one.what.starts_with("none of its devices answers")).count();
+        let told =
+            moments.iter().filter(|one| one.what.contains("all are tried anew until its deadline")).count();
         assert_eq!(told, 1, "{moments:#?}");
         assert!(moments.len() < 8, "{moments:#?}");
     }
@@ -170,10 +174,11 @@ async fn one_that_is_found_on_and_never_took_an_off_gets_one_within_the_deadline
     let mut lab = lab(940).await;
     let fall = std::time::Duration::from_millis(4);
     lab.schedule(fall, Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
-    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
-    assert_eq!(lab.received("bmc").offs, 0);
-    lab.mend("bmc");
-    lab.reach("released", s(120)).await;
+    lab.schedule(s(300), Act::Mend { device: "bmc".to_owned() });
+    lab.open().await;
+    tokio::time::sleep(s(290)).await;
+    assert_eq!((lab.phase(), lab.received("bmc").offs, lab.view().live.unreached), ("fencing", 0, true));
+    lab.reach("released", s(20)).await;
     assert!(!lab.record().fence.expect("kept").by_person, "the gateway is no person");
 }
 
@@ -193,8 +198,9 @@ async fn a_program_s_hold_takes_no_recovery_from_a_fence_that_waits_and_sent_not
     .await;
     let fall = std::time::Duration::from_millis(4);
     lab.schedule(fall, Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
-    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
-    assert_eq!(lab.received("bmc").offs, 0);
+    lab.open().await;
+    tokio::time::sleep(s(290)).await;
+    assert_eq!((lab.phase(), lab.received("bmc").offs), ("fencing", 0));
     let program = Ask { by_person: false, ..person().into() };
     let refused = lab.engine.hold(&node(), "other".to_owned(), program).await;
     assert!(matches!(&refused, Err(EngineError::Refused(Refused::Phase { .. }))), "{refused:?}");
@@ -260,4 +266,36 @@ async fn whoever_plans_one_fence_after_the_other_keeps_no_on_from_being_seen() {
     lab.reach("fencing", s(20)).await;
     assert_eq!(lab.record().breaches, 1);
     drop(callers);
+}
+
+/// It answers, and takes no off for a minute, as a BMC that starts: it gets one as soon as it would take it.
+#[tokio::test(start_paused = true)]
+async fn one_that_answers_and_takes_no_off_yet_gets_one_once_it_does() {
+    let levels: [&[&str]; 2] = [&["bmc"], &["second"]];
+    for (seed, count) in [(944, 1), (945, 2)] {
+        let mut lab = Lab::with(seed, &levels[..count], |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "second");
+        })
+        .await;
+        lab.fault("bmc", Fault::OffRefused);
+        lab.fault("second", Fault::Silent);
+        lab.schedule(s(400), Act::Mend { device: "bmc".to_owned() });
+        let id = lab.open().await;
+        tokio::time::sleep(s(399)).await;
+        assert_eq!((lab.phase(), lab.is_on()), ("fencing", true), "{count}");
+        let outcome = lab.outcome_within(id, Until::Released, s(30)).await;
+        assert_eq!(outcome, Some(Outcome::Fenced { released: true }), "{count}");
+    }
+}
+
+/// A device that took our off and does not fall is no case for another round: a person is asked at once.
+#[tokio::test(start_paused = true)]
+async fn one_that_took_the_off_and_does_not_fall_is_given_no_second_turn() {
+    let mut lab = lab(946).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    let began = tokio::time::Instant::now();
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert!(began.elapsed() < s(200), "{:?}", began.elapsed());
+    let asks = lab.record().fence.expect("kept").moments.pop().expect("told").what;
+    assert!(asks.contains("not off within 3m: bmc on (asked "), "{asks}");
 }

@@ -22,9 +22,12 @@ pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     }
     let spent = std::mem::replace(&mut fence.level, level) + 1;
     fence.gave_way |= is_last && !fence.off_sent;
+    if why.is_empty() {
+        return Ok(());
+    }
     draft.moment_once(match is_last {
         false => format!("level {spent} did not hold ({why}); trying level {}", level + 1),
-        true => format!("none of its devices answers ({why}): they are asked until its deadline"),
+        true => format!("level {spent} did not hold ({why}): all are tried anew until its deadline"),
     });
     Ok(())
 }

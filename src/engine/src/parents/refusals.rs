@@ -16,7 +16,7 @@ pub(super) fn failed(parent: &NodeId, error: &EngineError) -> DriverError {
         EngineError::NoLeader(_) => (ErrorKind::NotLeader, Effect::DidNotHappen),
         EngineError::Unanswered | EngineError::Store(_) => (ErrorKind::Unreachable, Effect::Unknown),
         EngineError::Barred(_) | EngineError::Blocked { .. } => (ErrorKind::Refused, Effect::DidNotHappen),
-        EngineError::UnknownNode { .. } | EngineError::NotAllowed(_) => {
+        EngineError::UnknownNode { .. } | EngineError::NotAllowed(_) | EngineError::RoleLost(_) => {
             (ErrorKind::Settings, Effect::DidNotHappen)
         }
         _ => (ErrorKind::Refused, Effect::DidNotHappen),

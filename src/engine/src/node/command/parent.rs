@@ -84,7 +84,7 @@ impl NodeTask {
     }
 
     /// Why this node is not fenced for that child: an admin of it said so.
-    fn refuses(&self, child: &NodeId) -> Option<Refused> {
+    fn refuses(&self, child: &NodeId) -> Option<EngineError> {
         let (holder, record) = (hold_of(child), self.record());
         let of = self.office.standing(child).and_then(|child| child.fence);
         let ended = record.refused.get(&holder).filter(|ended| Some(ended.of) == of);
@@ -95,10 +95,10 @@ impl NodeTask {
         };
         let is_refused = ended.is_some_and(|ended| !is_off_anyway(ended));
         let is_ended = record.holds.get(&holder).is_some_and(|hold| hold.ended);
-        (is_refused || is_ended).then(|| Refused::Phase {
-            wanted: "fencing it for a machine that runs on it",
-            phase: record.phase.label(),
-            hint: "an admin of it ended that machine's hold, which stands for this fence of that machine",
+        (is_refused || is_ended).then(|| {
+            let why =
+                format!("an admin of it ended the hold of {child}, which stands for this fence of {child}");
+            EngineError::NotAllowed(why)
         })
     }
 
@@ -172,7 +172,7 @@ impl NodeTask {
             return Ok(Err(EngineError::NotAllowed(why.to_owned())));
         }
         if let Some(refused) = self.refuses(child) {
-            return Ok(Err(refused.into()));
+            return Ok(Err(refused));
         }
         if let Some(why) = self.proves_too_little(least) {
             return Ok(Err(EngineError::NotAllowed(why)));

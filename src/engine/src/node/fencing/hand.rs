@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use picket_core::order::OffOrder;
 use picket_core::time::BootTime;
+use picket_driver::{DriverError, Effect, ErrorKind};
 
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -35,6 +36,8 @@ pub(super) struct Hand {
     /// So many holds never left, perhaps as its session was a new one.
     pub(super) unsent_holds: u32,
     pub(super) busy: bool,
+    /// How often this run asked it anything, or told it.
+    pub(super) asked: u32,
     /// When the command under way was begun; `None`: what is under way changes nothing.
     commanded_at: Option<BootTime>,
     /// Calls of this stage that were not answered.
@@ -57,6 +60,8 @@ pub(super) struct Hand {
     pub(super) taken_at: Option<BootTime>,
     /// Why the last off was not taken; `None` once one was.
     pub(super) refused: Option<String>,
+    /// It refuses every off until a person changes what it refuses it for.
+    pub(super) refuses_for_good: bool,
 }
 
 impl Hand {
@@ -67,6 +72,7 @@ impl Hand {
             held: false,
             unsent_holds: 0,
             busy: false,
+            asked: 0,
             commanded_at: None,
             unanswered: 0,
             answers: false,
@@ -80,12 +86,31 @@ impl Hand {
             may_have_taken: false,
             taken_at: None,
             refused: None,
+            refuses_for_good: false,
         }
+    }
+
+    /// A call to it is begun that changes nothing.
+    pub(super) fn asks(&mut self) {
+        (self.busy, self.asked) = (true, self.asked + 1);
     }
 
     /// A command to it is begun.
     pub(super) fn commands(&mut self, now: BootTime) {
-        (self.busy, self.commanded_at) = (true, Some(now));
+        self.asks();
+        self.commanded_at = Some(now);
+    }
+
+    /// Its off was not seen to be taken.
+    pub(super) fn is_refused(&mut self, error: &DriverError) {
+        self.refused = Some(error.to_string());
+        self.refuses_for_good =
+            error.effect == Effect::DidNotHappen && (error.is_final || error.kind == ErrorKind::Settings);
+    }
+
+    /// It was reached since then.
+    pub(super) fn answers_since(&self, since: BootTime) -> bool {
+        self.reached_at.is_some_and(|at| at >= since)
     }
 
     /// Nothing is under way any more. When what was under way was begun, if it was a command.

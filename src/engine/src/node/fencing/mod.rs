@@ -3,10 +3,12 @@
 mod hand;
 mod last_look;
 mod prelude;
+mod rounds;
 mod survey;
 mod taking;
 mod verdict;
 mod waits;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use picket_driver::{DriverError, ErrorKind};
 
 use self::hand::{Hand, LONGEST_PAUSE, PAUSE, Question, Stage};
 use self::last_look::{LastLook, SERVES};
+use self::rounds::Round;
 use self::survey::Surveys;
 use self::waits::Turns;
 use super::drain::Drained;
@@ -46,10 +49,7 @@ struct Run {
     level_began: BootTime,
     deadline: BootTime,
     restarted: bool,
-    /// A device of the node was reached by this run.
-    reached: bool,
-    /// Why a round of levels came to its end without that.
-    unanswered: Option<String>,
+    round: Round,
     /// Why the off could not be stored; `None` once one was.
     away: Option<String>,
     /// The pause, or the limit, for whose end the fence waits: it cannot be ended by that, since somebody holds the node (S7).
@@ -118,7 +118,7 @@ impl Run {
     /// An off was taken: one that says "already off" and reads On is not sent one after the other.
     fn off_taken(&mut self, device: &DeviceId, now: BootTime) {
         let hand = self.hand(device);
-        hand.refused = None;
+        (hand.refused, hand.refuses_for_good) = (None, false);
         hand.taken_at = Some(now);
         hand.off_not_before = now + hand.off_pause;
         hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE.max(hand.first));
@@ -184,8 +184,7 @@ impl NodeTask {
             level_began: now,
             deadline: now + self.time_left(),
             restarted: false,
-            reached: false,
-            unanswered: None,
+            round: Round::default(),
             away: None,
             barred: None,
         };
@@ -298,7 +297,7 @@ impl NodeTask {
                 Stage::Inspect => self.hands.inspect(&device, life),
                 Stage::Live => continue,
             };
-            hand.busy = true;
+            hand.asks();
             run.doing.push(doing);
         }
         self.send_offs(run, now).await?;
@@ -307,7 +306,7 @@ impl NodeTask {
             let hand = run.hand(&device);
             let live = hand.stage == Stage::Live || !in_level;
             if live && !hand.busy && hand.not_before <= now && at <= now {
-                hand.busy = true;
+                hand.asks();
                 run.doing.push(self.hands.read(&device));
             }
         }
@@ -365,6 +364,9 @@ impl NodeTask {
                 }
             };
             run.away = None;
+            if self.live.unreached {
+                self.live_mut().unreached = false;
+            }
             run.surveys.stored();
             let offs = opened
                 .into_iter()

@@ -130,7 +130,7 @@ impl NodeTask {
                     Err(error) if is_another_s(&error) => return self.exchanged(&device, error).await,
                     Err(error) => {
                         tracing::warn!(%device, %error, "the off was not seen to be taken");
-                        run.hand(&device).refused = Some(error.to_string());
+                        run.hand(&device).is_refused(&error);
                         if error.effect == Effect::Unknown {
                             run.judge.may_have_taken(&device, asked_at);
                             run.hand(&device).may_have_taken = true;

@@ -7,12 +7,10 @@ use picket_core::confirm::Verdict;
 use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, ReleaseGround};
-use picket_core::ids::DeviceId;
 use picket_core::outcome::Reason;
-use picket_core::power::Power;
-use picket_core::time::BootTime;
+use picket_core::time::{BootTime, written};
 
-use super::{LONGEST_PAUSE, PAUSE, Run, Stage};
+use super::{LONGEST_PAUSE, PAUSE, Run};
 use crate::node::{Failure, Fatal, Ground, NodeTask};
 
 impl NodeTask {
@@ -85,11 +83,7 @@ impl NodeTask {
             let detail = format!("no off before its deadline: {why}");
             return self.give_up(Reason::Deadline, detail).await;
         }
-        let rules = self.parts.rules.clone();
         let spent = now.since(run.level_began);
-        let level = self.open_fence().and_then(|fence| fence.topology.level(run.level));
-        let slowest = level.into_iter().flat_map(|level| &level.devices).map(|spec| spec.call).max();
-        let silent_share = rules.silent_share.max(slowest.unwrap_or_default());
         if now >= run.deadline && !run.turns.are_here() {
             let detail = "its turn at what its devices share with others did not come before its deadline";
             return self.give_up(Reason::Deadline, detail.to_owned()).await;
@@ -101,15 +95,13 @@ impl NodeTask {
             }
             return Ok(());
         }
-        if now >= run.deadline && !run.reached {
-            let detail = format!("no answer before its deadline: {}", self.level_words(run));
+        if now >= run.deadline && !run.round.reached {
+            let detail = format!("no answer before its deadline: {}", self.words_of_all(run));
             return self.give_up(Reason::LevelsSpent, detail).await;
         }
         if now >= run.deadline {
-            let detail = format!(
-                "not confirmed off within {:?}",
-                self.open_fence().map(|f| f.deadline).unwrap_or_default()
-            );
+            let deadline = self.open_fence().map(|fence| written(fence.deadline)).unwrap_or_default();
+            let detail = format!("not confirmed off within {deadline}: {}", self.words_of_all(run));
             return self.give_up(Reason::Deadline, detail).await;
         }
         if self.parent_is_at_work(run.level) {
@@ -124,14 +116,19 @@ impl NodeTask {
             return self.level_spent(run, Reason::LevelsSpent, why.to_owned()).await;
         }
         let reason = if run.restarted { Reason::BmcRestarted } else { Reason::LevelsSpent };
-        if spent >= silent_share && !run.judge.level_answers() {
-            let seen = self.level_words(run);
-            return self.level_spent(run, reason, format!("no answer for {silent_share:?}: {seen}")).await;
+        let silent_share = self.silent_share_of(run);
+        if spent >= silent_share && !self.level_answers(run) {
+            let since = match run.round.spent {
+                None => format!(" for {}", written(silent_share)),
+                Some(_) => String::new(),
+            };
+            let why = format!("no answer{since}: {}", self.level_words(run));
+            return self.level_spent(run, reason, why).await;
         }
         let share = self.share_of(run.level);
         if spent >= share {
-            let seen = self.level_words(run);
-            return self.level_spent(run, reason, format!("not off within {share:?}: {seen}")).await;
+            let why = format!("not off within {}: {}", written(share), self.level_words(run));
+            return self.level_spent(run, reason, why).await;
         }
         Ok(())
     }
@@ -171,91 +168,5 @@ impl NodeTask {
             level.is_some_and(|level| level.devices.iter().any(|spec| spec.class == DeviceClass::Parent));
         let is_fencing = |node| self.office.standing(node).is_some_and(|standing| standing.is_fencing);
         waits && self.office.kept_by(&self.plan.id).iter().any(is_fencing)
-    }
-
-    fn level_words(&self, run: &Run) -> String {
-        let word = |id: &DeviceId| {
-            let live = self.live.devices.get(id);
-            let said = match live.and_then(|live| live.power) {
-                Some((Power::On, _)) => "on",
-                Some((Power::Off, _)) => "off",
-                Some((Power::Unknown, _)) | None => "unknown",
-            };
-            let fault = live.and_then(|live| live.fault.as_ref()).map(|(fault, _)| fault);
-            let refused = run.hands.get(id).and_then(|hand| hand.refused.as_ref());
-            if run.judge.withholds_its_identity(id) {
-                return format!(
-                    "{id} {said} (it does not say any more whose machine it controls: its address may lead to another one's)"
-                );
-            }
-            // An answer that is neither on nor off says in its own words why, and what a person can do.
-            let unclear =
-                live.filter(|live| !live.said.is_empty() && said == "unknown").map(|live| &live.said);
-            match (refused, fault.or(unclear)) {
-                (Some(refused), _) => format!("{id} {said} (the off: {refused})"),
-                (None, Some(fault)) => format!("{id} {said} ({fault})"),
-                (None, None) => format!("{id} {said}"),
-            }
-        };
-        self.level_devices(run.level).iter().map(word).collect::<Vec<_>>().join(", ")
-    }
-
-    pub(super) async fn level_spent(
-        &mut self,
-        run: &mut Run,
-        reason: Reason,
-        why: String,
-    ) -> Result<(), Fatal> {
-        let Some(fence) = self.open_fence() else { return Ok(()) };
-        let (first, after) = (fence.first_level, fence.level_after(run.level));
-        if after.is_none() && !run.reached {
-            self.let_another_try(&why).await?;
-        }
-        // Of devices that were never reached nothing is known to be wrong but the way to them.
-        if after.is_none() && (run.reached || reason != Reason::LevelsSpent) {
-            return self.give_up(reason, why).await;
-        }
-        let (spent, next) = (run.level, after.unwrap_or(first));
-        if next != spent || run.unanswered.is_none() {
-            tracing::warn!(level = spent + 1, why, "the level is spent");
-            self.persist(|| Event::NextLevel { why: why.clone() }).await?;
-        }
-        run.level = next;
-        run.level_began = self.now();
-        if after.is_none() {
-            self.reaches_nothing(run, why);
-        } else if run.unanswered.is_none() {
-            run.deadline = run.deadline.max(run.level_began + self.least());
-        }
-        run.judge.try_level(run.level);
-        // What the level before shared is free for others from here on.
-        run.turns = self.turns_of(run.level);
-        for device in self.level_devices(run.level) {
-            run.enter(&device, Stage::Identify);
-        }
-        Ok(())
-    }
-
-    /// A round came to its end and no device was reached: a person is told, and the round begins anew (S16). The place among the fences is
-    /// for others meanwhile, as nothing was sent, and the node may recover.
-    fn reaches_nothing(&mut self, run: &mut Run, why: String) {
-        if run.unanswered.is_none() {
-            tracing::error!(why, "none of its devices answers: they are asked until its deadline");
-            self.live_mut().unreached = true;
-        }
-        run.unanswered = Some(why);
-        if self.is_unsent() {
-            self.office.reaches_nothing(&self.plan.id);
-            run.last_look = self.first_look(run.level_began);
-        }
-    }
-
-    /// A device was reached: what was told of it is over.
-    pub(super) fn reaches(&mut self, run: &mut Run) {
-        run.reached = true;
-        if run.unanswered.take().is_some() {
-            self.live_mut().unreached = false;
-            self.office.reaches(&self.plan.id);
-        }
     }
 }

@@ -95,7 +95,7 @@ impl NodeTask {
             let now = self.now();
             run.level_began = now;
             // Of whom a round was told that nobody answers, no later turn puts the deadline off.
-            if run.unanswered.is_none() {
+            if run.round.spent.is_none() {
                 run.deadline = run.deadline.max(now + self.least());
             }
             run.last_look = self.first_look(now);
@@ -132,22 +132,21 @@ impl NodeTask {
                 continue;
             };
             if hand.reached_at.is_some_and(|at| now.since(at) >= every) {
-                hand.busy = true;
+                hand.asks();
                 run.doing.push(self.hands.read(&device));
             }
         }
     }
 
     pub(super) fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
-        let rules = &self.parts.rules;
         if run.barred.is_some() {
             return now + BARRED;
         }
         if !run.turns.are_here() {
             let reserved = self.reserved(run.level);
             let last = BootTime::from_boot(run.deadline.since_boot().saturating_sub(reserved));
-            let soonest =
-                [run.level_began + self.share_of(run.level), last, run.deadline, now + rules.silent_share];
+            let silent = now + self.parts.rules.silent_share;
+            let soonest = [run.level_began + self.share_of(run.level), last, run.deadline, silent];
             return soonest.into_iter().filter(|at| *at > now).min().unwrap_or(now);
         }
         let idle = |device: &DeviceId| run.hands.get(device).is_none_or(|hand| !hand.busy);
@@ -156,11 +155,17 @@ impl NodeTask {
         let idle_hands = run.hands.values().filter(|hand| !hand.busy);
         let retries = idle_hands.flat_map(|hand| [hand.not_before, hand.off_not_before]);
         let shares =
-            [run.level_began + self.share_of(run.level), run.level_began + rules.silent_share, run.deadline];
+            [self.share_of(run.level), self.silent_share_of(run)].map(|share| run.level_began + share);
         let look = run.last_look.waited_for();
         let volumes = run.surveys.waited_for().map(|(until, _)| until);
-        let soonest =
-            readings.chain(retries).chain(shares).chain(look).chain(volumes).filter(|at| *at > now).min();
+        let soonest = readings
+            .chain(retries)
+            .chain(shares)
+            .chain([run.deadline])
+            .chain(look)
+            .chain(volumes)
+            .filter(|at| *at > now)
+            .min();
         soonest.unwrap_or(now + Duration::from_secs(1))
     }
 
@@ -186,15 +191,16 @@ impl NodeTask {
             return self.wait_for(what, device.as_str(), Some(until.since(now)));
         }
         let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
-        if let Some(why) = &run.unanswered {
-            let what = format!("an answer of any of its devices ({why})");
+        let is_unsent = self.open_fence().is_none_or(|fence| !fence.off_sent);
+        if let Some(why) = run.round.spent.as_ref().filter(|_| is_unsent) {
+            let what = format!("a device that takes the off ({why})");
             return self.wait_for(what, devices.join(", "), Some(run.deadline.since(now)));
         }
-        let share = run.level_began + self.share_of(run.level);
-        let until = share.min(run.deadline);
-        let word = if self.open_fence().is_some_and(|fence| fence.off_sent) { "Off" } else { "an answer" };
+        let until = (run.level_began + self.share_of(run.level)).min(run.deadline);
+        let word = if is_unsent { "an answer" } else { "Off" };
+        let before = run.round.spent.as_ref().map(|why| format!(" (tried anew: {why})")).unwrap_or_default();
         self.wait_for(
-            format!("{word} of level {}", run.level + 1),
+            format!("{word} of level {}{before}", run.level + 1),
             devices.join(", "),
             Some(until.since(now)),
         );
