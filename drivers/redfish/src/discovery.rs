@@ -16,6 +16,9 @@ use crate::service::{Found, Object, Service, members};
 use crate::session::Session;
 use crate::whose::slot;
 
+/// What an empty list of systems means: it does not wait for a person.
+const NO_SYSTEM: &str = "the service names no computer system; it may be starting";
+
 /// How many ids are named in an error.
 const NAMED: usize = 8;
 
@@ -143,6 +146,7 @@ impl Service {
         let last = |path: &String| path.trim_end_matches('/').rsplit('/').next() == Some(id);
         match members.iter().find(|path| last(path)) {
             Some(path) => Ok(path.clone()),
+            None if members.is_empty() => Err(line.error(&Effort::reading(), ErrorKind::Protocol, NO_SYSTEM)),
             None => {
                 let why = format!("there is no system {id:?}; there are {}", names(&members));
                 Err(line.error(&Effort::reading(), ErrorKind::Settings, why))
@@ -155,10 +159,7 @@ impl Service {
         let members = Self::systems(line, call, systems).await?;
         match &members[..] {
             [only] => Ok(only.clone()),
-            [] => {
-                let why = "the service names no computer system; it may be starting";
-                Err(line.error(&Effort::reading(), ErrorKind::Protocol, why))
-            }
+            [] => Err(line.error(&Effort::reading(), ErrorKind::Protocol, NO_SYSTEM)),
             several => {
                 let why = format!(
                     "the service has several systems: set system to the id of one of {}",

@@ -58,11 +58,20 @@ pub enum Event<'a> {
         /// Those of the node's devices that said whose machine they control.
         identified: Vec<DeviceId>,
     },
-    /// The first offs of a fence are stored, and were not sent: it may end before its first off still (S15).
+    /// The offs of a fence are stored, and did not happen: it may end before its first off still (S15).
     NotSent {
         /// The offs. No other one of this fence was ever stored.
         effects: Vec<EffectId>,
-        /// Why they were not sent.
+        /// Why they did not happen.
+        why: String,
+    },
+    /// What the liveness source names the node's present boot, before the first off. Later ones change nothing.
+    Boot(String),
+    /// The node is well in the boot in which it was before the first off, after the end of each off: the fence ends by that (S15).
+    Recovered {
+        /// The boot in which it is well.
+        boot: String,
+        /// What said so.
         why: String,
     },
     /// The session of a device was lost within this fence (S2).

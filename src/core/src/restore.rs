@@ -155,6 +155,7 @@ pub(crate) fn empty(
         first_level: 0,
         round: 0,
         off_sent: false,
+        boot: None,
         gave_way: false,
         switched_off: Default::default(),
         identified: Default::default(),

@@ -1,6 +1,6 @@
 //! The liveness source `kubernetes`: what the API says of a Node, just before anything is done to it (S15, K9).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use picket_core::cluster_node::{Belongs, ClusterNode};
@@ -33,6 +33,8 @@ struct OfNode {
     cluster: Arc<Cluster>,
     wanted: Arc<[Condition]>,
     sought: Sought,
+    /// The boot of which the last answer spoke.
+    boot: Mutex<Option<String>>,
 }
 
 impl Alive {
@@ -86,7 +88,7 @@ impl Asking for Alive {
         // It looks, and leaves nothing there.
         let ours = Ours { owner: String::new(), node: node.to_string() };
         let sought = Sought { by: self.find_by, ours, provider_id };
-        Ok(Box::new(OfNode { cluster, wanted, sought }))
+        Ok(Box::new(OfNode { cluster, wanted, sought, boot: Mutex::default() }))
     }
 }
 
@@ -103,7 +105,10 @@ impl Ask for OfNode {
             }
         };
         let (meant, node) = tokio::join!(self.cluster.is_meant(end), read);
-        match meant.and(node) {
+        let read = meant.and(node);
+        let boot = read.as_ref().ok().map(|node| node.status.node_info.boot_id.clone());
+        *self.boot.lock().unwrap_or_else(PoisonError::into_inner) = boot.filter(|boot| !boot.is_empty());
+        match read {
             Ok(node) => judged(&node, &self.wanted),
             Err(fault) if fault.is(Kind::Away) => Look::Away(fault.to_string()),
             Err(fault) => Look::Unanswered(fault.to_string()),
@@ -112,6 +117,10 @@ impl Ask for OfNode {
 
     async fn has(&self, node: &ClusterNode, identities: &[Identity], end: Instant) -> Option<Belongs> {
         Some(belonging::belongs(&self.sought, &self.cluster, node, identities, end).await)
+    }
+
+    fn boot(&self) -> Option<String> {
+        self.boot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn late(&self, words: String) -> Look {

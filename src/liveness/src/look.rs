@@ -34,6 +34,11 @@ pub trait Liveness: Send + Sync + std::fmt::Debug {
     /// Asks now. May be dropped at any moment; nothing of it is left behind then.
     async fn look(&self) -> Look;
 
+    /// The boot of the node of which the last look spoke. `None`: it spoke of none, or the source knows no boots.
+    fn boot(&self) -> Option<String> {
+        None
+    }
+
     /// Whether that Node of Kubernetes is the one of which it would ask (K1). `None`: it knows no such Nodes. Changes nothing. Ends within
     /// its [`Liveness::patience`].
     async fn has(&self, node: &ClusterNode, identities: &[Identity]) -> Option<Belongs> {

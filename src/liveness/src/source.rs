@@ -36,6 +36,11 @@ pub trait Ask: Send + Sync + std::fmt::Debug {
     /// One question. May be dropped at any moment; ends before `end`.
     async fn ask(&self, end: Instant) -> Look;
 
+    /// The boot of the node of which the last answer spoke; `None`: of none.
+    fn boot(&self) -> Option<String> {
+        None
+    }
+
     /// Whether that Node of Kubernetes is the one of which it asks. `None`: it knows no such Nodes. Ends before `end`.
     async fn has(&self, node: &ClusterNode, identities: &[Identity], end: Instant) -> Option<Belongs> {
         let _ = (node, identities, end);
@@ -140,6 +145,13 @@ impl Liveness for OfNode {
         match &self.one {
             One::Other(other) => other.late(words),
             One::Command(_) | One::Http(_) => Look::Unanswered(words),
+        }
+    }
+
+    fn boot(&self) -> Option<String> {
+        match &self.one {
+            One::Other(other) => other.boot(),
+            One::Command(_) | One::Http(_) => None,
         }
     }
 

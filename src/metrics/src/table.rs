@@ -59,7 +59,7 @@ metrics! {
     NODES = "picket_nodes", Kind::Gauge, ["phase"], "Nodes by the phase in which they stand";
     NEEDS_OPERATOR = "picket_nodes_needing_operator", Kind::Gauge, ["reason"], "Nodes that wait for a person, by reason";
     ORPHANED = "picket_nodes_orphaned", Kind::Gauge, [], "Nodes that are not back and that the settings do not know any more, or know elsewhere";
-    UNREACHED = "picket_nodes_unreached", Kind::Gauge, [], "Nodes that are being fenced and of which no device answers: they are asked until the fence's deadline";
+    UNREACHED = "picket_nodes_unreached", Kind::Gauge, [], "Nodes that are being fenced and of which no device took an off in a whole round of levels: they are asked until the fence's deadline";
     NOT_BACK = "picket_nodes_not_back", Kind::Gauge, [], "Nodes that were brought back, and are not seen to be back for a quarter of an hour: what their fence left keeps new work away still";
     BARRED = "picket_nodes_barred", Kind::Gauge, [], "Nodes whose release, or way back, somebody else's keeps: their out-of-service taint on a Node is theirs to take away";
     HOLDS = "picket_holds", Kind::Gauge, [], "Named reasons that keep nodes off";

@@ -1,6 +1,7 @@
 //! The last look (S15): a node that recovered is let be until the first off, and no source keeps the off waiting.
 
 mod away;
+mod outlived;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,6 +31,8 @@ struct Source {
     asked: AtomicUsize,
     /// What its silence is taken for.
     silence: Look,
+    /// The boot of which it speaks.
+    boot: Mutex<Option<String>>,
 }
 
 impl std::fmt::Debug for Source {
@@ -47,7 +50,7 @@ impl Source {
         silence: Look,
         says: impl Fn(usize, Instant) -> Option<Look> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { says: Box::new(says), asked: AtomicUsize::new(0), silence })
+        Arc::new(Self { says: Box::new(says), asked: AtomicUsize::new(0), silence, boot: Mutex::default() })
     }
 
     fn asked(&self) -> usize {
@@ -63,6 +66,10 @@ impl Liveness for Source {
 
     fn late(&self) -> Look {
         self.silence.clone()
+    }
+
+    fn boot(&self) -> Option<String> {
+        self.boot.lock().expect("whole").clone()
     }
 
     async fn look(&self) -> Look {

@@ -251,7 +251,7 @@ async fn while_the_store_is_away_callers_are_told() {
     let asked = tokio::time::timeout(s(30), lab.engine.retry(&node(), person())).await;
     assert!(matches!(asked, Ok(Err(EngineError::Store(_)))), "{asked:?}");
     lab.store.clear();
-    lab.reach("needs_operator", s(60)).await;
+    lab.reach("needs_operator", s(600)).await;
 }
 
 #[tokio::test(start_paused = true)]

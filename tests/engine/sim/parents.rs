@@ -137,7 +137,7 @@ async fn a_child_that_moves_away_is_not_off_by_the_parent_that_it_left() {
         let outcome = lab.outcome(fence, Until::Released).await;
         match moving {
             // It may be there already: a person is asked.
-            Moving::Begins(_) => assert_eq!(outcome, Outcome::NeedsOperator(Reason::Deadline)),
+            Moving::Begins(_) => assert_eq!(outcome, Outcome::NeedsOperator(Reason::LevelsSpent)),
             // It is found where it is now, and that one is fenced as well.
             _ => {
                 assert_eq!(outcome, Outcome::Fenced { released: true });

@@ -299,3 +299,17 @@ async fn one_that_took_the_off_and_does_not_fall_is_given_no_second_turn() {
     let asks = lab.record().fence.expect("kept").moments.pop().expect("told").what;
     assert!(asks.contains("not off within 3m: bmc on (asked "), "{asks}");
 }
+
+/// It lets nobody in for a while, as one whose accounts are not there yet after its start: a person is asked at once, and it gets its off all the
+/// same once it says On.
+#[tokio::test(start_paused = true)]
+async fn one_that_let_nobody_in_is_for_a_person_and_gets_its_off_within_the_deadline() {
+    let mut lab = lab(947).await;
+    lab.fault("bmc", Fault::WrongPassword);
+    let began = tokio::time::Instant::now();
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert!(began.elapsed() < s(60), "{:?}", began.elapsed());
+    lab.mend("bmc");
+    lab.reach("released", s(120)).await;
+    assert!(!lab.record().fence.expect("kept").by_person, "the gateway is no person");
+}

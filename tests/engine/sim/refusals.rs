@@ -33,7 +33,7 @@ async fn an_off_machine_whose_board_never_took_an_off_is_not_proven_off() {
     let mut lab = lab(1602).await;
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
     lab.fault("bmc", Fault::AlreadyIsRefused);
-    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::Deadline));
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
     assert_eq!(lab.attempts(), 0);
 }
 

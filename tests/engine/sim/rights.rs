@@ -93,7 +93,7 @@ fn moments(lab: &Lab) -> String {
 /// Nothing came to the hypervisor, and the last words say who can go on.
 async fn is_out_of_reach(lab: &Lab, fence: picket_core::ids::FenceId) {
     let outcome = lab.outcome(fence, Until::Released).await;
-    assert_eq!(outcome, Outcome::NeedsOperator(Reason::Deadline));
+    assert_eq!(outcome, Outcome::NeedsOperator(Reason::LevelsSpent));
     assert_eq!((lab.received("hv1-bmc").offs, phase(lab), holder(lab)), (0, "normal", None));
     let told = moments(lab);
     assert!(told.contains("`picket fence hv1`") && told.contains("`picket retry n1`"), "{told}");
@@ -102,7 +102,7 @@ async fn is_out_of_reach(lab: &Lab, fence: picket_core::ids::FenceId) {
 /// The hypervisor was off, and is back.
 async fn is_out_of_reach_after(lab: &Lab, fence: picket_core::ids::FenceId) {
     let outcome = lab.outcome(fence, Until::Released).await;
-    assert_eq!(outcome, Outcome::NeedsOperator(Reason::Deadline));
+    assert_eq!(outcome, Outcome::NeedsOperator(Reason::LevelsSpent));
     assert_eq!((phase(lab), holder(lab)), ("normal", None));
 }
 
@@ -185,7 +185,7 @@ async fn a_fence_of_the_parent_is_not_joined_before_its_off() {
     let call = FenceCall { deadline: Some(s(3_000)), ..call_of(&mut lab, "ops") };
     lab.engine.fence(&id(HV), call).await.expect("let in");
     let outcome = lab.outcome(fence, Until::Released).await;
-    assert_eq!((outcome, holder(&lab)), (Outcome::NeedsOperator(Reason::Deadline), None));
+    assert_eq!((outcome, holder(&lab)), (Outcome::NeedsOperator(Reason::LevelsSpent), None));
     assert_ne!(phase(&lab), "released");
 }
 
@@ -273,7 +273,7 @@ async fn what_is_set_aside_for_a_child_bars_its_parent_all_the_same() {
     let call = FenceCall { set_aside: aside(), ..call_of(&mut lab, "ops") };
     let fence = lab.engine.fence(&node(), call).await.expect("let in").fence();
     let outcome = lab.outcome(fence, Until::Released).await;
-    assert_eq!(outcome, Outcome::NeedsOperator(Reason::Deadline));
+    assert_eq!(outcome, Outcome::NeedsOperator(Reason::LevelsSpent));
     assert_eq!((lab.received("hv1-bmc").offs, phase(&lab)), (0, "normal"));
     assert!(moments(&lab).contains("`picket fence hv1 --override-budget"), "{}", moments(&lab));
     let call = FenceCall { set_aside: aside(), ..call_of(&mut lab, "ops") };

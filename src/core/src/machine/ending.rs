@@ -3,6 +3,9 @@
 use super::Refused;
 use super::draft::Draft;
 use super::fence::expect_ground;
+use crate::device::DeviceClass;
+use crate::ids::DeviceId;
+use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Bringing, Cause, Phase};
 use crate::restore::HOLD;
@@ -21,6 +24,26 @@ pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result
     }
     draft.record.phase = Phase::NeedsOperator(reason);
     draft.moment(format!("{}{detail}", reason.asks()));
+    Ok(())
+}
+
+/// The node is well after each off of the fence ended unheard, in the same boot: none of them reached it (S15). Outlets that may have been cut are
+/// for a person to bring back.
+pub(super) fn recovered(draft: &mut Draft, boot: &str, why: &str) -> Result<(), Refused> {
+    let fence = draft.fence()?;
+    let is_host =
+        |id: &DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Host);
+    let is_eligible = fence.cause == Cause::Asked
+        && !fence.was_proven
+        && fence.boot.as_deref() == Some(boot)
+        && fence.switched_off.iter().all(is_host);
+    if !is_eligible {
+        return Err(Refused::OffSent);
+    }
+    draft.bars(|kind| matches!(kind, EffectKind::Off(_)))?;
+    draft.fence()?.off_sent = false;
+    undo(draft, Outcome::AbortedRecovered)?;
+    draft.moment(format!("aborted, as no off reached the node: {why}"));
     Ok(())
 }
 

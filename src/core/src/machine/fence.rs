@@ -161,7 +161,7 @@ pub(super) fn off_intent(
     Ok(())
 }
 
-/// A restore's hold is no fence's to end, and stays with the off that placed it (S21).
+/// Each off of the fence is known not to have happened. A restore's hold is no fence's to end, and stays with the off that placed it (S21).
 pub(super) fn not_sent(draft: &mut Draft, effects: &[EffectId], why: &str) -> Result<(), Refused> {
     draft.expect_phase("an off that was not sent", &["fencing"], "an off belongs to a fence")?;
     expect_no_hold(&draft.record)?;
@@ -183,7 +183,18 @@ pub(super) fn not_sent(draft: &mut Draft, effects: &[EffectId], why: &str) -> Re
     for effect in effects {
         draft.close_if(*effect, |kind| matches!(kind, EffectKind::Off(_)));
     }
-    draft.moment(format!("the off was not sent: {why}"));
+    draft.moment_once(format!("no off was sent: {why}"));
+    Ok(())
+}
+
+/// The longest name of a boot that is stored, in bytes: a kubelet writes it.
+const LONGEST_BOOT: usize = 256;
+
+pub(super) fn boot(draft: &mut Draft, boot: String) -> Result<(), Refused> {
+    let fence = draft.fence()?;
+    if !fence.off_sent && boot.len() <= LONGEST_BOOT {
+        fence.boot = Some(boot);
+    }
     Ok(())
 }
 

@@ -158,6 +158,8 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::HoldEnded { results, known } => fence::hold_ended(draft, results, &known)?,
         Event::OffIntent { devices, identified } => fence::off_intent(draft, &devices, identified)?,
         Event::NotSent { effects, why } => fence::not_sent(draft, &effects, &why)?,
+        Event::Boot(boot) => fence::boot(draft, boot)?,
+        Event::Recovered { boot, why } => ending::recovered(draft, &boot, &why)?,
         Event::Lost { device } => fence::lost(draft, device)?,
         Event::Said { device, said } => fence::said(draft, device, said)?,
         Event::SeenOn { device } => fence::seen_on(draft, device)?,

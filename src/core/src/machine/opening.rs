@@ -49,6 +49,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         first_level: 0,
         round: 0,
         off_sent: false,
+        boot: None,
         gave_way: false,
         switched_off: BTreeSet::new(),
         identified: BTreeSet::new(),

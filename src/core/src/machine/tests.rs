@@ -12,6 +12,7 @@ mod parts;
 mod people;
 mod receipting;
 mod recording;
+mod recovered;
 mod releasing;
 mod restoring;
 mod standing;

@@ -140,6 +140,9 @@ pub struct Fence {
     pub round: u32,
     /// Whether an off may have been sent: from here on it runs to its end.
     pub off_sent: bool,
+    /// The node's boot before the first off, as its liveness source names it: in another one it did not recover by itself (S15).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
     /// Whether none of its devices answered in a whole round, and nothing was sent: others had its place from then on (S14).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gave_way: bool,

@@ -33,10 +33,10 @@ proptest! {
             }
             let lasting = |hold: &picket_core::record::Hold| !hold.drop_when_released;
             for (name, hold) in before.holds.iter().filter(|(_, hold)| lasting(hold)) {
+                let ends_unsent = matches!(taken.what, "abort" | "recovered" | "bar");
                 let may_end =
-                    matches!(taken.what, "unfence" | "stand down" | "abort" | "bar" | "retire" | "drop restored");
+                    ends_unsent || matches!(taken.what, "unfence" | "stand down" | "retire" | "drop restored");
                 assert!(after.holds.contains_key(name) || may_end, "{name} was dropped by {}", taken.what);
-                let ends_unsent = matches!(taken.what, "abort" | "bar");
                 assert!(!ends_unsent || !hold.placed_alone || taken.result.is_err(), "{name} was told that it stands");
                 assert!(taken.what != "bar" || !hold.kept || taken.result.is_err(), "{name} stood in the backup");
             }

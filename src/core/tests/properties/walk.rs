@@ -226,6 +226,8 @@ impl Walk {
                 Some(Event::Breach { id: fence_id(self.fences), device: name })
             }
             "give up" => Some(Event::GiveUp { reason: pick(&REASONS, a), detail: words() }),
+            "boot" => Some(Event::Boot(words())),
+            "recovered" => Some(Event::Recovered { boot: words(), why: words() }),
             "abort" => Some(Event::Abort { why: words() }),
             "bar" => Some(Event::Bar { reason: Reason::Paused, why: words() }),
             "unfence" => Some(Event::Unfence { holder: pick(&HOLDERS, a).to_owned(), person: person() }),

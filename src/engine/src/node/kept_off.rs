@@ -59,8 +59,15 @@ impl NodeTask {
                 return Ok(());
             }
             let retryable = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
-            if breach && retryable && self.now() >= retry_at {
-                self.persist(|| Event::TryAgain { why: "a breach is never given up" }).await?;
+            let again = if breach && self.now() >= retry_at {
+                Some("a breach is never given up")
+            } else if on(&looks).next().is_some() && self.may_send_a_first_off() {
+                Some("it is on, and no off was sent to it")
+            } else {
+                None
+            };
+            if let Some(why) = again.filter(|_| retryable) {
+                self.persist(|| Event::TryAgain { why }).await?;
                 return Ok(());
             }
             // Whose machine a device controls was found out to be wrong, or who manages it takes it away: nothing is sent to it.
@@ -76,6 +83,12 @@ impl NodeTask {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether a fence that sent no off is younger than its deadline (S16).
+    fn may_send_a_first_off(&self) -> bool {
+        let deadline = |fence: &Fence| fence.opened_at.after(fence.deadline);
+        self.is_unsent() && self.record().fence.as_ref().is_some_and(|fence| self.wall() < deadline(fence))
     }
 
     /// Whether the node was held to be off, or something of it let go: found on it is in breach.

@@ -14,6 +14,8 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::HoldEnded { .. } => "hold_ended",
         Event::OffIntent { .. } => "off_intent",
         Event::NotSent { .. } => "not_sent",
+        Event::Boot(_) => "boot",
+        Event::Recovered { .. } => "recovered",
         Event::Lost { .. } => "lost",
         Event::Silent { .. } => "silent",
         Event::Said { .. } => "said",

@@ -184,7 +184,7 @@ async fn what_stands_in_it_twice_or_without_its_history_is_refused_with_where() 
 
 /// Each `golden/backup-*.jsonl` is what one version wrote. They are never changed: where the form changes on purpose,
 /// `PICKET_GOLDEN=<another name>` writes one more, and this names it.
-const NEWEST: &str = "backup-v1.14.jsonl";
+const NEWEST: &str = "backup-v1.15.jsonl";
 
 #[tokio::test]
 async fn every_backup_ever_written_is_read_and_restored() {

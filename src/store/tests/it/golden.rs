@@ -17,7 +17,7 @@ use picket_core::record::{Bringing, Phase, ReleaseStage};
 use picket_core::store::{KeyEntry, Note, Store, Stored};
 use picket_store::{EmbeddedStore, format};
 
-const NEWEST: &str = "v1.19";
+const NEWEST: &str = "v1.20";
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")

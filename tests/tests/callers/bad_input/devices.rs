@@ -7,11 +7,10 @@ use picket_tests::{Bmc, Fleet, Gateway, Result, Said, Webhook};
 
 /// A gateway over one node with this device, which is given up soon; it was looked at once.
 async fn gateway(bmc: &Bmc, webhook: &Webhook) -> Result<Gateway> {
-    let fleet = Fleet::new().with("[rules]\nsilent_share = \"1s\"").node("n1", bmc, &["detach"]).webhook(
-        "detach",
-        &webhook.url(),
-        "",
-    );
+    let fleet = Fleet::new()
+        .with("[rules]\nsilent_share = \"1s\"\nfence_deadline = \"20s\"")
+        .node("n1", bmc, &["detach"])
+        .webhook("detach", &webhook.url(), "");
     let gateway = Gateway::start(&fleet).await?;
     gateway.checked().await?;
     Ok(gateway)
@@ -40,7 +39,7 @@ async fn a_wrong_password_is_told_with_the_account_and_what_to_look_at() -> Resu
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "wr0ng-one").expect("it can be written");
     let fleet = format!(
-        "[rules]\nsilent_share = \"1s\"\n[nodes.n1]\nreleases = [\"detach\"]\n[nodes.n1.devices.bmc]\ndriver = \"ipmi\"\n\
+        "[rules]\nsilent_share = \"1s\"\nfence_deadline = \"20s\"\n[nodes.n1]\nreleases = [\"detach\"]\n[nodes.n1.devices.bmc]\ndriver = \"ipmi\"\n\
          host = \"{}\"\nport = {}\nusername = \"operator\"\ncipher_suites = [3]\npassword_file = {:?}",
         sim.address().ip(),
         sim.address().port(),

@@ -11,7 +11,7 @@ use crate::scene::soon;
 /// It has this host to itself.
 const HOST: &str = OPENSTACK_HOSTS[3];
 /// Nova's level is given up rather soon; the hypervisor's must reach its end in as much.
-const SHARES: &str = "level_share = \"25s\"\ncloud_level_share = \"25s\"\n";
+const SHARES: &str = "level_share = \"25s\"\ncloud_level_share = \"25s\"\nfence_deadline = \"50s\"\ncloud_fence_deadline = \"50s\"\n";
 
 #[tokio::test]
 async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuated() -> Result<()> {

@@ -9,7 +9,7 @@ use crate::agents::pdu::{by_ipmi, started};
 use crate::agents::scene::said_to;
 
 /// A level's share: the long window of an agent's, and room for its runs, each of which takes seconds on a machine that is busy with other tests.
-const RULES: &str = "[rules]\nsilent_share = \"1s\"\nlevel_share = \"75s\"\n";
+const RULES: &str = "[rules]\nsilent_share = \"1s\"\nlevel_share = \"75s\"\nfence_deadline = \"120s\"\n";
 
 /// One of two supplies off is not off: the machine goes on by the other one.
 #[tokio::test]

@@ -36,7 +36,7 @@ async fn a_bmc_that_is_not_there_is_told_and_nothing_is_released() -> Result<()>
     drop(bmc);
     let node = fence_ipmilan(address).replace("longest_cycle", "call = \"10s\"\nlongest_cycle");
     let gateway = Gateway::start(&fleet(
-        &format!("[rules]\nsilent_share = \"1s\"\nlevel_share = \"25s\"\n{node}"),
+        &format!("[rules]\nsilent_share = \"1s\"\nlevel_share = \"25s\"\nfence_deadline = \"27s\"\n{node}"),
         &webhook,
     ))
     .await?;

@@ -9,7 +9,7 @@ use picket_tests::{Gateway, Result};
 use crate::operation::attest::PEOPLE;
 use crate::operation::one_node;
 
-const IMPATIENT: &str = "[rules]\nlevel_share = \"9s\"\nlongest_cycle = \"5s\"";
+const IMPATIENT: &str = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"";
 
 /// What the words of the way want done in the world.
 fn done(bmc: &mut IpmiSim, way: &Way) -> Result<()> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const NODES: u32 = 44;
 /// What makes those quick that wait for an answer which does not come.
-const IMPATIENT: &str = "[rules]\nlevel_share = \"20s\"\non_deadline = \"20s\"";
+const IMPATIENT: &str = "[rules]\nlevel_share = \"20s\"\nfence_deadline = \"22s\"\non_deadline = \"20s\"";
 
 /// One node: its own BMC, the other one, and the way to them.
 struct Way {

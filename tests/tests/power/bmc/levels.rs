@@ -11,7 +11,7 @@ use crate::bmc::over_redfish::machine::Machine;
 use crate::bmc::scene::{Plan, Scene, Told};
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
-const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nlongest_cycle = \"5s\"";
+const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"";
 const WRONG: &str = "PICKET_TEST_WRONG_PASSWORD";
 
 /// The machine by IPMI, there or elsewhere, and then by its other protocol.

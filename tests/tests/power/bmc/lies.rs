@@ -10,7 +10,8 @@ use crate::bmc::host::{Host, by_script};
 use crate::bmc::scene::{LISTEN, Plan};
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
-const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
+const SHORT_SHARE: &str =
+    "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
 
 #[tokio::test]
 async fn an_off_that_is_ignored_ends_with_a_person() -> Result<()> {

@@ -54,7 +54,7 @@ async fn an_account_that_may_not_switch_is_forbidden() -> Result<()> {
     // A user may look and not switch (IPMI 2.0 appendix G).
     bmc.set(Knob::Privilege(2))?;
     let scene = Plan::over(bmc.truth(), &[("bmc", Bmc::at(bmc.address()).user(ADMIN))])
-        .with("[rules]\nsilent_share = \"5s\"")
+        .with("[rules]\nsilent_share = \"5s\"\nfence_deadline = \"20s\"")
         .start()
         .await?;
     let node = scene.node().await?;
@@ -142,7 +142,7 @@ async fn full_for_good_ends_with_a_person() -> Result<()> {
     let bmc = Bmc17::start().await?;
     bmc.set(Knob::NoSessions)?;
     let scene = Plan::over(bmc.truth(), &[("bmc", Bmc::at(bmc.address()).user(ADMIN))])
-        .with("[rules]\nsilent_share = \"6s\"")
+        .with("[rules]\nsilent_share = \"6s\"\nfence_deadline = \"20s\"")
         .start()
         .await?;
     let left = scene.fence().await?;

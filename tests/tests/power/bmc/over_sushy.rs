@@ -136,7 +136,7 @@ async fn where_no_session_is_to_be_had_and_nothing_else_is_allowed_nothing_is_pr
     let sushy = Sushy::in_sessions().await?;
     sushy.faults(&[SushyFault::new(LOGIN, "full", 999)])?;
     let device = Bmc::redfish_in_sessions(&sushy, SYSTEMS[0]);
-    let settings = "[rules]\nlevel_share = \"30s\"\nsilent_share = \"8s\"";
+    let settings = "[rules]\nlevel_share = \"30s\"\nfence_deadline = \"32s\"\nsilent_share = \"8s\"";
     let plan = Plan::over(sushy.truth(SYSTEMS[0]), &[("bmc", device)]).with(settings);
     let scene = plan.start().await?;
     let fenced = scene.fence().await?;

@@ -40,7 +40,7 @@ async fn a_service_that_another_ca_vouches_for_is_not_believed_and_nothing_is_le
     let truth = sushy.truth(SYSTEMS[0]);
     let foreign = sushy.foreign_ca()?;
     let device = Bmc::redfish(&sushy, SYSTEMS[0]).trusting(&foreign);
-    let settings = "[rules]\nlevel_share = \"30s\"\nsilent_share = \"8s\"";
+    let settings = "[rules]\nlevel_share = \"30s\"\nfence_deadline = \"32s\"\nsilent_share = \"8s\"";
     let scene = Plan::over(truth.clone(), &[("bmc", device)]).with(settings).start().await?;
     let fenced = scene.fence().await?;
     fenced.tell("a certificate of another CA");

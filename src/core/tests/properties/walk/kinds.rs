@@ -21,7 +21,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-pub const NAMES: [&str; 74] = [
+pub const NAMES: [&str; 76] = [
     "fence",
     "fence",
     "join",
@@ -50,6 +50,8 @@ pub const NAMES: [&str; 74] = [
     "breach",
     "give up",
     "abort",
+    "boot",
+    "recovered",
     "bar",
     "unfence",
     "unfence",

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use picket_core::order::OffOrder;
 use picket_core::time::BootTime;
-use picket_driver::{DriverError, Effect, ErrorKind};
 
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -60,7 +59,7 @@ pub(super) struct Hand {
     pub(super) taken_at: Option<BootTime>,
     /// Why the last off was not taken; `None` once one was.
     pub(super) refused: Option<String>,
-    /// It refuses every off until a person changes what it refuses it for.
+    /// It lets nobody in, or refuses each off, until a person changes what it does so for.
     pub(super) refuses_for_good: bool,
 }
 
@@ -101,22 +100,14 @@ impl Hand {
         self.commanded_at = Some(now);
     }
 
-    /// Its off was not seen to be taken.
-    pub(super) fn is_refused(&mut self, error: &DriverError) {
-        self.refused = Some(error.to_string());
-        self.refuses_for_good =
-            error.effect == Effect::DidNotHappen && (error.is_final || error.kind == ErrorKind::Settings);
-    }
-
-    /// It was reached since then.
-    pub(super) fn answers_since(&self, since: BootTime) -> bool {
-        self.reached_at.is_some_and(|at| at >= since)
-    }
-
     /// Nothing is under way any more. When what was under way was begun, if it was a command.
     pub(super) fn ended(&mut self) -> Option<BootTime> {
         self.busy = false;
         self.commanded_at.take()
+    }
+
+    pub(super) fn was_reached_since(&self, since: BootTime) -> bool {
+        self.reached_at.is_some_and(|at| at >= since)
     }
 
     /// It answered: what fails next is tried again soon.

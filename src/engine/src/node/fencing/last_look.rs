@@ -125,6 +125,11 @@ impl LastLook {
         false
     }
 
+    /// The boot of which the last look spoke.
+    pub(super) fn boot(&self) -> Option<String> {
+        self.source.as_ref()?.boot()
+    }
+
     /// The first off could not be stored: whoever tries again has an answer as young as this one.
     pub(super) fn put_off(&mut self) {
         self.due_since = None;
@@ -157,18 +162,24 @@ impl NodeTask {
 
     /// Looks once, for a gateway that sends nothing itself: whether the fence ended by that (S15). What gives no word is left to the next leader.
     pub(in crate::node) async fn ends_recovered(&mut self) -> Result<bool, Fatal> {
-        let source = self.who_says_whether_it_recovered();
-        let Some(source) = source.filter(|_| self.open_fence().is_some_and(is_undecided)) else {
+        if !self.open_fence().is_some_and(is_undecided) {
             return Ok(false);
-        };
-        let (here, asked_at) = (self.place(), self.now());
+        }
+        let here = self.place();
+        let Some((why, _)) = self.has_recovered().await else { return Ok(false) };
+        self.persist(|| Event::Abort { why: why.clone() }).await?;
+        Ok(self.place() != here)
+    }
+
+    /// Looks once, whatever was sent: what says that the node recovered, and in which boot it is, where that is known.
+    pub(super) async fn has_recovered(&mut self) -> Option<(String, Option<String>)> {
+        let source = self.who_says_whether_it_recovered()?;
+        let asked_at = self.now();
         let look = tokio::time::timeout(source.patience(), source.look()).await;
         let look = look.unwrap_or_else(|_| source.late());
         self.teller.looked(asked_at, &look);
-        let Look::Recovered(words) = look else { return Ok(false) };
-        let why = format!("the node recovered: {words}");
-        self.persist(|| Event::Abort { why: why.clone() }).await?;
-        Ok(self.place() != here)
+        let Look::Recovered(words) = look else { return None };
+        Some((format!("the node recovered: {words}"), source.boot()))
     }
 
     /// A person opened the fence, joined it, or asked for it to be tried again, or somebody holds the node by a call of their own.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use picket_core::budget::LimitKind;
-use picket_core::confirm::{Judge, RESTART_DWELL};
+use picket_core::confirm::Judge;
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::ledger::EffectKind;
@@ -50,6 +50,8 @@ struct Run {
     deadline: BootTime,
     restarted: bool,
     round: Round,
+    /// Its sessions were ended to wait something out: whatever follows begins anew.
+    is_over: bool,
     /// Why the off could not be stored; `None` once one was.
     away: Option<String>,
     /// The pause, or the limit, for whose end the fence waits: it cannot be ended by that, since somebody holds the node (S7).
@@ -118,7 +120,7 @@ impl Run {
     /// An off was taken: one that says "already off" and reads On is not sent one after the other.
     fn off_taken(&mut self, device: &DeviceId, now: BootTime) {
         let hand = self.hand(device);
-        (hand.refused, hand.refuses_for_good) = (None, false);
+        hand.refused = None;
         hand.taken_at = Some(now);
         hand.off_not_before = now + hand.off_pause;
         hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE.max(hand.first));
@@ -185,6 +187,7 @@ impl NodeTask {
             deadline: now + self.time_left(),
             restarted: false,
             round: Round::default(),
+            is_over: false,
             away: None,
             barred: None,
         };
@@ -251,29 +254,10 @@ impl NodeTask {
                 return Ok(());
             }
             self.judge(&mut run).await?;
-            if self.place() != here {
+            if self.place() != here || run.is_over {
                 return Ok(());
             }
         }
-    }
-
-    /// What is left of the fence's deadline, whichever process began it; enough for one level in any case.
-    fn time_left(&self) -> Duration {
-        let Some(fence) = self.open_fence() else { return Duration::ZERO };
-        let since = fence.confirming_since.unwrap_or(fence.opened_at);
-        let spent = Duration::from_millis(self.wall().millis().saturating_sub(since.millis()));
-        fence.deadline.saturating_sub(spent).max(self.least().min(fence.deadline))
-    }
-
-    /// What one level needs to be proven, however it has to be.
-    fn least(&self) -> Duration {
-        let rules = &self.parts.rules;
-        let Some(fence) = self.open_fence() else { return Duration::ZERO };
-        let devices = || fence.topology.devices();
-        let cycle = devices().map(|spec| spec.longest_cycle).max().unwrap_or_default();
-        let trusted = devices().filter_map(|spec| spec.trust_after_restart).max().unwrap_or_default();
-        let restarted = if fence.lost.is_empty() { trusted } else { trusted.max(RESTART_DWELL) };
-        rules.silent_share + cycle.max(restarted) + rules.supply_hold_up
     }
 
     fn level_devices(&self, level: usize) -> Vec<DeviceId> {
@@ -344,7 +328,12 @@ impl NodeTask {
             // Where the store is away it is decided anew once it is back: the last look is no older than the off (S15).
             let off = self
                 .in_sessions(Event::OffIntent { devices: new.clone(), identified: run.judge.identities() });
-            let opened = match self.apply(self.after_surveys(run, off)).await {
+            let off = self.after_surveys(run, off);
+            let off = match run.last_look.boot().filter(|_| is_first) {
+                Some(boot) => Event::After { found: vec![Event::Boot(boot)], event: Box::new(off) },
+                None => off,
+            };
+            let opened = match self.apply(off).await {
                 Ok(opened) => opened,
                 Err(Failure::Fatal(error)) => return Err(Fatal(error)),
                 Err(Failure::Refused(refused)) => {

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use picket_core::confirm::RESTART_DWELL;
 use picket_core::event::Event;
-use picket_core::ids::DeviceId;
+use picket_core::ids::{DeviceId, EffectId};
+use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::outcome::Reason;
+use picket_core::time::BootTime;
 
 use super::{LONGEST_PAUSE, Run, Stage};
-use crate::node::{Fatal, NodeTask};
+use crate::node::drain::Drained;
+use crate::node::{Failure, Fatal, NodeTask};
 
 /// What is known of the round under way, and of those before it.
 #[derive(Debug, Default)]
@@ -21,6 +25,25 @@ pub(super) struct Round {
 }
 
 impl NodeTask {
+    /// What is left of the fence's deadline, whichever process began it; enough for one level in any case.
+    pub(super) fn time_left(&self) -> Duration {
+        let Some(fence) = self.open_fence() else { return Duration::ZERO };
+        let since = fence.confirming_since.unwrap_or(fence.opened_at);
+        let spent = Duration::from_millis(self.wall().millis().saturating_sub(since.millis()));
+        fence.deadline.saturating_sub(spent).max(self.least().min(fence.deadline))
+    }
+
+    /// What one level needs to be proven, however it has to be.
+    pub(super) fn least(&self) -> Duration {
+        let rules = &self.parts.rules;
+        let Some(fence) = self.open_fence() else { return Duration::ZERO };
+        let devices = || fence.topology.devices();
+        let cycle = devices().map(|spec| spec.longest_cycle).max().unwrap_or_default();
+        let trusted = devices().filter_map(|spec| spec.trust_after_restart).max().unwrap_or_default();
+        let restarted = if fence.lost.is_empty() { trusted } else { trusted.max(RESTART_DWELL) };
+        rules.silent_share + cycle.max(restarted) + rules.supply_hold_up
+    }
+
     /// How long the level may answer nothing. Where a person was told, each level has its turn as often as it can: what comes back is reached
     /// soon (S16).
     pub(super) fn silent_share_of(&self, run: &Run) -> Duration {
@@ -32,17 +55,20 @@ impl NodeTask {
 
     /// Whether anything of the level answered in this turn of it.
     pub(super) fn level_answers(&self, run: &Run) -> bool {
-        let answers =
-            |device: &DeviceId| run.hands.get(device).is_some_and(|hand| hand.answers_since(run.level_began));
-        run.judge.level_answers() && self.level_devices(run.level).iter().any(answers)
+        let answered = |device: &DeviceId| {
+            run.hands.get(device).is_some_and(|hand| hand.was_reached_since(run.level_began))
+        };
+        run.judge.level_answers() && self.level_devices(run.level).iter().any(answered)
     }
 
-    /// Whether each device of the level answers, and took an off or refuses each, or is gone from the settings: another turn of it would come to
-    /// no more.
+    /// Whether each device of the level still answers, and took an off or waits for a person, or is gone from the settings: another turn of it
+    /// would come to no more.
     fn is_tried(&self, run: &Run) -> bool {
+        let now = self.now().since_boot();
+        let lately = BootTime::from_boot(now.saturating_sub(self.silent_share_of(run))).max(run.level_began);
         let is_tried = |device: &DeviceId| {
-            let hand = run.hands.get(device).filter(|hand| hand.answers_since(run.level_began));
             let is_gone = !self.plan.drivers.contains_key(device);
+            let hand = run.hands.get(device).filter(|hand| hand.was_reached_since(lately));
             is_gone || hand.is_some_and(|hand| hand.may_have_taken || hand.refuses_for_good)
         };
         self.level_devices(run.level).iter().all(is_tried)
@@ -77,7 +103,7 @@ impl NodeTask {
         run.level = next;
         run.level_began = self.now();
         if after.is_none() {
-            self.goes_round(run, why);
+            self.goes_round(run, why).await?;
         } else if run.round.spent.is_none() {
             run.deadline = run.deadline.max(run.level_began + self.least());
         }
@@ -92,19 +118,74 @@ impl NodeTask {
 
     /// A round came to its end without a proof: a person is told, and the levels have their turns anew (S16). Where no device was reached and
     /// nothing was sent, the place among the fences is for others meanwhile, and the node may recover.
-    fn goes_round(&mut self, run: &mut Run, why: String) {
+    async fn goes_round(&mut self, run: &mut Run, why: String) -> Result<(), Fatal> {
         let reached = std::mem::take(&mut run.round).reached;
         if !self.live.unreached {
             tracing::error!(why, "its levels are spent: they are tried anew until its deadline");
             self.live_mut().unreached = true;
         }
+        self.take_back_what_did_not_happen(run, &why).await?;
         run.round.spent = Some(why);
         if self.is_unsent() {
             if !reached {
                 self.office.reaches_nothing(&self.plan.id);
             }
             run.last_look = self.first_look(run.level_began);
+        } else if !reached {
+            run.let_go();
+            let left = run.deadline.since(self.now());
+            run.is_over = self.outlives_its_offs(left).await?;
         }
+        Ok(())
+    }
+
+    /// Where each off of the fence is known not to have happened, it has sent nothing, and the node may recover (S15).
+    async fn take_back_what_did_not_happen(&mut self, run: &mut Run, why: &str) -> Result<(), Fatal> {
+        let Some(fence) = self.open_fence().filter(|fence| fence.off_sent) else { return Ok(()) };
+        let is_known =
+            |device: &DeviceId| run.hands.get(device).is_some_and(|hand| !hand.busy && !hand.may_have_taken);
+        if !fence.switched_off.iter().all(is_known) {
+            return Ok(());
+        }
+        let generation = self.record().generation;
+        let is_ours =
+            |open: &&OpenEffect| matches!(open.kind, EffectKind::Off(_)) && open.generation == generation;
+        let effects: Vec<EffectId> =
+            self.record().ledger.open().iter().filter(is_ours).map(|open| open.id).collect();
+        match self.apply(Event::NotSent { effects, why: why.to_owned() }).await {
+            Ok(_) => run.hands.values_mut().for_each(|hand| hand.off = None),
+            Err(Failure::Fatal(error)) => return Err(Fatal(error)),
+            // What an earlier leadership sent, nobody knows; and where the store is away the next round tries it again.
+            Err(Failure::Refused(_) | Failure::Unavailable(_)) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the node is well in the boot in which it was before the first off: then the offs, none of which was seen to end, are waited out,
+    /// and it is looked at once more (S15). True: the run is over, whatever that came to.
+    async fn outlives_its_offs(&mut self, left: Duration) -> Result<bool, Fatal> {
+        let is_off = |kind: &EffectKind| matches!(kind, EffectKind::Off(_));
+        let open = self.record().ledger.open().iter().filter(|open| is_off(&open.kind));
+        let longest = open
+            .map(|open| self.life_of(open))
+            .try_fold(Duration::ZERO, |longest, life| Some(longest.max(life?)));
+        let Some(boot) = self.open_fence().and_then(|fence| fence.boot.clone()) else { return Ok(false) };
+        if longest.is_none_or(|longest| longest >= left) || !self.is_well_in(&boot).await {
+            return Ok(false);
+        }
+        tracing::info!("the node is well again: what was sent to its devices is waited out");
+        if self.drain(is_off).await? == Drained::Yes
+            && let Some((why, is_in)) = self.has_recovered().await
+            && is_in.as_ref() == Some(&boot)
+        {
+            let ended = || Event::Recovered { boot: boot.clone(), why: why.clone() };
+            self.persist(ended).await?;
+        }
+        Ok(true)
+    }
+
+    async fn is_well_in(&mut self, boot: &str) -> bool {
+        self.has_recovered().await.is_some_and(|(_, is_in)| is_in.as_deref() == Some(boot))
     }
 
     /// A device was reached: what was told of it is over once it takes an off.

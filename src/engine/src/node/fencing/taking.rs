@@ -20,6 +20,13 @@ use crate::node::{Fatal, NodeTask};
 /// So often a hold is tried anew that never left this process.
 const UNSENT_HOLDS: u32 = 3;
 
+/// Whether a person has to change what it is for: no wait does.
+fn waits_for_a_person(error: &DriverError) -> bool {
+    let is_for_a_person =
+        matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden | ErrorKind::Settings);
+    error.effect == Effect::DidNotHappen && (error.is_final || is_for_a_person)
+}
+
 impl NodeTask {
     /// Takes what a call came to.
     pub(super) async fn take(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
@@ -32,6 +39,13 @@ impl NodeTask {
         if did.reached() {
             self.reaches(run);
             run.hand(&device).reached_at = Some(now);
+        }
+        match did.error() {
+            Some(error) => run.hand(&device).refuses_for_good |= waits_for_a_person(error),
+            None if matches!(did, Did::Identified { .. } | Did::Off { .. }) => {
+                run.hand(&device).refuses_for_good = false
+            }
+            None => {}
         }
         match did {
             Did::Identified { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {
@@ -130,7 +144,7 @@ impl NodeTask {
                     Err(error) if is_another_s(&error) => return self.exchanged(&device, error).await,
                     Err(error) => {
                         tracing::warn!(%device, %error, "the off was not seen to be taken");
-                        run.hand(&device).is_refused(&error);
+                        run.hand(&device).refused = Some(error.to_string());
                         if error.effect == Effect::Unknown {
                             run.judge.may_have_taken(&device, asked_at);
                             run.hand(&device).may_have_taken = true;

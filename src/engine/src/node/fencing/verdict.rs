@@ -102,7 +102,8 @@ impl NodeTask {
         if now >= run.deadline {
             let deadline = self.open_fence().map(|fence| written(fence.deadline)).unwrap_or_default();
             let detail = format!("not confirmed off within {deadline}: {}", self.words_of_all(run));
-            return self.give_up(Reason::Deadline, detail).await;
+            let reason = if run.round.spent.is_some() { Reason::LevelsSpent } else { Reason::Deadline };
+            return self.give_up(reason, detail).await;
         }
         if self.parent_is_at_work(run.level) {
             let reserved = self.reserved(run.level);

@@ -47,20 +47,24 @@ pub(super) enum Did {
 }
 
 impl Did {
-    /// Whether the device was reached, whatever it said.
-    pub(super) fn reached(&self) -> bool {
-        let error = match self {
+    /// Why it came to nothing.
+    pub(super) fn error(&self) -> Option<&DriverError> {
+        match self {
             Did::Identified { result, .. } => result.as_ref().err(),
             Did::Inspected { result, .. } => result.as_ref().err(),
             Did::Held { result, .. } | Did::Unheld(_, result) => result.as_ref().err(),
             Did::Off { result, .. } | Did::On(_, result) => result.as_ref().err(),
             Did::Read { result, .. } => result.as_ref().err(),
             Did::Quiesced(result) | Did::Ended { result, .. } => result.as_ref().err(),
-        };
+        }
+    }
+
+    /// Whether the device was reached, whatever it said.
+    pub(super) fn reached(&self) -> bool {
         let is_unheard = |error: &DriverError| {
             matches!(error.kind, ErrorKind::Unreachable | ErrorKind::TimedOut | ErrorKind::NoTurn)
         };
-        !error.is_some_and(is_unheard)
+        !self.error().is_some_and(is_unheard)
     }
 }
 

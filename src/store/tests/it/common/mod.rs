@@ -91,6 +91,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         first_level: 0,
         round: 0,
         off_sent: true,
+        boot: Some("b2f1c0de-0000-4000-8000-00000000b007".to_owned()),
         gave_way: true,
         switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),
         identified: BTreeSet::new(),

@@ -1,0 +1,73 @@
+//! A fence that ends as recovered although an off was sent: each was waited out, and the node is well in the same boot (S15).
+
+use crate::event::Event;
+use crate::machine::Refused;
+use crate::outcome::Outcome;
+use crate::record::{Bringing, Phase};
+use crate::support::{Player, host, person, supply};
+
+/// The first off was stored in boot `b`.
+fn sent(devices: &[&str]) -> Player {
+    let mut player = Player::fencing(&[&[host("bmc")], &[supply("a"), supply("b")]], &["detach"]);
+    player.apply(Event::Boot("b".to_owned()));
+    player.off_intent(devices);
+    player.apply(Event::Boot("later".to_owned()));
+    player
+}
+
+fn recovered(player: &mut Player, boot: &str) -> Result<(), Refused> {
+    player.try_apply(Event::Recovered { boot: boot.to_owned(), why: "ready".to_owned() }).map(drop)
+}
+
+#[test]
+fn it_ends_in_the_boot_before_the_off_once_each_off_ended() {
+    let mut player = sent(&["bmc"]);
+    assert_eq!(recovered(&mut player, "b"), Err(Refused::OpenEffects(vec!["off of bmc".to_owned()])));
+    player.close_all();
+    assert_eq!(
+        recovered(&mut player, "later"),
+        Err(Refused::OffSent),
+        "it was off in between, or may have been"
+    );
+    assert_eq!(recovered(&mut player, "b"), Ok(()));
+    let record = player.record();
+    assert_eq!((&record.phase, record.bringing), (&Phase::Unfencing, Bringing::Abort));
+    assert_eq!(
+        record.fence.as_ref().and_then(|fence| fence.outcome.clone()),
+        Some(Outcome::AbortedRecovered)
+    );
+    assert!(record.holds.is_empty());
+}
+
+#[test]
+fn where_nobody_knows_the_boot_before_the_off_it_runs_to_its_end() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.off_intent(&["bmc"]);
+    player.close_all();
+    assert_eq!(recovered(&mut player, "b"), Err(Refused::OffSent));
+}
+
+/// Redundant outlets may be off while the node is well: that is for a person to put right.
+#[test]
+fn where_an_outlet_may_be_off_it_runs_to_its_end() {
+    let mut player = sent(&["a"]);
+    player.close_all();
+    assert_eq!(recovered(&mut player, "b"), Err(Refused::OffSent));
+}
+
+#[test]
+fn one_that_somebody_holds_off_stays_off() {
+    let mut player = sent(&["bmc"]);
+    player.apply(Event::Hold { holder: "hands".to_owned(), person: person() });
+    player.close_all();
+    assert_eq!(recovered(&mut player, "b"), Err(Refused::Held(vec!["hands".to_owned()])));
+}
+
+#[test]
+fn a_name_of_a_boot_that_is_longer_than_any_is_not_stored() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.apply(Event::Boot("b".repeat(257)));
+    assert_eq!(player.open_fence().boot, None);
+    player.apply(Event::Boot("b".repeat(256)));
+    assert!(player.open_fence().boot.is_some());
+}
