@@ -12,6 +12,8 @@ use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver,
     SettingFault, Shared, Traits,
 };
+use picket_trust::Believed;
+use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -21,9 +23,9 @@ use crate::closing::{self, Closed};
 use crate::line::{Line, end_of};
 use crate::pool::Pool;
 use crate::service::{Found, NEVER, Service};
-use crate::settings::{Authentication, Believed, Settings};
+use crate::settings::{Authentication, Settings};
 use crate::whose::said_by;
-use crate::{ending, hold, power, trust};
+use crate::{ending, hold, power};
 
 /// How long one call may take unless the settings say otherwise.
 const CALL: Duration = Duration::from_secs(5);
@@ -53,7 +55,10 @@ impl RedfishDriver {
     /// # Errors
     /// The system has no CAs, and the settings name none; or a host name that no certificate can name.
     pub fn new(settings: Settings, pool: &Pool) -> Result<Self, Vec<SettingFault>> {
-        let tls = trust::config(&settings.believed).map_err(|why| vec![SettingFault::new("ca_file", why)])?;
+        let mut tls = picket_trust::config(&settings.believed)
+            .map_err(|why| vec![SettingFault::new("ca_file", why)])?;
+        // Each connection judges the certificate anew: a service that was replaced is not believed for its ticket's sake.
+        tls.resumption = Resumption::disabled();
         let name = ServerName::try_from(settings.host.clone())
             .map_err(|_| vec![SettingFault::new("host", "is no name that a certificate could name")])?;
         let bound = settings.bound();

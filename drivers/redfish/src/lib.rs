@@ -40,7 +40,7 @@
 //! changes something (S6), and nothing is sent twice that the caller did not count. So the driver holds its one connection
 //! itself (hyper's HTTP/1 on tokio-rustls).
 //!
-//! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `encoding` (of bodies), `ask` and `answer`, `session` (tokens),
+//! From the wire inwards: `connection` (one request after another), `encoding` (of bodies), `ask` and `answer`, `session` (tokens),
 //! `service` (what was found), `discovery` (how), `redirect`, `whose` (machine it is), `life` (restarts of the manager),
 //! `agreement` (whether they show), `line` (one conversation; `login`, `ready` and
 //! `looking` are its parts), `power`, `task`, `unclear`, `hold`, `closing`, `ending`
@@ -71,7 +71,6 @@ mod service;
 mod session;
 mod settings;
 mod task;
-mod trust;
 mod unclear;
 mod whose;
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use picket_core::power::{Power, Reading};
 use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind, Refusal};
+use picket_trust::Believed;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use crate::asking::unread;
 use crate::line::{Line, end_of};
 use crate::quirks::{self, Verdict};
 use crate::service::{Found, Service};
-use crate::settings::Believed;
 use crate::task;
 use crate::whose::{Slot, slot};
 

@@ -1,10 +1,10 @@
 //! The settings of one service and one system in it, checked; all faults at once.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use picket_driver::table::{self, ReadTable};
 use picket_driver::{Secret, SettingFault};
+use picket_trust::Believed;
 use serde_json::{Map, Value};
 
 /// How we show who we are.
@@ -16,19 +16,6 @@ pub enum Authentication {
     SessionOrBasic,
     /// By name and password with each request: nothing of the service's bounds a late command.
     Basic,
-}
-
-/// Whose certificate is taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Believed {
-    /// One that the system's CAs vouch for.
-    System,
-    /// One that the CAs in this file vouch for.
-    Authorities(PathBuf),
-    /// The one with this SHA-256, whatever else it says, also when it expired.
-    Pinned([u8; 32]),
-    /// Any. Whoever is on the way may answer in the service's place: its Off is claimed, not observed.
-    Anyone,
 }
 
 /// The checked settings.
@@ -231,7 +218,7 @@ impl Reader<'_> {
             );
         }
         if let Some(path) = self.text("ca_file") {
-            if let Err(why) = crate::trust::authorities(path.as_ref()) {
+            if let Err(why) = picket_trust::authorities(path.as_ref()) {
                 self.fault("ca_file", why);
             }
             return Believed::Authorities(path.into());

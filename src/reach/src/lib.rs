@@ -14,7 +14,6 @@ pub mod process;
 pub mod program;
 pub mod settings;
 mod text;
-mod tls;
 pub mod token;
 pub mod web;
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use picket_trust::Believed;
 use reqwest::header::{AUTHORIZATION, HeaderMap, LOCATION};
 use reqwest::{Client, ClientBuilder, RequestBuilder, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use crate::last_word::{self, Asked, LastWord};
 use crate::text::KEPT;
-use crate::tls;
 use crate::token::Token;
 
 const CONNECT: Duration = Duration::from_secs(5);
@@ -69,7 +69,8 @@ pub fn commands(https: bool, ca_file: Option<&Path>) -> Result<Client, String> {
 }
 
 fn builder(connections: usize, https: bool, ca_file: Option<&Path>) -> Result<ClientBuilder, String> {
-    let config = if https { tls::config(ca_file) } else { tls::none() }?;
+    let believed = ca_file.map_or(Believed::System, |path| Believed::Authorities(path.to_owned()));
+    let config = if https { picket_trust::config(&believed) } else { picket_trust::none() }?;
     Ok(Client::builder()
         .tls_backend_preconfigured(config)
         .redirect(reqwest::redirect::Policy::none())

@@ -18,7 +18,6 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::{Broken, Connection};
 use crate::settings::Settings;
-use crate::trust;
 
 /// No bound of an idle machine: what is slow here is the machine.
 const AGES: Duration = Duration::from_secs(30);
@@ -56,7 +55,8 @@ pub(crate) async fn place() -> Place {
     });
     let Value::Object(settings) = settings else { panic!("a table") };
     let settings = Settings::check(&settings).expect("right settings");
-    let tls = TlsConnector::from(Arc::new(trust::config(&settings.believed).expect("no file is needed")));
+    let tls =
+        TlsConnector::from(Arc::new(picket_trust::config(&settings.believed).expect("no file is needed")));
     let name = ServerName::try_from("127.0.0.1").expect("a name");
     Place { listener, acceptor: TlsAcceptor::from(Arc::new(config)), settings, tls, name }
 }
