@@ -18,6 +18,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use picket_driver::{DriverError, Effect, ErrorKind};
+use picket_trust::Believed;
 use rustls::pki_types::ServerName;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpStream;
@@ -126,17 +127,16 @@ async fn reach(
 
 /// What a failed handshake says: a certificate that is not believed is not the network's matter.
 fn distrust(error: &io::Error, settings: &Settings) -> DriverError {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match inner {
-        Some(rustls::Error::InvalidCertificate(why)) => {
-            let right = "expected one that its ca_file vouches for, or the one of its certificate_sha256";
-            failed(
-                ErrorKind::Authentication,
-                settings,
-                format_args!("its certificate is not believed ({why:?}); {right}"),
-            )
+    match picket_trust::failure(error) {
+        Some(why) if why.is_distrust() => {
+            let more = match settings.believed {
+                Believed::Pinned(_) => "",
+                _ => "; certificate_sha256 names one certificate alone",
+            };
+            failed(ErrorKind::Authentication, settings, format_args!("{why}{more}"))
         }
-        Some(other) => failed(ErrorKind::Protocol, settings, format_args!("TLS: {other}")),
+        Some(why) if !why.is_cut() => failed(ErrorKind::Protocol, settings, why),
+        Some(why) => failed(ErrorKind::Unreachable, settings, why),
         None => failed(ErrorKind::Unreachable, settings, format_args!("TLS: {error}")),
     }
 }

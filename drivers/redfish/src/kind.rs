@@ -21,7 +21,7 @@ use crate::settings::Settings;
 /// | `authentication` | `session`; `session_or_basic`, `basic` | `session` |
 /// | `session_timeout` | after how long the service ends an idle session, not less than it truly takes: a command whose sender stopped may land until then | `30m` |
 /// | `max_life` | with basic authentication: how late a command may land, in your words | nothing bounds it |
-/// | `ca_file` | the CAs that vouch for the service's certificate | the system's |
+/// | `ca_file` | the CAs that vouch for the service's certificate, or that certificate itself | the system's |
 /// | `certificate_sha256` | the service's certificate, and no other | none |
 /// | `accept_any_certificate` | whoever answers is believed; what it says is claimed, not observed | `false` |
 /// | `last_reset_time` | whether the manager's LastResetTime shows its restarts; without, Off must hold for the long window | where the manager says it, and two checks agreed |

@@ -218,7 +218,7 @@ impl Reader<'_> {
             );
         }
         if let Some(path) = self.text("ca_file") {
-            if let Err(why) = picket_trust::authorities(path.as_ref()) {
+            if let Err(why) = picket_trust::verifier(path.as_ref()) {
                 self.fault("ca_file", why);
             }
             return Believed::Authorities(path.into());

@@ -147,7 +147,8 @@ pub async fn exchange_at_a_word(
 /// What failed before an answer was complete. Only where no connection came to be was nothing sent.
 fn failure(error: reqwest::Error) -> NoAnswer {
     let never_sent = error.is_connect() || error.is_builder();
-    let why = chain(&error.without_url());
+    let tls = error.is_connect().then(|| picket_trust::failure(&error)).flatten();
+    let why = tls.map_or_else(|| chain(&error.without_url()), |why| why.to_string());
     if never_sent { NoAnswer::NeverSent(why) } else { NoAnswer::Broken(why) }
 }
 
@@ -167,37 +168,4 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    /// What is heard of a server that says this, and closes.
-    async fn heard(said: &'static str) -> Result<Answer, NoAnswer> {
-        let place = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = place.local_addr().expect("an address");
-        tokio::spawn(async move {
-            let (mut stream, _) = place.accept().await.expect("a caller");
-            let _request = stream.read(&mut [0; 4_096]).await;
-            stream.write_all(said.as_bytes()).await.expect("written");
-        });
-        let client = client(false, None).expect("a client");
-        let end = Instant::now() + Duration::from_secs(30);
-        exchange(client.get(format!("http://{address}/")), None, end).await
-    }
-
-    #[tokio::test]
-    async fn a_refusal_that_breaks_off_is_one_and_a_yes_is_none() {
-        let cut = |status: &str| {
-            format!("HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwhat\r\n").leak() as &str
-        };
-        for status in ["401 Unauthorized", "503 Busy"] {
-            let answer = heard(cut(status)).await.expect("its status was read");
-            assert!(answer.cut && answer.body == b"what" && status.starts_with(answer.code.as_str()));
-        }
-        // What it says stands in its body.
-        let half = heard(cut("200 OK")).await;
-        assert!(matches!(half, Err(NoAnswer::Broken(_))), "{half:?}");
-    }
-}
+mod tests;

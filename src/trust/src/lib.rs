@@ -5,17 +5,21 @@
 //! **Invariants.** A signature of the handshake is always checked: the far side holds the key of the certificate that was judged. Nothing
 //! but `Believed::Anyone` turns the judgement off.
 
+mod failure;
+mod key;
 mod verifier;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, SupportedProtocolVersion, WantsVerifier};
 
-use crate::verifier::Certain;
+pub use crate::failure::{Failure, failure};
+use crate::verifier::{Pins, Verifier};
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rustls::version::TLS12];
 
@@ -24,7 +28,7 @@ const VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rust
 pub enum Believed {
     /// The CAs of the system.
     System,
-    /// The CAs in this file.
+    /// What the certificates in this file vouch for, and each of them where a server shows it as its own.
     Authorities(PathBuf),
     /// The certificate with this SHA-256, whatever else it says.
     Pinned([u8; 32]),
@@ -39,18 +43,44 @@ pub enum Believed {
 pub fn config(believed: &Believed) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = builder(&provider)?;
-    let pinned = match believed {
+    let verifier: Arc<dyn ServerCertVerifier> = match believed {
         Believed::System => {
             return Ok(builder.with_root_certificates(of_the_system()?).with_no_client_auth());
         }
-        Believed::Authorities(path) => {
-            return Ok(builder.with_root_certificates(authorities(path)?).with_no_client_auth());
-        }
-        Believed::Pinned(digest) => Some(*digest),
-        Believed::Anyone => None,
+        Believed::Authorities(path) => verifier(path)?,
+        Believed::Pinned(digest) => Arc::new(Verifier::of(Pins::Digest(*digest), provider)),
+        Believed::Anyone => Arc::new(Verifier::of(Pins::Anyone, provider)),
     };
-    let verifier = Arc::new(Certain { pinned, provider });
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// Who believes the certificates in that file: what they vouch for, and each of them as a server's own.
+///
+/// # Errors
+/// Words, with the file's name: it cannot be read, somebody else may change it, or it has no certificate of use.
+pub fn verifier(path: &Path) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let shown = path.display();
+    let wrong =
+        |error: &dyn std::fmt::Display| format!("{shown} cannot be read as PEM certificates: {error}");
+    // Who may change whom we believe may answer in the place of the service.
+    picket_permissions::check_if_there(path).map_err(|why| format!("{shown}: {why}"))?;
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))?;
+    let certificates: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| wrong(&error))?;
+    if certificates.is_empty() {
+        return Err(format!("{shown} has no certificate in PEM form"));
+    }
+    verifier_of(certificates).map_err(|why| format!("{shown} {why}"))
+}
+
+/// The same of certificates that were read already.
+///
+/// # Errors
+/// Words: what their place has that is wrong.
+pub fn verifier_of(
+    certificates: Vec<CertificateDer<'static>>,
+) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(Arc::new(Verifier::of_authorities(certificates, provider)?))
 }
 
 /// For plain HTTP: no TLS can succeed with it.
@@ -67,26 +97,6 @@ fn builder(provider: &Arc<CryptoProvider>) -> Result<ConfigBuilder<ClientConfig,
     ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&VERSIONS)
         .map_err(|error| format!("TLS cannot be set up: {error}"))
-}
-
-/// The CAs in a file.
-///
-/// # Errors
-/// Words, with the file's name.
-pub fn authorities(path: &Path) -> Result<RootCertStore, String> {
-    let shown = path.display();
-    let wrong =
-        |error: &dyn std::fmt::Display| format!("{shown} cannot be read as PEM certificates: {error}");
-    // Who may change whom we believe may answer in the place of the service.
-    picket_permissions::check_if_there(path).map_err(|why| format!("{shown}: {why}"))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
-        let certificate = certificate.map_err(|error| wrong(&error))?;
-        roots
-            .add(certificate)
-            .map_err(|error| format!("{shown} has a certificate that is of no use: {error}"))?;
-    }
-    if roots.is_empty() { Err(format!("{shown} has no certificate in PEM form")) } else { Ok(roots) }
 }
 
 fn of_the_system() -> Result<RootCertStore, String> {

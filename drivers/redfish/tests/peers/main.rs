@@ -1,5 +1,6 @@
 //! The driver against a service of our own, with faults on demand, and against OpenStack's sushy-emulator.
 
+mod certificates;
 mod conformance;
 mod elsewhere;
 mod fake;

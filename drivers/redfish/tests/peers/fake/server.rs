@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -48,21 +49,28 @@ impl Fake {
             .expect("parameters")
             .signed_by(&key, &issuer)
             .expect("a certificate");
-        let digest: String = Sha256::digest(leaf.der()).iter().map(|byte| format!("{byte:02X}")).collect();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        Self::showing(leaf.der().clone(), key, &ca_certificate.pem()).await
+    }
+
+    /// The same with this certificate, whatever it says, and with these ones in [`Fake::ca_file`].
+    pub async fn showing(leaf: CertificateDer<'static>, key: PrivateKeyDer<'static>, ca: &str) -> Self {
+        let digest: String = Sha256::digest(&leaf).iter().map(|byte| format!("{byte:02X}")).collect();
         let directory = tempfile::Builder::new().prefix("picket-redfish-").tempdir().expect("a directory");
-        std::fs::write(directory.path().join("ca.pem"), ca_certificate.pem()).expect("written");
+        std::fs::write(directory.path().join("ca.pem"), ca).expect("written");
         let password = directory.path().join("password");
         std::fs::write(&password, PASSWORD).expect("written");
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&password, private).expect("ours");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        // A server that is checked itself would refuse to show an odd one.
+        let key = rustls::crypto::ring::sign::any_supported_type(&key).expect("a key");
+        let shown = SingleCertAndKey::from(CertifiedKey::new(vec![leaf], key));
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_no_client_auth()
-            .with_single_cert(vec![leaf.der().clone()], key)
-            .expect("a certificate with its key");
+            .with_cert_resolver(Arc::new(shown));
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
