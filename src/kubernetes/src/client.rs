@@ -117,7 +117,7 @@ pub(crate) fn client(config: Config, clock: &Arc<ServerClock>) -> Result<Client,
 }
 
 fn made(config: &Config, clock: &Arc<ServerClock>) -> kube::Result<Client> {
-    let https = config.rustls_https_connector_with_connector(tcp())?;
+    let https = picket_login::https(config, tcp()).map_err(|wrong| kube::Error::Service(Box::new(wrong)))?;
     // TLS is part of it: a far side that accepts connections and shakes no hands is not waited for.
     let connecting = config.connect_timeout.unwrap_or(Duration::MAX);
     let connects = tower::service_fn(move |uri: Uri| {
@@ -161,6 +161,7 @@ mod tests {
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
 
     use super::*;
 
@@ -199,6 +200,50 @@ mod tests {
             answered && read.starts_with("PATCH /api/v1/nodes/n1 HTTP/1.1") && read.ends_with("[]"),
             "{read}"
         );
+    }
+
+    /// As `openssl req -x509` makes one: its own CA, without names. Its DER, and a server that shows it.
+    fn own() -> (Vec<u8>, TlsAcceptor) {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let made = params.self_signed(&key).expect("a certificate").der().clone();
+        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![made.clone()], key)
+            .expect("a certificate with its key");
+        (made.to_vec(), TlsAcceptor::from(Arc::new(config)))
+    }
+
+    #[tokio::test]
+    async fn an_api_server_is_believed_by_its_own_certificate_in_the_kubeconfig() {
+        let place = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = place.local_addr().expect("an address");
+        let (shown, acceptor) = own();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = place.accept().await {
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let _request = stream.read(&mut [0; 4_096]).await;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.expect("written");
+            }
+        });
+        let asked = async |believed: Vec<u8>| {
+            let mut config = Config::new(format!("https://{address}").parse().expect("an address"));
+            config.root_cert = Some(vec![believed]);
+            let client = client(config, &Arc::default()).expect("a client");
+            let request = Request::get("/version").body(Vec::new()).expect("a request");
+            client
+                .request::<serde_json::Value>(request)
+                .await
+                .map_err(|error| Fault::of("look", error).to_string())
+        };
+        asked(shown).await.expect("an answer");
+        let why = asked(own().0).await.expect_err("another one");
+        assert!(why.starts_with("look: its certificate is not believed"), "{why}");
     }
 
     #[tokio::test]

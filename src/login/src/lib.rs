@@ -9,8 +9,11 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use kube::Config;
+use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo};
+use rustls::pki_types::{CertificateDer, ServerName};
 
 /// How long connecting may take.
 const CONNECTING: Duration = Duration::from_secs(3);
@@ -87,8 +90,37 @@ fn files(read: &Kubeconfig) -> impl Iterator<Item = &String> {
     )
 }
 
-/// An error with its causes, each said once.
+/// TLS on connections that `connector` makes, with whom that login believes: what a CA of its kubeconfig vouches for, and each certificate
+/// there where an API server shows it as its own.
+///
+/// # Errors
+/// A certificate or a key of it is of no use.
+pub fn https<C>(config: &Config, connector: C) -> Result<HttpsConnector<C>, Wrong> {
+    let wrong = |why: &dyn std::fmt::Display| Wrong(format!("its TLS: {why}"));
+    let mut tls = config.rustls_client_config().map_err(|error| wrong(&chain(&error)))?;
+    // A pod's own CA, which has a file, is read anew by kube as the cluster renews it; no server shows that one as its own.
+    let given =
+        config.root_cert.as_deref().filter(|given| !given.is_empty() && config.root_cert_file.is_none());
+    if let Some(given) = given {
+        let certificates = given.iter().map(|der| CertificateDer::from(der.clone())).collect();
+        let verifier = picket_trust::verifier_of(certificates)
+            .map_err(|why| wrong(&format!("certificate-authority {why}")))?;
+        tls.dangerous().set_certificate_verifier(verifier);
+    }
+    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = ServerName::try_from(name.clone()).map_err(|error| wrong(&error))?;
+        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(builder.enable_http1().wrap_connector(connector))
+}
+
+/// An error with its causes, each said once; of a handshake of TLS that failed, what failed there.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
+    // A connection that was cut may have stood already.
+    if let Some(why) = picket_trust::failure(error).filter(|why| !why.is_cut()) {
+        return why.to_string();
+    }
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

@@ -98,8 +98,7 @@ impl Endpoint {
             .keep_alive_timeout(PONG)
             .keep_alive_while_idle(true);
         if self.url.starts_with("https://") {
-            let tls = login::tls(&self.settings).map_err(|why| refused(&why))?;
-            address = address.tls_config(tls).map_err(|error| refused(&error))?;
+            address = login::with_tls(address, &self.settings).map_err(|why| refused(&why))?;
         }
         // A member that was cut off from the quorum says so at once, instead of waiting for it.
         let options = ConnectOptions::new().with_require_leader(true);

@@ -72,7 +72,7 @@ pub(crate) fn judge(error: &Error) -> Fault {
         Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => {
             Fault::Refused(error.to_string())
         }
-        Error::TransportError(_) if never_connected(error) => Fault::Elsewhere(chain(error)),
+        Error::TransportError(_) if never_connected(error) => Fault::Elsewhere(unconnected(error)),
         Error::LeaseKeepAliveError(why) if why == "lease not found" => Fault::NoLease,
         _ => Fault::Unknown(chain(error)),
     }
@@ -82,7 +82,7 @@ pub(crate) fn judge(error: &Error) -> Fault {
 /// the state machine when it refuses one.
 fn of_status(status: &Status) -> Fault {
     if never_connected(status) {
-        return Fault::Elsewhere(chain(status));
+        return Fault::Elsewhere(unconnected(status));
     }
     let said = status.message();
     let refused = |what: &str| Fault::Refused(format!("{what} ({said})"));
@@ -139,6 +139,11 @@ fn never_connected(error: &(dyn std::error::Error + 'static)) -> bool {
         next = error.source();
     }
     false
+}
+
+/// Why no connection came to be.
+fn unconnected(error: &(dyn std::error::Error + 'static)) -> String {
+    picket_trust::failure(error).map_or_else(|| chain(error), |why| why.to_string())
 }
 
 /// The error with its sources; etcd's client does not hand on what the transport says.

@@ -3,20 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use picket_config::{EtcdSettings, SecretSource};
-use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+use tonic::transport::{ClientTlsConfig, Endpoint, Identity};
 use zeroize::Zeroizing;
 
-/// The TLS of a new connection. An error says which file, and what is wrong with it.
-pub(super) fn tls(settings: &EtcdSettings) -> Result<ClientTlsConfig, String> {
+/// That address with the TLS of a new connection. An error says which file, and what is wrong with it.
+pub(super) fn with_tls(address: Endpoint, settings: &EtcdSettings) -> Result<Endpoint, String> {
     let mut tls = ClientTlsConfig::new();
-    if let Some(ca) = &settings.tls.ca {
-        tls = tls.ca_certificate(Certificate::from_pem(pem(ca)?));
-    }
     if let Some((cert, key)) = &settings.tls.own {
         let key = Zeroizing::new(guarded(key)?);
         tls = tls.identity(Identity::from_pem(pem(cert)?, &*key));
     }
-    Ok(tls)
+    let made = match &settings.tls.ca {
+        Some(ca) => address.tls_config_with_verifier(tls, picket_trust::verifier(ca)?),
+        None => address.tls_config(tls),
+    };
+    made.map_err(|error| error.to_string())
 }
 
 fn pem(path: &Path) -> Result<Vec<u8>, String> {
@@ -66,6 +67,11 @@ fn guarded(path: &Path) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
 
     use super::*;
 
@@ -85,5 +91,63 @@ mod tests {
             let why = password(&source).expect_err("it is refused");
             assert!(!why.contains("hunter2"), "{why}");
         }
+    }
+
+    /// As `openssl req -x509` makes one: its own CA, without names. In a file, and shown by a server of HTTP/2.
+    fn own() -> (tempfile::NamedTempFile, TlsAcceptor) {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let made = params.self_signed(&key).expect("a certificate");
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), made.pem()).expect("it is ours");
+        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![made.der().clone()], key)
+            .expect("a certificate with its key");
+        config.alpn_protocols.push(b"h2".to_vec());
+        (file, TlsAcceptor::from(Arc::new(config)))
+    }
+
+    fn settings(ca: &Path) -> EtcdSettings {
+        EtcdSettings {
+            endpoints: Vec::new(),
+            tls: picket_config::EtcdTls { ca: Some(ca.to_owned()), own: None },
+            user: None,
+            prefix: "/picket/".to_owned(),
+            request: Duration::from_secs(30),
+            dial: Duration::from_secs(30),
+            members: std::collections::BTreeMap::new(),
+            allow_lease_bug: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_member_is_believed_by_its_own_certificate_in_the_ca_file() {
+        let place = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("https://{}", place.local_addr().expect("an address"));
+        let (file, acceptor) = own();
+        let (another, _) = own();
+        let accepts = async {
+            let (first, _) = place.accept().await.expect("a caller");
+            let first = acceptor.accept(first).await;
+            let (second, _) = place.accept().await.expect("a caller");
+            (first.is_ok(), acceptor.accept(second).await.is_ok())
+        };
+        let connects = async {
+            for ca in [file.path(), another.path()] {
+                let settings = settings(ca);
+                let address = Endpoint::from_shared(url.clone()).expect("an address");
+                let connected = with_tls(address, &settings).expect("a certificate").connect().await;
+                let told = connected.as_ref().err().map(|error| picket_trust::failure(error));
+                let distrust = told.flatten().is_some_and(|why| why.is_distrust());
+                assert_eq!((connected.is_ok(), distrust), (ca == file.path(), ca != file.path()));
+            }
+        };
+        assert_eq!(tokio::join!(accepts, connects).0, (true, false));
     }
 }
