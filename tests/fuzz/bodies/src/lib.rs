@@ -34,7 +34,7 @@ const fn target(name: &'static str, body: fn(&[u8]) -> bool, runs: u32, memory: 
 const MIB: usize = 1 << 20;
 
 /// All of them.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     target("ipmi_packet", picket_driver_ipmi::fuzz::packet, 20_000, MIB),
     target("ipmi_handshake", picket_driver_ipmi::fuzz::handshake, 3_000, MIB),
     target("ipmi_session", picket_driver_ipmi::fuzz::session, 3_000, MIB),
@@ -49,6 +49,7 @@ pub const TARGETS: [Target; 14] = [
     target("receipt", receipts::receipt, 2_000, 4 * MIB),
     target("request", picket_server::fuzz::request, 10_000, 4 * MIB),
     target("certificate", picket_server::fuzz::certificate_of_a_caller, 10_000, MIB),
+    target("shown_certificate", picket_trust::fuzz::shown, 20_000, MIB),
 ];
 
 /// The body of that name. A target of `fuzz_targets` names one that is there, or does not run.

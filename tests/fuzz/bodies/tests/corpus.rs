@@ -106,6 +106,7 @@ targets!(
     receipt,
     request,
     certificate,
+    shown_certificate,
 );
 
 #[test]
