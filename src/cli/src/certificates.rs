@@ -80,6 +80,11 @@ pub fn hint(why: &str) -> Option<&'static str> {
             "the gateway's certificate is for other names than that of the endpoint",
         ),
         ("peer certificate: certificate expired", "the gateway's certificate has expired"),
+        (
+            "CaUsedAsEndEntity",
+            "the gateway shows the certificate of a CA, as openssl req -x509 makes it: picket pki init makes a CA and one for the \
+             gateway",
+        ),
         ("invalid peer certificate", "the gateway's certificate is of no use"),
         ("corrupt message", "what answers there speaks no TLS: is it http, or another port?"),
     ];
@@ -118,5 +123,7 @@ mod tests {
             hint("received fatal alert: CertificateExpired").is_some_and(|hint| hint.contains("expired"))
         );
         assert!(hint("received fatal alert: Something").is_some());
+        let own = "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))";
+        assert!(hint(own).is_some_and(|hint| hint.contains("picket pki init")));
     }
 }
