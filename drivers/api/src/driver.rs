@@ -221,6 +221,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// What keeps a fence from its end by this device, as its settings or its last check have it: for each what it is, and what ends it, without
+    /// secrets. A device with one is not ready.
+    fn obstacles(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// `None`: an Off of it may prove. Else why not without another device that must read Off too: it says off also where it does
     /// not know. A host device needs a host device beside it in its level that says so of nothing; a supply proves never, as
     /// another outlet says nothing of its own.

@@ -108,6 +108,13 @@ impl DriverError {
         Self { is_final, ..self }
     }
 
+    /// Whether it did not happen, and a person has to change what it failed for: no wait does.
+    pub fn waits_for_a_person(&self) -> bool {
+        let is_for_a_person =
+            matches!(self.kind, ErrorKind::Authentication | ErrorKind::Forbidden | ErrorKind::Settings);
+        self.effect == Effect::DidNotHappen && (self.is_final || is_for_a_person)
+    }
+
     /// The device cannot do this; nothing was sent that changes anything.
     pub fn unsupported(detail: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, Effect::DidNotHappen, detail)

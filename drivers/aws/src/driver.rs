@@ -245,6 +245,10 @@ impl PowerDriver for AwsDriver {
         self.remarks.told()
     }
 
+    fn obstacles(&self) -> Vec<String> {
+        self.remarks.obstacles()
+    }
+
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         self.reading(call).await
     }

@@ -21,7 +21,8 @@ pub(crate) struct Remarks(Mutex<Found>);
 #[derive(Debug, Default)]
 struct Found {
     remarks: Vec<String>,
-    /// Which of them says that EC2 would refuse the off: known until EC2 says otherwise.
+    obstacles: Vec<String>,
+    /// That a protection bars the off: known until EC2 says otherwise.
     barred: Option<String>,
 }
 
@@ -32,6 +33,11 @@ impl Remarks {
 
     pub(crate) fn told(&self) -> Vec<String> {
         self.found().remarks.clone()
+    }
+
+    pub(crate) fn obstacles(&self) -> Vec<String> {
+        let found = self.found();
+        found.obstacles.iter().chain(&found.barred).cloned().collect()
     }
 }
 
@@ -51,7 +57,7 @@ impl AwsDriver {
             Ok(false) => found.barred = None,
             Ok(true) => {
                 found.barred = Some(format!(
-                    "its {name} is set: EC2 refuses to {verb} it, and a fence of it does not come to an end"
+                    "its {name} is set: EC2 refuses to {verb} it, and a fence of it does not come to an end; switch that attribute off"
                 ));
             }
             // What was known is known still.
@@ -61,8 +67,8 @@ impl AwsDriver {
                 error.detail
             )),
         }
-        remarks.extend(found.barred.clone());
         found.remarks = remarks;
+        found.obstacles = no_stop(instance, self.settings.terminate.is_some()).into_iter().collect();
     }
 
     async fn is_protected(&self, attribute: InstanceAttributeName, call: &Call) -> Result<bool, DriverError> {
@@ -115,10 +121,13 @@ fn of(instance: &Instance, terminates: Option<&[String]>) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if !instance.root_is_ebs && !terminates {
-        remarks.push("its root is an instance store: EC2 cannot stop it; set terminate = true".to_owned());
-    }
     remarks
+}
+
+fn no_stop(instance: &Instance, terminates: bool) -> Option<String> {
+    let is_stopped_never = !instance.root_is_ebs && !terminates;
+    is_stopped_never
+        .then(|| "its root is an instance store: EC2 cannot stop it; set terminate = true".to_owned())
 }
 
 #[cfg(test)]
@@ -139,9 +148,11 @@ mod tests {
             ..plain
         };
         let said = of(&odd, None).join("\n");
-        for word in ["\"web\"", "hibernated", "spot", "instance store"] {
+        for word in ["\"web\"", "hibernated", "spot"] {
             assert!(said.contains(word), "{word}: {said}");
         }
+        assert_eq!((no_stop(&plain_again, false), no_stop(&odd, true)), (None, None));
+        assert!(no_stop(&odd, false).is_some_and(|why| why.contains("instance store")));
         let said = of(&odd, Some(&["/dev/sdb".to_owned()])).join("\n");
         for word in ["TERMINATES", "/dev/sdb", "\"web\"", "hibernated", "starts again by itself"] {
             assert!(said.contains(word), "{word}: {said}");

@@ -255,6 +255,10 @@ impl PowerDriver for GcpDriver {
         self.remarks.told()
     }
 
+    fn obstacles(&self) -> Vec<String> {
+        self.remarks.obstacles()
+    }
+
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         self.reading(call).await
     }

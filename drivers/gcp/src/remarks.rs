@@ -1,23 +1,51 @@
 //! What whoever runs an instance ought to know of it, found out by a check.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::instance::Instance;
 use crate::settings::Settings;
 
 /// What the last check found.
 #[derive(Debug, Default)]
-pub(crate) struct Remarks(Mutex<Vec<String>>);
+pub(crate) struct Remarks(Mutex<Found>);
+
+#[derive(Debug, Default)]
+struct Found {
+    remarks: Vec<String>,
+    obstacle: Option<String>,
+}
 
 impl Remarks {
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn told(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.found().remarks.clone()
+    }
+
+    pub(crate) fn obstacles(&self) -> Vec<String> {
+        self.found().obstacle.iter().cloned().collect()
     }
 
     /// Looks at what bars an off, makes it slow, or undoes one.
     pub(crate) fn look_around(&self, instance: &Instance, settings: &Settings) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = of(instance, settings);
+        *self.found() = Found { remarks: of(instance, settings), obstacle: no_stop(instance, settings) };
     }
+}
+
+/// The names of its local SSDs, in words; `None`: it has none.
+fn local_ssds(instance: &Instance) -> Option<String> {
+    let ssds = instance.local_ssds();
+    (!ssds.is_empty()).then(|| ssds.join(", "))
+}
+
+fn no_stop(instance: &Instance, settings: &Settings) -> Option<String> {
+    let ssds = local_ssds(instance).filter(|_| settings.discard_local_ssd.is_none())?;
+    Some(format!(
+        "it has local SSDs ({ssds}), and discard_local_ssd is not set: it is not stopped, and a fence of it does not come to an end; set \
+         discard_local_ssd"
+    ))
 }
 
 fn of(instance: &Instance, settings: &Settings) -> Vec<String> {
@@ -34,15 +62,10 @@ fn of(instance: &Instance, settings: &Settings) -> Vec<String> {
              repairs off (default-action-on-failure do-nothing), or let the group alone handle it"
         ));
     }
-    let ssds = instance.local_ssds();
-    if !ssds.is_empty() {
-        let ssds = ssds.join(", ");
-        remarks.push(match settings.discard_local_ssd {
-            None => format!(
-                "it has local SSDs ({ssds}), and discard_local_ssd is not set: it is not stopped, and a fence of it does not come to an end"
-            ),
-            Some(true) => format!("a fence of it discards what is on its local SSDs ({ssds})"),
-            Some(false) => format!(
+    if let Some((ssds, discards)) = local_ssds(instance).zip(settings.discard_local_ssd) {
+        remarks.push(match discards {
+            true => format!("a fence of it discards what is on its local SSDs ({ssds})"),
+            false => format!(
                 "a fence of it asks to keep what is on its local SSDs ({ssds}), which Compute Engine refuses of most machine types"
             ),
         });
@@ -93,7 +116,6 @@ mod tests {
         for word in [
             "called \"db-2\"",
             "group \"web\"",
-            "discard_local_ssd is not set",
             "skipGuestOsShutdown",
             "(30 s)",
             "spot",
@@ -101,6 +123,10 @@ mod tests {
         ] {
             assert!(said.contains(word), "{word}: {said}");
         }
+        let unset = no_stop(&instance(&odd), &settings(json!({}))).expect("it is not stopped");
+        assert!(unset.contains("(local-ssd-0), and discard_local_ssd is not set"), "{unset}");
+        assert_eq!(no_stop(&instance(&odd), &settings(json!({ "discard_local_ssd": true }))), None);
+        assert_eq!(no_stop(&instance(&plain), &settings(json!({}))), None);
         let said = of(&instance(&odd), &settings(json!({ "discard_local_ssd": true }))).join("\n");
         assert!(said.contains("discards what is on its local SSDs (local-ssd-0)"), "{said}");
         let said = of(&instance(&odd), &settings(json!({ "discard_local_ssd": false }))).join("\n");

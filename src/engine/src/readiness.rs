@@ -39,6 +39,8 @@ pub enum Trouble {
     Failed(Option<ErrorKind>),
     /// It says that it controls another machine.
     OtherMachine,
+    /// As it is, a fence would not come to its end by it.
+    Obstacle,
     /// What it controls is not known; lowers the grade.
     UnknownMachine,
     /// Nothing but the device itself has said what it controls; lowers the grade.
@@ -54,7 +56,7 @@ pub enum Trouble {
 impl Trouble {
     /// Whether it bars that the device is used.
     pub fn bars(self) -> bool {
-        matches!(self, Trouble::Failed(_) | Trouble::OtherMachine)
+        matches!(self, Trouble::Failed(_) | Trouble::OtherMachine | Trouble::Obstacle)
     }
 
     /// Whether the device is less for it.
@@ -78,6 +80,9 @@ pub fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<Problem> {
     let mut add = |trouble, text: &str| problems.push(Problem { trouble, text: text.to_owned() });
     if let Some((fault, _)) = &live.fault {
         add(Trouble::Failed(live.fault_kind), fault);
+    }
+    for obstacle in live.refused.iter().chain(live.checked.iter().flat_map(|checked| &checked.obstacles)) {
+        add(Trouble::Obstacle, obstacle);
     }
     match live.identity_match {
         Some(IdentityMatch::Mismatch) => {
@@ -165,7 +170,7 @@ mod tests {
 
     fn checked(holds: bool) -> Checked {
         let at = WallTime::from_millis(1);
-        Checked { at, took: Duration::ZERO, holds: Some(holds), remarks: Vec::new() }
+        Checked { at, took: Duration::ZERO, holds: Some(holds), remarks: Vec::new(), obstacles: Vec::new() }
     }
 
     #[test]
@@ -194,6 +199,18 @@ mod tests {
         let silent = DeviceLive { fault, fault_kind: Some(ErrorKind::TimedOut), ..unknown };
         assert_eq!(readiness(&host, &silent, &Phase::Normal), Readiness::NotReady);
         assert_eq!(problems(&host, &silent)[0].trouble, Trouble::Failed(Some(ErrorKind::TimedOut)));
+    }
+
+    #[test]
+    fn what_keeps_a_fence_from_its_end_is_not_ready() {
+        let host = spec(DeviceClass::Host);
+        let refused = DeviceLive { refused: Some("forbidden: privilege".to_owned()), ..answered() };
+        let obstacles = vec!["its disableApiStop is set".to_owned()];
+        let barred = DeviceLive { checked: Some(Checked { obstacles, ..checked(true) }), ..answered() };
+        for live in [refused, barred] {
+            assert_eq!(readiness(&host, &live, &Phase::Normal), Readiness::NotReady);
+            assert_eq!(problems(&host, &live)[0].trouble, Trouble::Obstacle);
+        }
     }
 
     #[test]

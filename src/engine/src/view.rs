@@ -35,6 +35,8 @@ pub struct Checked {
     pub holds: Option<bool>,
     /// What its driver has to say of it that is no fault, for people.
     pub remarks: Vec<String>,
+    /// What keeps a fence from its end by it, for people.
+    pub obstacles: Vec<String>,
 }
 
 /// Whose a wait is, while it is asked whether the node recovered (S15): in vain, the fence goes on.
@@ -64,6 +66,8 @@ pub struct DeviceLive {
     pub identity_match: Option<IdentityMatch>,
     /// Its last check.
     pub checked: Option<Checked>,
+    /// How it refused the last off or on that it was told, in words: no wait changes that.
+    pub refused: Option<String>,
 }
 
 /// What is known and not stored.

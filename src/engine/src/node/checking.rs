@@ -11,9 +11,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use picket_core::device::{DeviceSpec, Identity, IdentityMatch};
+use picket_core::device::{Identity, IdentityMatch};
 use picket_core::event::Event;
-use picket_core::ground::LOOK_LIFE;
 use picket_core::ids::DeviceId;
 use picket_core::record::NodeRecord;
 use picket_core::time::BootTime;
@@ -294,13 +293,13 @@ impl NodeTask {
         let holds = run.asked.remove(device).unwrap_or_else(before);
         let took = now.since(run.began);
         let mut remarks = self.plan.drivers.get(device).map(|driver| driver.remarks()).unwrap_or_default();
-        remarks.extend(self.too_slow(device));
+        let obstacles = self.obstacles(device);
         if self.tells_of_releases(device) {
             remarks.extend(self.release_remarks.iter().cloned());
         }
         remarks.extend(self.twin(device));
         let live = self.device_live(device);
-        live.checked = Some(Checked { at, took, holds, remarks });
+        live.checked = Some(Checked { at, took, holds, remarks, obstacles });
         let fault = live.fault_kind;
         self.schedule.note(device, fault, now);
         let topology = self.plan.levels_now(self.record());
@@ -339,27 +338,6 @@ impl NodeTask {
         }
         let other = self.claimed_by_another(device, said)?;
         Some(format!("it says that it controls {}, {other}", said.words()))
-    }
-
-    /// What a release needs is read within [`LOOK_LIFE`] (S4): where a shared unit is too slow for that, no fence by it lets go.
-    fn too_slow(&self, device: &DeviceId) -> Option<String> {
-        let unit = self.plan.units.get(device)?;
-        let at_unit =
-            |spec: &&DeviceSpec| self.plan.units.get(&spec.id).is_some_and(|one| Arc::ptr_eq(one, unit));
-        let levels = self.plan.topology.levels().iter();
-        let level =
-            levels.map(|level| &level.devices).find(|level| level.iter().any(|spec| spec.id == *device))?;
-        let devices = level.iter().filter(at_unit).count();
-        let round = unit.round(devices);
-        (round > LOOK_LIFE).then(|| {
-            format!(
-                "its level's {devices} devices at {} are read in {:.1} s, and a release needs that within {:?}: let more go \
-                 side by side (at_once), or ask it by something faster",
-                unit.name(),
-                round.as_secs_f64(),
-                LOOK_LIFE
-            )
-        })
     }
 
     /// An identity is learned where nothing is expected yet; never in a fence.

@@ -70,6 +70,13 @@ impl NodeTask {
             Did::Ended { result: Err(error), .. } => Some(error),
             _ => None,
         };
+        match did {
+            Did::Off { result: Ok(_), .. } | Did::On(_, Ok(_)) => live.refused = None,
+            Did::Off { result: Err(error), .. } | Did::On(_, Err(error)) if error.waits_for_a_person() => {
+                live.refused = Some(format!("it refused what it was told last: {error}"));
+            }
+            _ => {}
+        }
         live.fault_kind = fault.map(|error| error.kind);
         live.fault = fault.map(|error| (error.to_string(), wall));
         if says_whose {

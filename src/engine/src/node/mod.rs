@@ -18,6 +18,7 @@ mod kept_off;
 mod labels;
 mod looking;
 mod measuring;
+mod obstacles;
 mod orphaned;
 mod outlets;
 mod own_host;

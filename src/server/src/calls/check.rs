@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
 use picket_core::ids::{DeviceId, NodeId};
+use picket_core::record::Phase;
 use picket_engine::NodeView;
 use picket_proto::v1::{self, ErrorReason};
 use tokio::time::Instant;
@@ -41,8 +42,14 @@ impl Desk {
         self.leads()?;
         let mut nodes = Vec::new();
         let mut known = BTreeSet::new();
+        let mut retired = Vec::new();
         for node in wanted.members(self)? {
             let view = self.view(&node)?;
+            // Its hardware is gone: there is nothing that could be fenced, or could not.
+            if view.stored.record.phase == Phase::Retired {
+                retired.push(node.to_string());
+                continue;
+            }
             let names: BTreeSet<DeviceId> =
                 view.plan.topology.devices().map(|spec| spec.id.clone()).collect();
             let asked =
@@ -51,6 +58,13 @@ impl Desk {
             if asked > 0 {
                 nodes.push((node, asked));
             }
+        }
+        if nodes.is_empty() && known.is_empty() && !retired.is_empty() {
+            let message = format!(
+                "all of these nodes are retired, and nothing is asked of them: {}",
+                retired.join(", ")
+            );
+            return Err(Fault::new(ErrorReason::WrongPhase, message).into());
         }
         if let Some(device) = device.as_ref().filter(|_| nodes.is_empty()) {
             let names: Vec<String> = known.iter().map(ToString::to_string).collect();

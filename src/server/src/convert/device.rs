@@ -102,6 +102,7 @@ fn problem(problem: Problem) -> v1::DeviceProblem {
     let kind = match problem.trouble {
         Trouble::Failed(kind) => kind.map_or(Kind::Unspecified, words::problem),
         Trouble::OtherMachine => Kind::IdentityMismatch,
+        Trouble::Obstacle => Kind::Obstacle,
         Trouble::UnknownMachine => Kind::IdentityUnknown,
         Trouble::LearnedMachine => Kind::IdentityLearned,
         Trouble::Unwired => Kind::WiringUnverified,

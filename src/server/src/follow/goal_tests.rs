@@ -45,6 +45,7 @@ pub(crate) fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         first_level: 0,
         round: 0,
         off_sent: true,
+        boot: None,
         gave_way: false,
         switched_off: Default::default(),
         identified: Default::default(),
