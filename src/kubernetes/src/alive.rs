@@ -1,12 +1,12 @@
 //! The liveness source `kubernetes`: what the API says of a Node, just before anything is done to it (S15, K9).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::ids::NodeId;
-use picket_liveness::{Ask, Asking, Look, SettingFault, Source};
+use picket_liveness::{Ask, Asking, Look, SettingFault, Sign, Source};
 use picket_reach::Settings;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -33,8 +33,8 @@ struct OfNode {
     cluster: Arc<Cluster>,
     wanted: Arc<[Condition]>,
     sought: Sought,
-    /// The boot of which the last answer spoke.
-    boot: Mutex<Option<String>>,
+    /// What the last answer saw of the Node's life.
+    sign: Mutex<Option<Sign>>,
 }
 
 impl Alive {
@@ -77,6 +77,12 @@ fn conditions(settings: &mut Settings<'_>) -> Vec<Condition> {
     read
 }
 
+impl OfNode {
+    fn seen(&self) -> MutexGuard<'_, Option<Sign>> {
+        self.sign.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Asking for Alive {
     fn of(&self, node: &NodeId, provider_id: Option<&str>) -> Result<Box<dyn Ask>, SettingFault> {
         if self.find_by == FindBy::ProviderId && provider_id.is_none() {
@@ -88,7 +94,7 @@ impl Asking for Alive {
         // It looks, and leaves nothing there.
         let ours = Ours { owner: String::new(), node: node.to_string() };
         let sought = Sought { by: self.find_by, ours, provider_id };
-        Ok(Box::new(OfNode { cluster, wanted, sought, boot: Mutex::default() }))
+        Ok(Box::new(OfNode { cluster, wanted, sought, sign: Mutex::default() }))
     }
 }
 
@@ -104,12 +110,20 @@ impl Ask for OfNode {
                 false => Err(Fault::away(format!("Node {name} is another one by now"))),
             }
         };
+        *self.seen() = None;
         let (meant, node) = tokio::join!(self.cluster.is_meant(end), read);
-        let read = meant.and(node);
-        let boot = read.as_ref().ok().map(|node| node.status.node_info.boot_id.clone());
-        *self.boot.lock().unwrap_or_else(PoisonError::into_inner) = boot.filter(|boot| !boot.is_empty());
-        match read {
-            Ok(node) => judged(&node, &self.wanted),
+        match meant.and(node) {
+            Ok(node) => {
+                let look = judged(&node, &self.wanted);
+                let boot = Some(node.status.node_info.boot_id).filter(|boot| !boot.is_empty());
+                // Conditions stay as they are for most of a minute after a kubelet's end: its lease says that it lives.
+                let beat = match look {
+                    Look::Recovered(_) => node::lease(&self.cluster, &node.metadata.name, end).await,
+                    _ => None,
+                };
+                *self.seen() = boot.map(|boot| Sign { boot, beat });
+                look
+            }
             Err(fault) if fault.is(Kind::Away) => Look::Away(fault.to_string()),
             Err(fault) => Look::Unanswered(fault.to_string()),
         }
@@ -119,8 +133,8 @@ impl Ask for OfNode {
         Some(belonging::belongs(&self.sought, &self.cluster, node, identities, end).await)
     }
 
-    fn boot(&self) -> Option<String> {
-        self.boot.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn sign(&self) -> Option<Sign> {
+        self.seen().clone()
     }
 
     fn late(&self, words: String) -> Look {

@@ -13,7 +13,7 @@ use crate::fault::{Fault, Kind};
 use crate::identity::Met;
 use crate::node;
 use crate::note::{self, Note, Ours};
-use crate::object::{Lease, Node};
+use crate::object::Node;
 use crate::release::{OfNode, OutOfService};
 use crate::taints::{self, AGAIN, FENCED};
 
@@ -150,7 +150,7 @@ impl OutOfService {
         until: Instant,
     ) -> Option<String> {
         let booted = note.is_none_or(|note| note.boot_id != node.status.node_info.boot_id);
-        let lease = if booted { None } else { self.lease(&node.metadata.name, until).await };
+        let lease = if booted { None } else { node::lease(&self.cluster, &node.metadata.name, until).await };
         of.seen_back(&node.metadata.uid, generation, |back| {
             let lives = |lease: String| *back.lease.get_or_insert_with(|| lease.clone()) != lease;
             if !(booted || lease.is_some_and(lives)) || !node::is_ready(node) {
@@ -160,12 +160,5 @@ impl OutOfService {
             let soaks = back.ready_since.get_or_insert_with(Instant::now).elapsed() < SOAK;
             soaks.then(|| format!("Node {} to be ready for {SOAK:?}", node.metadata.name))
         })
-    }
-
-    /// When its kubelet renewed its lease last, in its own words; `None`: it is not told.
-    async fn lease(&self, name: &str, until: Instant) -> Option<String> {
-        let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}");
-        let lease: Lease = self.cluster.get(&path, until).await.ok()?;
-        Some(lease.spec.renew_time).filter(|time| !time.is_empty())
     }
 }

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use crate::cluster::Cluster;
 use crate::fault::Fault;
-use crate::object::Node;
+use crate::object::{Lease, Node};
 
 /// Where it is.
 pub(crate) fn path(name: &str) -> String {
@@ -18,6 +18,13 @@ pub(crate) async fn read(cluster: &Cluster, name: &str, until: Instant) -> Resul
     let is_whole = node.metadata.name == name && !node.metadata.uid.is_empty();
     let wrong = || Fault::away(format!("get {}: the answer is no Node {name}", path(name)));
     if is_whole && !node.metadata.resource_version.is_empty() { Ok(node) } else { Err(wrong()) }
+}
+
+/// When its kubelet renewed its lease last, in its own words; `None`: it is not told.
+pub(crate) async fn lease(cluster: &Cluster, name: &str, until: Instant) -> Option<String> {
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}");
+    let lease: Lease = cluster.get(&path, until).await.ok()?;
+    Some(lease.spec.renew_time).filter(|time| !time.is_empty())
 }
 
 /// Whether its kubelet says that it is ready.

@@ -14,6 +14,6 @@ mod look;
 mod pace;
 mod source;
 
-pub use look::{Liveness, Look};
+pub use look::{Liveness, Look, Sign};
 pub use picket_reach::SettingFault;
 pub use source::{Ask, Asking, KINDS, Source};

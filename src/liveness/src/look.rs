@@ -20,6 +20,15 @@ pub enum Look {
     Away(String),
 }
 
+/// What a look saw of a node's life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sign {
+    /// The boot in which the node is.
+    pub boot: String,
+    /// What the node renews by itself as long as it runs, in words that are others each time. `None`: it is not known.
+    pub beat: Option<String>,
+}
+
 /// A source that says whether one node recovered.
 #[async_trait]
 pub trait Liveness: Send + Sync + std::fmt::Debug {
@@ -34,8 +43,8 @@ pub trait Liveness: Send + Sync + std::fmt::Debug {
     /// Asks now. May be dropped at any moment; nothing of it is left behind then.
     async fn look(&self) -> Look;
 
-    /// The boot of the node of which the last look spoke. `None`: it spoke of none, or the source knows no boots.
-    fn boot(&self) -> Option<String> {
+    /// What the last look saw of the node's life. `None`: nothing, or the source knows no boots.
+    fn sign(&self) -> Option<Sign> {
         None
     }
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::command::Command;
 use crate::http::{Http, Probe};
-use crate::look::{Liveness, Look};
+use crate::look::{Liveness, Look, Sign};
 use crate::pace::Pace;
 
 /// The kinds that there are.
@@ -36,8 +36,8 @@ pub trait Ask: Send + Sync + std::fmt::Debug {
     /// One question. May be dropped at any moment; ends before `end`.
     async fn ask(&self, end: Instant) -> Look;
 
-    /// The boot of the node of which the last answer spoke; `None`: of none.
-    fn boot(&self) -> Option<String> {
+    /// What the last answer saw of the node's life; `None`: nothing.
+    fn sign(&self) -> Option<Sign> {
         None
     }
 
@@ -148,9 +148,9 @@ impl Liveness for OfNode {
         }
     }
 
-    fn boot(&self) -> Option<String> {
+    fn sign(&self) -> Option<Sign> {
         match &self.one {
-            One::Other(other) => other.boot(),
+            One::Other(other) => other.sign(),
             One::Command(_) | One::Http(_) => None,
         }
     }

@@ -12,7 +12,7 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, Planned, Until};
-use picket_liveness::{Liveness, Look};
+use picket_liveness::{Liveness, Look, Sign};
 use tokio::time::Instant;
 
 pub use away::gone;
@@ -31,8 +31,8 @@ struct Source {
     asked: AtomicUsize,
     /// What its silence is taken for.
     silence: Look,
-    /// The boot of which it speaks.
-    boot: Mutex<Option<String>>,
+    /// The boot of which it speaks, and whether the node gives signs of life there.
+    boot: Mutex<Option<(String, bool)>>,
 }
 
 impl std::fmt::Debug for Source {
@@ -68,8 +68,10 @@ impl Liveness for Source {
         self.silence.clone()
     }
 
-    fn boot(&self) -> Option<String> {
-        self.boot.lock().expect("whole").clone()
+    fn sign(&self) -> Option<Sign> {
+        let (boot, lives) = self.boot.lock().expect("whole").clone()?;
+        let beat = if lives { self.asked() } else { 0 };
+        Some(Sign { boot, beat: Some(beat.to_string()) })
     }
 
     async fn look(&self) -> Look {

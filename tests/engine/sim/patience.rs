@@ -138,7 +138,7 @@ async fn a_bmc_that_answers_again_within_the_deadline_is_switched_off_by_itself(
     assert!(view.live.unreached, "a person is told after the first round");
     let wait = view.live.wait.clone().expect("told");
     assert!(
-        wait.what.starts_with("a device that takes the off (no answer: bmc unknown (timed out: "),
+        wait.what.starts_with("a device that takes the off (no answer for 20s: bmc unknown (timed out: "),
         "{wait:?}"
     );
     let outcome = lab.outcome_within(id, Until::Released, s(120)).await;
@@ -282,7 +282,7 @@ async fn one_that_answers_and_takes_no_off_yet_gets_one_once_it_does() {
         lab.schedule(s(400), Act::Mend { device: "bmc".to_owned() });
         let id = lab.open().await;
         tokio::time::sleep(s(399)).await;
-        assert_eq!((lab.phase(), lab.is_on()), ("fencing", true), "{count}");
+        assert_eq!((lab.phase(), lab.is_on(), lab.view().live.unreached), ("fencing", true, true), "{count}");
         let outcome = lab.outcome_within(id, Until::Released, s(30)).await;
         assert_eq!(outcome, Some(Outcome::Fenced { released: true }), "{count}");
     }

@@ -147,3 +147,23 @@ async fn nothing_is_let_go_on_a_word_while_a_device_is_not_asked() {
     assert_eq!(lab.attempts(), 0, "nobody asked it meanwhile");
     busy.abort();
 }
+
+/// Each request takes 3.5 s: our repeated off within the long window is no gap in it. What a release needs it cannot give, and its check says so.
+#[tokio::test(start_paused = true)]
+async fn a_board_that_takes_long_for_each_answer_is_proven_off_and_its_check_says_what_that_costs() {
+    let setup = Setup { adjust: Arc::new(|spec| spec.call = s(10)), ..Setup::new(NODE, &[&["bmc"]]) };
+    let mut lab = Lab::set_up(1610, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").set_sessionless("bmc");
+    })
+    .await;
+    lab.fault("bmc", Fault::Slow(Duration::from_millis(3_500)));
+    lab.engine.check(&node()).await.expect("checked");
+    let view = lab.view();
+    let obstacles =
+        &view.live.devices.values().next().expect("one").checked.as_ref().expect("checked").obstacles;
+    assert!(obstacles.iter().any(|one| one.contains("3.5 s")), "{obstacles:?}");
+    let began = Instant::now();
+    lab.open().await;
+    lab.reach("fenced", s(145)).await;
+    assert!(began.elapsed() < s(55), "{:?}", began.elapsed());
+}

@@ -3,8 +3,6 @@
 use super::Refused;
 use super::draft::Draft;
 use super::fence::expect_ground;
-use crate::device::DeviceClass;
-use crate::ids::DeviceId;
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Bringing, Cause, Phase};
@@ -27,17 +25,9 @@ pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result
     Ok(())
 }
 
-/// The node is well after each off of the fence ended unheard, in the same boot: none of them reached it (S15). Outlets that may have been cut are
-/// for a person to bring back.
+/// The node is well after each off of the fence ended unheard, in the same boot: none of them reached it (S15).
 pub(super) fn recovered(draft: &mut Draft, boot: &str, why: &str) -> Result<(), Refused> {
-    let fence = draft.fence()?;
-    let is_host =
-        |id: &DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Host);
-    let is_eligible = fence.cause == Cause::Asked
-        && !fence.was_proven
-        && fence.boot.as_deref() == Some(boot)
-        && fence.switched_off.iter().all(is_host);
-    if !is_eligible {
+    if !draft.fence()?.may_recover_in(boot) {
         return Err(Refused::OffSent);
     }
     draft.bars(|kind| matches!(kind, EffectKind::Off(_)))?;

@@ -166,9 +166,13 @@ pub(super) fn not_sent(draft: &mut Draft, effects: &[EffectId], why: &str) -> Re
     draft.expect_phase("an off that was not sent", &["fencing"], "an off belongs to a fence")?;
     expect_no_hold(&draft.record)?;
     let (generation, term) = (draft.record.generation, draft.term);
-    let open = draft.record.ledger.open().iter().filter(|open| effects.contains(&open.id));
-    let ours = open.filter(|open| open.generation == generation && open.term == term);
-    let unsent: BTreeSet<DeviceId> = ours
+    let of_generation = draft.record.ledger.open().iter().filter(|open| open.generation == generation);
+    let offs = of_generation.filter(|open| matches!(open.kind, EffectKind::Off(_)));
+    // What another leadership of this fence sent, nobody knows here, also where this one sent the same anew.
+    if !offs.clone().all(|open| open.term == term && effects.contains(&open.id)) {
+        return Err(Refused::OffSent);
+    }
+    let unsent: BTreeSet<DeviceId> = offs
         .filter_map(|open| match &open.kind {
             EffectKind::Off(device) => Some(device.clone()),
             _ => None,
@@ -183,7 +187,7 @@ pub(super) fn not_sent(draft: &mut Draft, effects: &[EffectId], why: &str) -> Re
     for effect in effects {
         draft.close_if(*effect, |kind| matches!(kind, EffectKind::Off(_)));
     }
-    draft.moment_once(format!("no off was sent: {why}"));
+    draft.moment_once(format!("no off happened: {why}"));
     Ok(())
 }
 

@@ -143,7 +143,7 @@ pub struct Fence {
     /// The node's boot before the first off, as its liveness source names it: in another one it did not recover by itself (S15).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
-    /// Whether none of its devices answered in a whole round, and nothing was sent: others had its place from then on (S14).
+    /// Whether a whole round of its levels came to nothing, and nothing was sent: for whoever leads next it stands behind the others (S14).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gave_way: bool,
     /// Every device that was, or may have been, switched off.
@@ -352,6 +352,17 @@ impl Fence {
     /// The same, to be changed.
     pub(crate) fn release_mut(&mut self, id: &ReleaseId) -> Option<&mut ReleaseState> {
         self.releases.iter_mut().find(|release| release.id == *id)
+    }
+
+    /// Whether it may end as recovered in that boot, once each of its offs ended: it was in that boot before the first of them, and they went to
+    /// host devices alone. An outlet that may have been cut is for a person to bring back (S15).
+    pub fn may_recover_in(&self, boot: &str) -> bool {
+        let is_host =
+            |id: &DeviceId| self.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Host);
+        self.cause == Cause::Asked
+            && !self.was_proven
+            && self.boot.as_deref() == Some(boot)
+            && self.switched_off.iter().all(is_host)
     }
 
     /// It ended before an off was sent.

@@ -1,6 +1,7 @@
 //! A fence that ends as recovered although an off was sent: each was waited out, and the node is well in the same boot (S15).
 
 use crate::event::Event;
+use crate::ids::EffectId;
 use crate::machine::Refused;
 use crate::outcome::Outcome;
 use crate::record::{Bringing, Phase};
@@ -70,4 +71,18 @@ fn a_name_of_a_boot_that_is_longer_than_any_is_not_stored() {
     assert_eq!(player.open_fence().boot, None);
     player.apply(Event::Boot("b".repeat(256)));
     assert!(player.open_fence().boot.is_some());
+}
+
+/// That the off of this leadership did not happen says nothing of the one before.
+#[test]
+fn an_off_of_another_leadership_is_not_forgotten_with_ours() {
+    let mut player = sent(&["bmc"]);
+    player.succeeds();
+    player.off_intent(&["bmc"]);
+    let effects: Vec<EffectId> = player.record().ledger.open().iter().map(|open| open.id).collect();
+    for effects in [effects.clone(), effects[1..].to_vec()] {
+        let not_sent = Event::NotSent { effects, why: "refused".to_owned() };
+        assert_eq!(player.try_apply(not_sent).map(drop), Err(Refused::OffSent));
+    }
+    assert_eq!(player.open_effects(), ["off of bmc", "off of bmc"]);
 }

@@ -16,7 +16,7 @@ use picket_core::ids::EffectId;
 use picket_core::order::OffOrder;
 use picket_core::record::{Cause, Fence};
 use picket_core::time::BootTime;
-use picket_liveness::{Liveness, Look};
+use picket_liveness::{Liveness, Look, Sign};
 
 use super::Run;
 use crate::node::{Fatal, NodeTask};
@@ -127,7 +127,7 @@ impl LastLook {
 
     /// The boot of which the last look spoke.
     pub(super) fn boot(&self) -> Option<String> {
-        self.source.as_ref()?.boot()
+        Some(self.source.as_ref()?.sign()?.boot)
     }
 
     /// The first off could not be stored: whoever tries again has an answer as young as this one.
@@ -171,15 +171,15 @@ impl NodeTask {
         Ok(self.place() != here)
     }
 
-    /// Looks once, whatever was sent: what says that the node recovered, and in which boot it is, where that is known.
-    pub(super) async fn has_recovered(&mut self) -> Option<(String, Option<String>)> {
+    /// Looks once, whatever was sent: what says that the node recovered, and what was seen of its life.
+    pub(super) async fn has_recovered(&mut self) -> Option<(String, Option<Sign>)> {
         let source = self.who_says_whether_it_recovered()?;
         let asked_at = self.now();
         let look = tokio::time::timeout(source.patience(), source.look()).await;
         let look = look.unwrap_or_else(|_| source.late());
         self.teller.looked(asked_at, &look);
         let Look::Recovered(words) = look else { return None };
-        Some((format!("the node recovered: {words}"), source.boot()))
+        Some((format!("the node recovered: {words}"), source.sign()))
     }
 
     /// A person opened the fence, joined it, or asked for it to be tried again, or somebody holds the node by a call of their own.

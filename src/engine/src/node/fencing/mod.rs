@@ -50,6 +50,8 @@ struct Run {
     deadline: BootTime,
     restarted: bool,
     round: Round,
+    /// It sent the first off of the fence: no other run sent one.
+    sent_the_first: bool,
     /// Its sessions were ended to wait something out: whatever follows begins anew.
     is_over: bool,
     /// Why the off could not be stored; `None` once one was.
@@ -187,6 +189,7 @@ impl NodeTask {
             deadline: now + self.time_left(),
             restarted: false,
             round: Round::default(),
+            sent_the_first: false,
             is_over: false,
             away: None,
             barred: None,
@@ -353,9 +356,7 @@ impl NodeTask {
                 }
             };
             run.away = None;
-            if self.live.unreached {
-                self.live_mut().unreached = false;
-            }
+            run.sent_the_first |= is_first;
             run.surveys.stored();
             let offs = opened
                 .into_iter()

@@ -9,9 +9,14 @@ use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::outcome::Reason;
 use picket_core::time::BootTime;
 
+use picket_liveness::Sign;
+
 use super::{LONGEST_PAUSE, Run, Stage};
 use crate::node::drain::Drained;
 use crate::node::{Failure, Fatal, NodeTask};
+
+/// So long a sign of life is waited for: a kubelet gives one every ten seconds.
+const SIGN: Duration = Duration::from_secs(30);
 
 /// What is known of the round under way, and of those before it.
 #[derive(Debug, Default)]
@@ -50,7 +55,9 @@ impl NodeTask {
         let level = self.open_fence().and_then(|fence| fence.topology.level(run.level));
         let slowest = level.into_iter().flat_map(|level| &level.devices).map(|spec| spec.call).max();
         let (slowest, share) = (slowest.unwrap_or_default(), self.parts.rules.silent_share);
-        if run.round.spent.is_some() { share.min(slowest + LONGEST_PAUSE) } else { share.max(slowest) }
+        // One that drops a question is asked something else after two calls.
+        let least = slowest * 2 + LONGEST_PAUSE;
+        if run.round.spent.is_some() { share.max(slowest).min(least) } else { share.max(slowest) }
     }
 
     /// Whether anything of the level answered in this turn of it.
@@ -124,7 +131,7 @@ impl NodeTask {
             tracing::error!(why, "its levels are spent: they are tried anew until its deadline");
             self.live_mut().unreached = true;
         }
-        self.take_back_what_did_not_happen(run, &why).await?;
+        self.take_back_what_did_not_happen(run).await?;
         run.round.spent = Some(why);
         if self.is_unsent() {
             if !reached {
@@ -139,53 +146,79 @@ impl NodeTask {
         Ok(())
     }
 
-    /// Where each off of the fence is known not to have happened, it has sent nothing, and the node may recover (S15).
-    async fn take_back_what_did_not_happen(&mut self, run: &mut Run, why: &str) -> Result<(), Fatal> {
-        let Some(fence) = self.open_fence().filter(|fence| fence.off_sent) else { return Ok(()) };
+    /// Where this run sent the first off, and each one is known not to have happened, the fence has sent nothing, and the node may recover (S15).
+    async fn take_back_what_did_not_happen(&mut self, run: &mut Run) -> Result<(), Fatal> {
+        let Some(fence) = self.open_fence().filter(|fence| fence.off_sent && run.sent_the_first) else {
+            return Ok(());
+        };
         let is_known =
             |device: &DeviceId| run.hands.get(device).is_some_and(|hand| !hand.busy && !hand.may_have_taken);
         if !fence.switched_off.iter().all(is_known) {
             return Ok(());
         }
-        let generation = self.record().generation;
-        let is_ours =
-            |open: &&OpenEffect| matches!(open.kind, EffectKind::Off(_)) && open.generation == generation;
-        let effects: Vec<EffectId> =
-            self.record().ledger.open().iter().filter(is_ours).map(|open| open.id).collect();
-        match self.apply(Event::NotSent { effects, why: why.to_owned() }).await {
-            Ok(_) => run.hands.values_mut().for_each(|hand| hand.off = None),
+        let effects: Vec<EffectId> = self.open_offs().map(|open| open.id).collect();
+        let why = "each one was refused, or did not leave this gateway".to_owned();
+        match self.apply(Event::NotSent { effects, why }).await {
+            Ok(_) => {
+                run.hands.values_mut().for_each(|hand| hand.off = None);
+                run.sent_the_first = false;
+            }
             Err(Failure::Fatal(error)) => return Err(Fatal(error)),
-            // What an earlier leadership sent, nobody knows; and where the store is away the next round tries it again.
+            // Where the store is away the next round tries it again.
             Err(Failure::Refused(_) | Failure::Unavailable(_)) => {}
         }
         Ok(())
     }
 
-    /// Whether the node is well in the boot in which it was before the first off: then the offs, none of which was seen to end, are waited out,
-    /// and it is looked at once more (S15). True: the run is over, whatever that came to.
-    async fn outlives_its_offs(&mut self, left: Duration) -> Result<bool, Fatal> {
-        let is_off = |kind: &EffectKind| matches!(kind, EffectKind::Off(_));
-        let open = self.record().ledger.open().iter().filter(|open| is_off(&open.kind));
-        let longest = open
-            .map(|open| self.life_of(open))
-            .try_fold(Duration::ZERO, |longest, life| Some(longest.max(life?)));
-        let Some(boot) = self.open_fence().and_then(|fence| fence.boot.clone()) else { return Ok(false) };
-        if longest.is_none_or(|longest| longest >= left) || !self.is_well_in(&boot).await {
-            return Ok(false);
-        }
-        tracing::info!("the node is well again: what was sent to its devices is waited out");
-        if self.drain(is_off).await? == Drained::Yes
-            && let Some((why, is_in)) = self.has_recovered().await
-            && is_in.as_ref() == Some(&boot)
-        {
-            let ended = || Event::Recovered { boot: boot.clone(), why: why.clone() };
-            self.persist(ended).await?;
-        }
-        Ok(true)
+    /// The offs of this fence whose end is not known.
+    fn open_offs(&self) -> impl Iterator<Item = &OpenEffect> {
+        let generation = self.record().generation;
+        let open = self.record().ledger.open().iter();
+        open.filter(move |open| open.generation == generation && matches!(open.kind, EffectKind::Off(_)))
     }
 
-    async fn is_well_in(&mut self, boot: &str) -> bool {
-        self.has_recovered().await.is_some_and(|(_, is_in)| is_in.as_deref() == Some(boot))
+    /// Whether the node is well in the boot in which it was before the first off: then the offs, none of which was seen to end, are waited out,
+    /// and it ends as recovered once it gave a sign of life after that (S15). True: the run is over, whatever that came to.
+    async fn outlives_its_offs(&mut self, left: Duration) -> Result<bool, Fatal> {
+        let here = self.place();
+        if self.well_as_before().await.is_none() {
+            return Ok(false);
+        }
+        let lives: Option<Vec<Duration>> = self.open_offs().map(|open| self.life_of(open)).collect();
+        let longest = lives.map(|lives| lives.into_iter().max().unwrap_or_default());
+        if longest.is_none_or(|longest| longest + SIGN >= left) {
+            return Ok(false);
+        }
+        let is_open = self.open_offs().next().is_some();
+        tracing::info!("the node is well again: what was sent to its devices is waited out");
+        if self.drain(|kind| matches!(kind, EffectKind::Off(_))).await? == Drained::Moved {
+            return Ok(true);
+        }
+        // What it said before may be as old as its conditions, which stay for a while after its end.
+        let before = self.well_as_before().await;
+        let until = self.now() + SIGN;
+        while before.is_some() && self.now() < until {
+            if self.pause(here, SIGN / 20).await? {
+                return Ok(true);
+            }
+            match (self.well_as_before().await, &before) {
+                (Some((why, now)), Some((_, before))) if now.beat != before.beat => {
+                    let boot = now.boot;
+                    self.persist(|| Event::Recovered { boot: boot.clone(), why: why.clone() }).await?;
+                    return Ok(true);
+                }
+                (None, _) => break,
+                _ => {}
+            }
+        }
+        Ok(is_open)
+    }
+
+    /// What says that the node is well in the boot in which it was before the first off, and its newest sign of life.
+    async fn well_as_before(&mut self) -> Option<(String, Sign)> {
+        let (why, sign) = self.has_recovered().await?;
+        let sign = sign.filter(|sign| sign.beat.is_some())?;
+        self.open_fence().is_some_and(|fence| fence.may_recover_in(&sign.boot)).then_some((why, sign))
     }
 
     /// A device was reached: what was told of it is over once it takes an off.

@@ -20,13 +20,6 @@ use crate::node::{Fatal, NodeTask};
 /// So often a hold is tried anew that never left this process.
 const UNSENT_HOLDS: u32 = 3;
 
-/// Whether a person has to change what it is for: no wait does.
-fn waits_for_a_person(error: &DriverError) -> bool {
-    let is_for_a_person =
-        matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden | ErrorKind::Settings);
-    error.effect == Effect::DidNotHappen && (error.is_final || is_for_a_person)
-}
-
 impl NodeTask {
     /// Takes what a call came to.
     pub(super) async fn take(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
@@ -40,12 +33,12 @@ impl NodeTask {
             self.reaches(run);
             run.hand(&device).reached_at = Some(now);
         }
-        match did.error() {
-            Some(error) => run.hand(&device).refuses_for_good |= waits_for_a_person(error),
-            None if matches!(did, Did::Identified { .. } | Did::Off { .. }) => {
-                run.hand(&device).refuses_for_good = false
+        match (&did, did.error()) {
+            // A hold that is refused keeps no off from it.
+            (Did::Held { .. } | Did::Inspected { .. }, _) | (Did::Read { .. }, None) => {}
+            (_, error) => {
+                run.hand(&device).refuses_for_good = error.is_some_and(DriverError::waits_for_a_person);
             }
-            None => {}
         }
         match did {
             Did::Identified { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {
@@ -130,6 +123,9 @@ impl NodeTask {
                     Ok(taken) => {
                         tracing::info!(%device, already = taken.already, "the off was taken");
                         run.off_taken(&device, now);
+                        if self.live.unreached {
+                            self.live_mut().unreached = false;
+                        }
                         run.hand(&device).may_have_taken = true;
                         let lost = run.judge.off_taken(
                             &device,

@@ -95,7 +95,7 @@ impl NodeTask {
             }
             return Ok(());
         }
-        if now >= run.deadline && !run.round.reached {
+        if now >= run.deadline && run.hands.values().all(|hand| hand.reached_at.is_none()) {
             let detail = format!("no answer before its deadline: {}", self.words_of_all(run));
             return self.give_up(Reason::LevelsSpent, detail).await;
         }
