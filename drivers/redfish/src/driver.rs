@@ -25,7 +25,7 @@ use crate::pool::Pool;
 use crate::service::{Found, NEVER, Service};
 use crate::settings::{Authentication, Settings};
 use crate::whose::said_by;
-use crate::{ending, hold, power};
+use crate::{ending, hold, policy, power};
 
 /// How long one call may take unless the settings say otherwise.
 const CALL: Duration = Duration::from_secs(5);
@@ -276,8 +276,8 @@ impl PowerDriver for RedfishDriver {
         hold::engaged(now)
     }
 
-    fn outlives(&self, _engaged: &str) -> bool {
-        true
+    fn outlives(&self, engaged: &str) -> bool {
+        policy::outlives(engaged)
     }
 
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {

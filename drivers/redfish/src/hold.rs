@@ -1,46 +1,50 @@
-//! Keeping a machine off by its service's own means (S11): `PowerRestorePolicy` (DSP2046, ComputerSystem).
+//! Keeping a machine off by its service's own means (S11): what it does when power comes back, in the places that `policy` knows.
 //!
-//! **Invariant.** Only what was read, and can therefore be put back, is changed.
+//! **Invariant.** Only what was read, and can therefore be put back, is changed. A change that waits for a reboot is no hold.
 
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, HoldReport};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::answer::tame;
 use crate::ask::Ask;
 use crate::asking::unread;
 use crate::line::Line;
+use crate::policy::{self, Policy};
 use crate::quirks::{self, Verdict};
-use crate::service::Service;
+use crate::service::{Object, Service};
 use crate::task;
 use crate::whose::{Slot, slot};
 
-const POLICY: &str = "PowerRestorePolicy";
-const ALWAYS_OFF: &str = "AlwaysOff";
 /// How often a change is tried, with another version each time.
 const TRIES: u32 = 4;
-const HOLDS: &str = "restore policy always-off";
 
-/// What the system's policy is, and the version of what was read.
-async fn policy(
-    line: &mut Line,
-    call: &Call,
-) -> Result<(String, Option<String>, Option<String>), DriverError> {
-    let system = match &line.service {
-        Some(service) => service.system.clone(),
-        None => Service::discover(line, call).await?.service.system,
-    };
-    let answer = line.ask(&Ask::get(&system), call, &mut Effort::reading()).await?;
-    let Some(object) = answer.fresh() else {
-        return Err(unread(line, &answer, "the system"));
-    };
-    // Whatever stands in its slot by now would keep the policy.
-    if let Slot::Unknown(why) = slot(line, &object)? {
-        return Err(line.error(&Effort::reading(), ErrorKind::Protocol, why));
+/// The system as it is now.
+struct Now {
+    path: String,
+    object: Object,
+    /// The version of what was read.
+    version: Option<String>,
+}
+
+impl Now {
+    async fn read(line: &mut Line, call: &Call) -> Result<Self, DriverError> {
+        let path = match &line.service {
+            Some(service) => service.system.clone(),
+            None => Service::discover(line, call).await?.service.system,
+        };
+        let answer = line.ask(&Ask::get(&path), call, &mut Effort::reading()).await?;
+        let Some(object) = answer.fresh() else {
+            return Err(unread(line, &answer, "the system"));
+        };
+        // Whatever stands in its slot by now would keep the policy.
+        if let Slot::Unknown(why) = slot(line, &object)? {
+            return Err(line.error(&Effort::reading(), ErrorKind::Protocol, why));
+        }
+        // Some say the version in the body alone.
+        let own = object.get("@odata.etag").and_then(Value::as_str).map(str::to_owned);
+        let own = own.filter(|etag| etag.chars().all(|c| c.is_ascii_graphic()));
+        Ok(Self { path, object, version: answer.etag.or(own) })
     }
-    let text = |key| object.get(key).and_then(Value::as_str).map(str::to_owned);
-    // Some say the version in the body alone.
-    let own = text("@odata.etag").filter(|etag| etag.chars().all(|c| c.is_ascii_graphic()));
-    Ok((system, text(POLICY), answer.etag.or(own)))
 }
 
 /// What a hold would change, as it is now.
@@ -48,32 +52,53 @@ pub async fn inspect(line: &mut Line, call: &Call) -> Result<HoldFound, DriverEr
     if !line.settings.hold {
         return Ok(HoldFound::new());
     }
-    let (_, policy, _) = policy(line, call).await?;
-    Ok(policy.map(|policy| (POLICY.to_owned(), policy)).into_iter().collect())
+    let now = Now::read(line, call).await?;
+    let place = Policy::of(&now.object);
+    Ok(place.map(|place| place.read(&now.object)).unwrap_or_default())
 }
 
 /// What of a hold stands, by what was found now.
 pub fn engaged(now: &HoldFound) -> Vec<String> {
-    let stands = now.get(POLICY).is_some_and(|policy| policy == ALWAYS_OFF);
-    if stands { vec![HOLDS.to_owned()] } else { Vec::new() }
+    let place = Policy::found_in(now).filter(|place| place.keeps(now));
+    place.map(|place| place.holds.to_owned()).into_iter().collect()
 }
 
 /// Tells the service to leave the machine off when power comes back.
+///
+/// # Errors
+/// It was refused, or taken or not; or it waits for a reboot, and is not put back.
 pub async fn engage(
     line: &mut Line,
     found: &HoldFound,
     session: Option<&str>,
     call: &Call,
 ) -> Result<HoldReport, DriverError> {
-    if !found.contains_key(POLICY) {
-        let why = if line.settings.hold {
-            "the system has no PowerRestorePolicy"
+    let Some(place) = Policy::found_in(found) else {
+        let detail = if line.settings.hold {
+            format!("the system says no value of {}", policy::names().join(", "))
         } else {
-            "hold = false in the settings"
+            "hold = false in the settings".to_owned()
         };
-        return Ok(HoldReport { engaged: Vec::new(), detail: why.to_owned() });
+        return Ok(HoldReport { engaged: Vec::new(), detail });
+    };
+    let told = set(line, place, &place.off(), Unless::IsSo, session, call).await?;
+    if !told.waits {
+        let engaged = if told.stands { vec![place.holds.to_owned()] } else { Vec::new() };
+        return Ok(HoldReport { engaged, detail: told.detail });
     }
-    set(line, session, call, ALWAYS_OFF).await
+    // What reads so from now on would be taken for a hold by whoever leads next.
+    let back = set(line, place, &place.back(found), Unless::Never, session, call).await;
+    // The first change was made, whatever became of the second.
+    let back = back.map_err(|error| DriverError { effect: Effect::Unknown, ..error })?;
+    let name = place.name();
+    let detail = match back.stands {
+        true => format!("{name}: its change waits for a reboot of the machine, and was put back"),
+        false => format!(
+            "{name}: its change waits for a reboot of the machine, and is not put back: {}",
+            back.detail
+        ),
+    };
+    Ok(HoldReport { engaged: Vec::new(), detail })
 }
 
 /// Puts back what was found.
@@ -86,35 +111,66 @@ pub async fn disengage(
     session: Option<&str>,
     call: &Call,
 ) -> Result<HoldReport, DriverError> {
-    let Some(before) = found.get(POLICY) else { return Ok(HoldReport::default()) };
-    let report = set(line, session, call, before).await?;
+    let Some(place) = Policy::found_in(found) else { return Ok(HoldReport::default()) };
+    let told = set(line, place, &place.back(found), Unless::IsSo, session, call).await?;
     // What the service never takes is said: nobody can put it back by trying again.
-    let engaged = if before == ALWAYS_OFF { report.engaged } else { Vec::new() };
-    Ok(HoldReport { engaged, ..report })
+    let stands = told.stands && place.keeps(found);
+    let engaged = if stands { vec![place.holds.to_owned()] } else { Vec::new() };
+    Ok(HoldReport { engaged, detail: told.detail })
+}
+
+/// When a change is not sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unless {
+    /// It reads so already.
+    IsSo,
+    /// It is sent in any case: what waits for a reboot need not be read yet.
+    Never,
+}
+
+/// What became of a change.
+#[derive(Default)]
+struct Told {
+    /// The system reads so.
+    stands: bool,
+    /// The service says that it takes effect with the next reboot.
+    waits: bool,
+    /// Why it does not read so.
+    detail: String,
 }
 
 async fn set(
     line: &mut Line,
+    place: &Policy,
+    wanted: &HoldFound,
+    unless: Unless,
     session: Option<&str>,
     call: &Call,
-    wanted: &str,
-) -> Result<HoldReport, DriverError> {
+) -> Result<Told, DriverError> {
     call.may_send()?;
+    let name = place.name();
+    let is_so = |system: &Object| {
+        let now = place.read(system);
+        wanted.iter().all(|(key, value)| now.get(key) == Some(value))
+    };
     let mut effort = Effort::repeatable().in_session(session);
-    let (mut refused, mut said) = (None, String::new());
+    let (mut refused, mut said, mut waits) = (None, String::new(), false);
     // Again where somebody else changed the system between reading and changing it, or where the service takes its own version not so. The
     // policy is read right before each try: a version is no more than the second guard.
     for tries in 0..TRIES {
-        let (system, now, etag) = policy(line, call).await.map_err(|error| effort.judge(error))?;
-        if now.as_deref() == Some(wanted) {
-            return Ok(HoldReport { engaged: stands(wanted), detail: String::new() });
+        let now = Now::read(line, call).await.map_err(|error| effort.judge(error))?;
+        if unless == Unless::IsSo && is_so(&now.object) {
+            return Ok(Told { stands: true, ..Told::default() });
         }
-        let version = quirks::if_match(etag, tries, refused);
+        let version = quirks::if_match(now.version, tries, refused);
         let says_version = version.is_some();
-        let ask = Ask::patch(system, json!({ POLICY: wanted }), version);
+        let ask = Ask::patch(now.path, place.change(wanted), version);
         let answer = line.ask(&ask, call, &mut effort).await?;
         match quirks::verdict(answer.status) {
-            Verdict::Done => break,
+            Verdict::Done => {
+                waits = quirks::waits_for_a_reset(&answer);
+                break;
+            }
             Verdict::Task => {
                 // Followed like any other: one that lands late would hold what was let go.
                 task::begin(line, call, &answer).await.map_err(|error| effort.judge(error))?;
@@ -126,29 +182,30 @@ async fn set(
             }
             Verdict::NotInThisState | Verdict::Unsupported | Verdict::Forbidden | Verdict::Refused => {
                 effort.refused();
-                let detail = format!("{POLICY}: the service does not set it: {}", answer.words());
+                let detail = format!("{name}: the service does not set it: {}", answer.words());
                 if effort.effect() == Effect::Unknown {
                     return Err(line.error(&effort, ErrorKind::Refused, detail));
                 }
-                return Ok(HoldReport { engaged: Vec::new(), detail });
+                return Ok(Told { detail, ..Told::default() });
             }
             Verdict::Gone | Verdict::Redirect | Verdict::Busy | Verdict::Uncertain => {
                 let kind = if answer.status == 503 { ErrorKind::Throttled } else { ErrorKind::Protocol };
-                return Err(line.error(&effort, kind, format!("{POLICY}: {}", answer.words())));
+                return Err(line.error(&effort, kind, format!("{name}: {}", answer.words())));
             }
         }
     }
-    let (_, now, _) = policy(line, call).await.map_err(|error| effort.judge(error))?;
-    match now.as_deref() == Some(wanted) {
-        true => Ok(HoldReport { engaged: stands(wanted), detail: String::new() }),
-        false => {
-            let now = tame(now.as_deref().unwrap_or("nothing"));
-            let detail = format!("{POLICY}: told {wanted}, and the system still says {now}{said}");
-            Ok(HoldReport { engaged: Vec::new(), detail })
-        }
+    let now = Now::read(line, call).await.map_err(|error| effort.judge(error))?;
+    if is_so(&now.object) {
+        return Ok(Told { stands: true, waits, ..Told::default() });
     }
-}
-
-fn stands(wanted: &str) -> Vec<String> {
-    if wanted == ALWAYS_OFF { vec![HOLDS.to_owned()] } else { Vec::new() }
+    let shown = |values: &HoldFound| {
+        let shown: Vec<String> = values.values().map(|value| tame(value)).collect();
+        if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
+    };
+    let (told, now) = (shown(wanted), shown(&place.read(&now.object)));
+    Ok(Told {
+        waits,
+        detail: format!("{name}: told {told}, and the system still says {now}{said}"),
+        ..Told::default()
+    })
 }

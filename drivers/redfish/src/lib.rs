@@ -43,7 +43,7 @@
 //! From the wire inwards: `connection` (one request after another), `encoding` (of bodies), `ask` and `answer`, `session` (tokens),
 //! `service` (what was found), `discovery` (how), `redirect`, `whose` (machine it is), `life` (restarts of the manager),
 //! `agreement` (whether they show), `line` (one conversation; `login`, `ready` and
-//! `looking` are its parts), `power`, `task`, `unclear`, `hold`, `closing`, `ending`
+//! `looking` are its parts), `power`, `task`, `unclear`, `hold` (by a `policy`), `closing`, `ending`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
 
 mod agreement;
@@ -62,6 +62,7 @@ mod life;
 mod line;
 mod login;
 mod looking;
+mod policy;
 mod pool;
 mod power;
 mod quirks;

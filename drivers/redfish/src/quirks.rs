@@ -74,6 +74,12 @@ pub fn is_of_its_version(answer: &Answer) -> bool {
     matches!(answer.status, 412 | 428) || answer.status == 400 && !answer.names("Property")
 }
 
+/// Whether a change was taken and has no effect before a reboot of the machine: `ResetRequired` of the Base registry (DSP8011), and
+/// `SystemResetRequired` of HPE's.
+pub fn waits_for_a_reset(answer: &Answer) -> bool {
+    answer.is_success() && answer.names("ResetRequired")
+}
+
 /// What `If-Match` says at a try, by the version that was read just before it and the status that refused the last one. A weak version
 /// never matches (RFC 9110 §13.1.1), and some services ask for one all the same; others quote theirs twice, or change it with each
 /// answer. A service that wants a version (428) and takes none is told that any will do.

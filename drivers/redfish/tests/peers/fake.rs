@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 mod answers;
+mod boards;
 mod odd;
 mod server;
 mod sessions;
 
+pub use boards::{Board, Waits};
 pub use odd::{Etag, Odd, Says, Slash};
 
 pub use server::Fake;
@@ -115,6 +117,8 @@ pub struct World {
     pub tells_reset: bool,
     /// `PowerRestorePolicy`; `None`: it has none.
     pub policy: Option<String>,
+    /// What its board says elsewhere.
+    pub board: Board,
     /// What a reset takes.
     pub allowed: Vec<&'static str>,
     /// Said in an ActionInfo rather than with the action.
@@ -177,6 +181,7 @@ impl World {
             last_reset: json!("2026-11-22T01:00:00Z"),
             tells_reset: true,
             policy: Some("LastState".to_owned()),
+            board: Board::default(),
             allowed: vec!["On", "ForceOff", "GracefulShutdown", "ForceRestart", "PushPowerButton"],
             action_info: false,
             others: Vec::new(),
@@ -266,6 +271,7 @@ impl World {
         if let Some(policy) = &self.policy {
             system["PowerRestorePolicy"] = json!(policy);
         }
+        self.board.tell(&mut system);
         system
     }
 

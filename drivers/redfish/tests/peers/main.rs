@@ -5,6 +5,7 @@ mod conformance;
 mod elsewhere;
 mod fake;
 mod faults;
+mod holds;
 mod law;
 mod lives;
 mod machines;

@@ -62,14 +62,15 @@ impl World {
             }
             ("GET", MANAGER) if !self.tells_reset => Reply::json(200, json!({})),
             ("GET", MANAGER) => Reply::json(200, json!({ "LastResetTime": self.last_reset })),
-            ("PATCH", SYSTEM) => match request.body["PowerRestorePolicy"].as_str() {
-                Some(policy)
-                    if self.policy.is_some() && request.if_match.as_deref() == self.odd.etag.wants =>
-                {
+            ("PATCH", SYSTEM) if request.if_match.as_deref() != self.odd.etag.wants => {
+                Reply::json(self.odd.etag.refuses, json!({}))
+            }
+            ("PATCH", SYSTEM) => match (request.body["PowerRestorePolicy"].as_str(), &self.policy) {
+                (Some(policy), Some(_)) => {
                     self.policy = Some(policy.to_owned());
                     self.done()
                 }
-                _ => Reply::json(self.odd.etag.refuses, json!({})),
+                _ => self.board.change(&request.body).unwrap_or_else(|| Reply::json(400, json!({}))),
             },
             ("POST", RESET) => self.reset(&request.body),
             ("DELETE", path) => {
