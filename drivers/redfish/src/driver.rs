@@ -159,6 +159,8 @@ struct Seen {
     life_remark: Option<String>,
     /// The last login named no place at which its session can be ended.
     placeless: bool,
+    /// What its BIOS does when power comes back, where people ought to know.
+    bios_remark: Option<String>,
 }
 
 impl Drop for Turn<'_> {
@@ -172,6 +174,7 @@ impl Drop for Turn<'_> {
             has_epochs: self.line.shows_restarts(),
             life_remark: self.line.life_remark(),
             placeless: self.line.placeless,
+            bios_remark: self.line.bios_remark.clone(),
         };
     }
 }
@@ -207,7 +210,7 @@ impl PowerDriver for RedfishDriver {
         let placeless = "its login names no place at which a session can be ended: each stays until its idle limit, and \
                          what it carried is waited out; a shorter SessionTimeout at the service shortens that";
         let placeless = seen.placeless.then(|| placeless.to_owned());
-        anyone.into_iter().chain(seen.life_remark).chain(placeless).collect()
+        anyone.into_iter().chain(seen.life_remark).chain(placeless).chain(seen.bios_remark).collect()
     }
 
     fn shares(&self) -> Option<Shared> {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::answer::tame;
 use crate::ask::Ask;
 use crate::asking::unread;
+use crate::bios;
 use crate::line::Line;
 use crate::policy::{self, Policy};
 use crate::quirks::{self, Verdict};
@@ -47,13 +48,20 @@ impl Now {
     }
 }
 
-/// What a hold would change, as it is now.
+/// What a hold would change, as it is now. A person's check is told what its BIOS says where there is none.
 pub async fn inspect(line: &mut Line, call: &Call) -> Result<HoldFound, DriverError> {
     if !line.settings.hold {
         return Ok(HoldFound::new());
     }
     let now = Now::read(line, call).await?;
     let place = Policy::of(&now.object);
+    // A fence does not wait for it: some take seconds to list their settings.
+    if call.may_only_read() {
+        line.bios_remark = match place {
+            Some(_) => None,
+            None => bios::remark(line, call, &now.object).await,
+        };
+    }
     Ok(place.map(|place| place.read(&now.object)).unwrap_or_default())
 }
 

@@ -43,13 +43,14 @@
 //! From the wire inwards: `connection` (one request after another), `encoding` (of bodies), `ask` and `answer`, `session` (tokens),
 //! `service` (what was found), `discovery` (how), `redirect`, `whose` (machine it is), `life` (restarts of the manager),
 //! `agreement` (whether they show), `line` (one conversation; `login`, `ready` and
-//! `looking` are its parts), `power`, `task`, `unclear`, `hold` (by a `policy`), `closing`, `ending`
+//! `looking` are its parts), `power`, `task`, `unclear`, `hold` (by a `policy`; `bios`: a remark where there is none), `closing`, `ending`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
 
 mod agreement;
 mod answer;
 mod ask;
 mod asking;
+mod bios;
 mod closing;
 mod connection;
 mod discovery;

@@ -93,6 +93,8 @@ pub struct Line {
     pub(crate) sighted: bool,
     /// Since when questions are not answered, or not by a manager that is known to be in the same life.
     pub(crate) unanswered_since: Option<BootTime>,
+    /// What the BIOS of a system without a hold said at the last check of a person.
+    pub(crate) bios_remark: Option<String>,
 }
 
 impl std::fmt::Debug for Line {
@@ -151,6 +153,7 @@ impl Line {
             untold: None,
             sighted: false,
             unanswered_since: None,
+            bios_remark: None,
         }
     }
 

@@ -1,7 +1,10 @@
 //! How boards are told to stay off when power comes back (S11), and which of them are not.
 
-use picket_driver::{DriverError, Effect, HoldFound, HoldReport, PowerDriver};
+use std::time::Duration;
+
+use picket_driver::{Call, DriverError, Effect, HoldFound, HoldReport, PowerDriver};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::fake::{Board, Fake, Reply, SYSTEM, Then, Waits, World};
 use crate::subject::Hand;
@@ -27,6 +30,13 @@ async fn engage(hand: &Hand, found: &HoldFound) -> Result<HoldReport, DriverErro
 async fn put_back(hand: &Hand, found: &HoldFound) -> HoldReport {
     let order = hand.orders.unhold(found).await.expect("an order");
     hand.driver.disengage_hold(&order, &hand.call()).await.expect("an answer")
+}
+
+/// The words of a person's check.
+async fn checked(hand: &Hand) -> Vec<String> {
+    let call = Call::reading(Instant::now() + Duration::from_secs(30), hand.clock.clone());
+    assert!(hand.driver.inspect_hold(&call).await.expect("an answer").is_empty());
+    hand.driver.remarks()
 }
 
 #[tokio::test]
@@ -93,4 +103,48 @@ async fn a_board_that_has_both_is_told_in_the_standard_s_own_place() {
     assert_eq!(fake.world().board.auto_on, "PowerOn");
     put_back(&hand, &found).await;
     assert_eq!(fake.world().policy.as_deref(), Some("AlwaysOn"));
+}
+
+#[tokio::test]
+async fn an_idrac_s_bios_setting_is_told_and_never_changed() {
+    let (fake, hand) = with(Board { bios: Some(json!({ "AcPwrRcvry": "On" })), ..Board::default() }).await;
+    let told = checked(&hand).await;
+    assert!(
+        told.iter().any(|one| one.contains("AcPwrRcvry is \"On\"") && one.contains("\"Off\"")),
+        "{told:?}"
+    );
+    let found = found(&hand).await;
+    let report = engage(&hand, &found).await.expect("an answer");
+    assert!(report.engaged.is_empty() && report.detail.contains("PowerRestorePolicy"), "{report:?}");
+    assert_eq!(fake.world().commands, 0);
+    fake.world().board.bios = Some(json!({ "AcPwrRcvry": "Last" }));
+    assert_eq!(checked(&hand).await, [""; 0], "and no more, once it is mended");
+}
+
+#[tokio::test]
+async fn a_supermicro_s_bios_setting_is_told_by_its_number() {
+    let attributes = json!({ "QuietBoot_0027": true, "RestoreonACPowerLoss_0051": "Power On" });
+    let (_fake, hand) = with(Board { bios: Some(attributes), ..Board::default() }).await;
+    let told = checked(&hand).await;
+    assert!(told.iter().any(|one| one.contains("RestoreonACPowerLoss_0051 is \"Power On\"")), "{told:?}");
+}
+
+/// On some it takes seconds: only whoever asks for a check waits for it.
+#[tokio::test]
+async fn no_fence_waits_for_what_a_bios_says() {
+    let (fake, hand) = with(Board { bios: Some(json!({ "AcPwrRcvry": "On" })), ..Board::default() }).await;
+    found(&hand).await;
+    assert_eq!(fake.world().asked("/Bios"), 0);
+    checked(&hand).await;
+    assert_eq!(fake.world().asked("/Bios"), 1);
+}
+
+#[tokio::test]
+async fn a_bios_that_says_nothing_keeps_no_check_from_its_end() {
+    let (fake, hand) = with(Board { bios: Some(json!({ "AcPwrRcvry": "On" })), ..Board::default() }).await;
+    for status in [401, 403, 404, 500] {
+        fake.world().script.push_back(("/Bios", Reply::json(status, json!({}))));
+        assert_eq!(checked(&hand).await, [""; 0], "{status}");
+    }
+    assert_eq!(fake.world().asked("POST /redfish/v1/SessionService/Sessions"), 1, "it is let in still");
 }

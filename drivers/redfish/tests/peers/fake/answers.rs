@@ -72,6 +72,10 @@ impl World {
                 }
                 _ => self.board.change(&request.body).unwrap_or_else(|| Reply::json(400, json!({}))),
             },
+            ("GET", "/redfish/v1/Systems/437/Bios") => match &self.board.bios {
+                Some(attributes) => Reply::json(200, json!({ "Attributes": attributes })),
+                None => none(),
+            },
             ("POST", RESET) => self.reset(&request.body),
             ("DELETE", path) => {
                 let id = path.strip_prefix(sessions).and_then(|id| id.trim_start_matches('/').parse().ok());

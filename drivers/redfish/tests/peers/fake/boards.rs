@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Reply;
+use super::{Reply, SYSTEM};
 
 /// Whether a change waits for the next reboot of the machine, which the answer says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Board {
     pub waits: Waits,
     /// What the next reboot brings.
     pub next: Option<Mode>,
+    /// The attributes of its BIOS.
+    pub bios: Option<Value>,
 }
 
 /// `PowerAutoOn`, and `PowerOnDelay`.
@@ -57,6 +59,9 @@ impl Board {
     pub fn tell(&self, system: &mut Value) {
         if let Some(name) = self.ilo {
             system["Oem"][name] = json!({ "PowerAutoOn": self.auto_on, "PowerOnDelay": self.delay });
+        }
+        if self.bios.is_some() {
+            system["Bios"] = json!({ "@odata.id": format!("{SYSTEM}/Bios") });
         }
     }
 
