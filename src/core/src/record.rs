@@ -332,6 +332,11 @@ impl NodeRecord {
             && self.ledger.open().is_empty()
     }
 
+    /// Whether other settings may be taken for it, with its devices where they were: it is at rest, or a person decides what is done next.
+    pub fn takes_other_settings(&self) -> bool {
+        self.is_at_rest() || matches!(self.phase, Phase::NeedsOperator(_) | Phase::PowerOnFailed)
+    }
+
     /// What keeps it from being at rest, in words: its phase, its holders, what is open.
     pub fn unrest(&self) -> String {
         let mut words = vec![self.phase.label().replace('_', " ")];

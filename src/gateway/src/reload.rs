@@ -180,7 +180,7 @@ fn of_the_fleet(changed: &Changed) -> BTreeMap<&'static str, String> {
         ("nodes added", &changed.added),
         ("nodes removed", &changed.removed),
         ("nodes changed", &changed.changed),
-        ("nodes that change once they are at rest", &changed.later),
+        ("nodes that change once they are back, or wait for a person", &changed.later),
     ];
     let mut changes = BTreeMap::new();
     for (what, nodes) in nodes.into_iter().filter(|(_, nodes)| !nodes.is_empty()) {

@@ -295,3 +295,47 @@ async fn a_store_that_is_away_keeps_the_old_settings() {
     lab.reload().await.expect("it is back");
     assert_eq!(lab.engine.names().count(), 3);
 }
+
+/// What was wrong in the settings is mended while a person is asked: the retry goes by the new ones, in sessions of their own, and what was sent in
+/// the old ones is waited out before an on.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_waits_for_a_person_takes_other_settings_at_once() {
+    for (seed, unheard) in [(320, false), (321, true)] {
+        let mut lab = lab(seed).await;
+        lab.fault("bmc", if unheard { Fault::OffIgnored } else { Fault::WrongPassword });
+        assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+        lab.fault("bmc", Fault::EndsNoOther);
+        let observer = lab.observer.clone();
+        lab.setup.releases.push(("more".to_owned(), observer));
+        let changed = lab.reload().await.expect("taken");
+        assert_eq!((changed.changed, changed.later), (vec![node(), id("n2")], vec![]));
+        tokio::time::sleep(s(1)).await;
+        assert_eq!((lab.phase(), lab.view().plan.releases.len()), ("needs_operator", 2));
+        lab.mend("bmc");
+        lab.engine.retry(&node(), person()).await.expect("let in");
+        lab.reach("released", s(120)).await;
+        lab.unfence().await.expect("unfenced");
+        lab.reach("normal", s(600)).await;
+        assert_eq!((lab.is_on(), lab.falls()), (true, 1), "nothing of before lands after the on");
+    }
+}
+
+/// What its devices did by the settings before says nothing of these.
+#[tokio::test(start_paused = true)]
+async fn devices_with_other_settings_are_checked_at_once() {
+    let mut lab = lab(322).await;
+    lab.kill().await;
+    lab.setup.check_at_start = true;
+    lab.start().await;
+    tokio::time::sleep(s(5)).await;
+    let at =
+        |lab: &Lab| lab.view().live.devices.values().next().and_then(|live| Some(live.checked.as_ref()?.at));
+    let before = at(&lab).expect("checked at the start");
+    tokio::time::sleep(s(5)).await;
+    assert_eq!(at(&lab), Some(before));
+    let observer = lab.observer.clone();
+    lab.setup.releases.push(("more".to_owned(), observer));
+    assert_eq!(lab.reload().await.expect("taken").changed, [node(), id("n2")]);
+    tokio::time::sleep(s(5)).await;
+    assert!(at(&lab).is_some_and(|at| at > before));
+}

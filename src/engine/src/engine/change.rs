@@ -1,8 +1,8 @@
 //! Other settings while it works: all of them, or none.
 //!
 //! **Invariants.** What a node's task did for a plan has ended, its sessions too, before the next plan's task begins. A
-//! node that is not at rest goes on by its old plan and rules until it is, and takes the new ones then; a change that
-//! would take it away, or put its devices elsewhere, is refused as a whole.
+//! node that is not at rest, and waits for no person, goes on by its old plan and rules until it is or does, and takes the new ones then; a
+//! change that would take away one that is not at rest, or put its devices elsewhere, is refused as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub struct Changed {
     pub removed: Vec<NodeId>,
     /// Nodes with other settings, from now on.
     pub changed: Vec<NodeId>,
-    /// Nodes with other settings or rules that are not at rest: from then on.
+    /// Nodes with other settings or rules that are being fenced, kept off or brought back: once they are back, or wait for a person.
     pub later: Vec<NodeId>,
     /// The rules differ.
     pub rules: bool,
@@ -206,7 +206,7 @@ impl Engine {
                         record.unrest()
                     ));
                 }
-                _ if !record.is_at_rest() => changed.later.push(id),
+                _ if !record.takes_other_settings() => changed.later.push(id),
                 Wish::Leave => {
                     leaving.insert(id.clone());
                     changed.removed.push(id);

@@ -67,7 +67,7 @@ impl NodeTask {
 
     /// Whether this task is to end now, so that another one goes on with the node.
     pub(super) fn steps_aside(&self) -> bool {
-        self.aside.is_asked() && (self.orphan.is_some() || self.record().is_at_rest())
+        self.aside.is_asked() && (self.orphan.is_some() || self.record().takes_other_settings())
     }
 
     /// Ends the sessions of devices that the next plan may not know.

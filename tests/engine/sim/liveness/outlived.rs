@@ -54,7 +54,7 @@ async fn unheard(crashes: bool, meanwhile: impl FnOnce(&Source)) -> (Lab, Option
 #[tokio::test(start_paused = true)]
 async fn one_whose_offs_are_waited_out_ends_as_recovered_in_the_same_boot_alone() {
     for crashes in [false, true] {
-        let (mut lab, outcome) = unheard(crashes, |_| ()).await;
+        let (lab, outcome) = unheard(crashes, |_| ()).await;
         assert_eq!(outcome, Some(Outcome::AbortedRecovered));
         let fence = lab.record().fence.expect("kept, while its BMC is silent");
         let told = |moment: &picket_core::record::Moment| {
