@@ -19,7 +19,7 @@ pub(super) use self::lingering::Lingering;
 use super::children::Asks;
 use super::hands::Did;
 use super::whose::is_another_s;
-use super::{Fatal, NodeTask, Place, sleep_until};
+use super::{Fatal, NodeTask, Place, sleep_until, words};
 
 /// So long a look waits for devices that it must hear, where nothing hurries: each call ends within that, and so does its turn.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -39,6 +39,7 @@ impl NodeTask {
             drilled.note(device, reading);
         }
         let (mut says_whose, mut said_now) = (false, None);
+        let call = self.plan.topology.device(device).map(|spec| spec.call);
         let live = self.device_live(device);
         let fault = match did {
             Did::Read { result: Ok(reading), .. } => {
@@ -78,7 +79,7 @@ impl NodeTask {
             _ => {}
         }
         live.fault_kind = fault.map(|error| error.kind);
-        live.fault = fault.map(|error| (error.to_string(), wall));
+        live.fault = fault.map(|error| (words::fault(error, call), wall));
         if says_whose {
             self.said_whose.insert(device.clone());
         }
@@ -354,10 +355,11 @@ impl NodeTask {
         Ok(true)
     }
 
-    /// Waits for `pause`, answering callers; true if the node is not `here` any more, also where it was moved before.
+    /// Waits for `pause`, answering callers; true if the node is not `here` any more, also where it was moved before, or if another task is to
+    /// go on with it.
     pub(super) async fn pause(&mut self, here: Place, pause: Duration) -> Result<bool, Fatal> {
         let until = self.now() + pause;
-        while self.place() == here {
+        while self.place() == here && !self.steps_aside() {
             let now = self.now();
             tokio::select! {
                 biased;

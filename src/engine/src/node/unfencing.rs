@@ -20,7 +20,7 @@ use picket_core::machine::Refused;
 use picket_core::order::{Opened, PendingOn};
 use picket_core::power::Power;
 use picket_core::record::Bringing;
-use picket_core::time::BootTime;
+use picket_core::time::{BootTime, written};
 use picket_driver::ErrorKind;
 use rounds::Rounds;
 
@@ -218,13 +218,15 @@ impl NodeTask {
             let gone = dark.iter().find_map(|device| self.gone(device));
             if now >= deadline || pending.ons.is_empty() || gone.is_some() {
                 let names: Vec<String> = dark.iter().map(|device| vouched.words(device)).collect();
-                let within = self.parts.rules.on_deadline;
+                let within = written(self.parts.rules.on_deadline);
                 let names = names.join(", ");
+                let said: Vec<String> = dark.iter().map(|device| self.says_last(device)).collect();
+                let said = said.join(", ");
                 let detail = match (gone, &pending.refused, &clearance.bar) {
                     (Some(why), ..) => format!("it does not come back, retire it ({why})"),
                     (None, Some(refused), _) => format!("no on was sent to {names}: {refused}"),
                     (None, None, Some((_, why))) => format!("it is not switched on: {why}"),
-                    (None, None, None) => format!("{names} not seen on within {within:?}"),
+                    (None, None, None) => format!("{names} not seen on within {within}: {said}"),
                 };
                 tracing::error!(detail, "the node was not seen to come on");
                 self.persist(|| Event::OnFailed { detail: detail.clone() }).await?;

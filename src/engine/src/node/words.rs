@@ -1,13 +1,24 @@
 //! What devices answer, in words for people: no bytes, no secret.
 
+use std::time::Duration;
+
 use picket_core::power::{Power, Reading};
-use picket_driver::{Accepted, DriverError, HoldFound, HoldReport, Identified};
+use picket_core::time::written;
+use picket_driver::{Accepted, DriverError, ErrorKind, HoldFound, HoldReport, Identified};
 
 /// The answer, or why there is none.
 pub(super) fn heard<T>(result: &Result<T, DriverError>, words: impl FnOnce(&T) -> String) -> String {
     match result {
         Ok(answer) => words(answer),
         Err(error) => error.to_string(),
+    }
+}
+
+/// Why a call failed; where a time limit of ours was what failed, the setting that it is.
+pub(super) fn fault(error: &DriverError, call: Option<Duration>) -> String {
+    match call.filter(|_| error.kind == ErrorKind::TimedOut) {
+        Some(call) => format!("{error} (it has {} for a call: `call` in its settings)", written(call)),
+        None => error.to_string(),
     }
 }
 

@@ -24,27 +24,38 @@ impl NodeTask {
     }
 
     fn device_words(&self, id: &DeviceId, run: &Run) -> String {
+        let hand = run.hands.get(id);
+        let asked = hand.map(|hand| hand.asked).unwrap_or_default();
+        let asked = format!("asked {asked} time{}", if asked == 1 { "" } else { "s" });
+        let (said, why) = self.last_words(id);
+        let why = if run.judge.withholds_its_identity(id) {
+            let withholds =
+                "it does not say any more whose machine it controls: its address may lead to another one's";
+            Some(withholds.to_owned())
+        } else {
+            hand.and_then(|hand| hand.refused.as_ref()).map(|refused| format!("the off: {refused}")).or(why)
+        };
+        let why = why.map(|why| format!("{why}; ")).unwrap_or_default();
+        format!("{id} {said} ({why}{asked})")
+    }
+
+    /// The same in one.
+    pub(in crate::node) fn says_last(&self, id: &DeviceId) -> String {
+        let (said, why) = self.last_words(id);
+        why.map_or_else(|| format!("{id} {said}"), |why| format!("{id} {said} ({why})"))
+    }
+
+    /// How the device read last, and why it came to nothing. An answer that is neither on nor off says in its own words why, and what a person
+    /// can do.
+    pub(in crate::node) fn last_words(&self, id: &DeviceId) -> (&'static str, Option<String>) {
         let live = self.live.devices.get(id);
         let said = match live.and_then(|live| live.power) {
             Some((Power::On, _)) => "on",
             Some((Power::Off, _)) => "off",
             Some((Power::Unknown, _)) | None => "unknown",
         };
-        let hand = run.hands.get(id);
-        let asked = hand.map(|hand| hand.asked).unwrap_or_default();
-        let asked = format!("asked {asked} time{}", if asked == 1 { "" } else { "s" });
-        if run.judge.withholds_its_identity(id) {
-            return format!(
-                "{id} {said} (it does not say any more whose machine it controls: its address may lead to another one's; {asked})"
-            );
-        }
         let fault = live.and_then(|live| live.fault.as_ref()).map(|(fault, _)| fault);
-        // An answer that is neither on nor off says in its own words why, and what a person can do.
         let unclear = live.filter(|live| !live.said.is_empty() && said == "unknown").map(|live| &live.said);
-        match (hand.and_then(|hand| hand.refused.as_ref()), fault.or(unclear)) {
-            (Some(refused), _) => format!("{id} {said} (the off: {refused}; {asked})"),
-            (None, Some(fault)) => format!("{id} {said} ({fault}; {asked})"),
-            (None, None) => format!("{id} {said} ({asked})"),
-        }
+        (said, fault.or(unclear).cloned())
     }
 }
