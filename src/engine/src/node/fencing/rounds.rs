@@ -205,13 +205,13 @@ impl NodeTask {
                 (Some((why, now)), Some((_, before))) if now.beat != before.beat => {
                     let boot = now.boot;
                     self.persist(|| Event::Recovered { boot: boot.clone(), why: why.clone() }).await?;
-                    return Ok(true);
+                    break;
                 }
                 (None, _) => break,
                 _ => {}
             }
         }
-        Ok(is_open)
+        Ok(is_open || self.place() != here)
     }
 
     /// What says that the node is well in the boot in which it was before the first off, and its newest sign of life.
