@@ -77,6 +77,15 @@ fn conditions(settings: &mut Settings<'_>) -> Vec<Condition> {
     read
 }
 
+#[cfg(test)]
+impl Alive {
+    /// Of the Nodes of that cluster which are ready.
+    pub(crate) fn in_cluster(cluster: Arc<Cluster>) -> Self {
+        let ready = Condition { r#type: "Ready".to_owned(), status: "True".to_owned() };
+        Self { cluster, wanted: [ready].into(), find_by: FindBy::Name }
+    }
+}
+
 impl OfNode {
     fn seen(&self) -> MutexGuard<'_, Option<Sign>> {
         self.sign.lock().unwrap_or_else(PoisonError::into_inner)

@@ -9,6 +9,7 @@ mod forged;
 mod machines;
 mod permit;
 mod replaced;
+mod signs;
 mod unattached;
 mod vouching;
 
