@@ -114,6 +114,9 @@ impl World {
         if enters && device.has(|fault| matches!(fault, Fault::WrongPassword)) {
             return Err(Trouble::Password);
         }
+        if device.has(|fault| matches!(fault, Fault::Starting)) && *request != Request::Close {
+            return Err(Trouble::Busy);
+        }
         if *request == Request::Open {
             return self.open(name);
         }

@@ -135,6 +135,14 @@ pub enum Fault {
     WrongPassword,
     /// It tells nothing of volumes.
     VolumesUntold,
+    /// It starts: whatever it is asked, it says that it is busy.
+    Starting,
+    /// Redfish: its list of systems is empty.
+    NamesNoSystem,
+    /// Redfish: its answers end in the middle of their bodies, and their connections with them.
+    CutsAnswers,
+    /// Redfish: a path without a slash at its end is redirected to the one with it (308).
+    Redirects,
     /// It is busy.
     Busy {
         /// So many times.

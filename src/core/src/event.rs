@@ -38,6 +38,8 @@ pub enum Event<'a> {
         gateway: String,
         /// What it saw.
         why: String,
+        /// No other one is left to try: it goes on itself.
+        stays: bool,
     },
     /// The device is about to be told to stay off; this was found.
     HoldIntent {

@@ -49,6 +49,9 @@ pub enum KeyFault {
         /// Who runs.
         user: u32,
     },
+    /// Somebody else may put another file in its place.
+    #[error("the receipts' key file {}", .0)]
+    Reached(#[source] picket_permissions::Fault),
     /// It is no key.
     #[error(
         "the receipts' key file {path} {what}: put back the key, or move it away: a new one is made at the next start"
@@ -88,8 +91,20 @@ impl Mark {
     }
 }
 
+/// What is the file's own is told in its own words.
+fn reached(place: &Path) -> Result<(), KeyFault> {
+    match picket_permissions::check_if_there(place) {
+        Err(fault) if fault.path != fault.file || place.is_dir() => Err(KeyFault::Reached(fault)),
+        _ => Ok(()),
+    }
+}
+
 /// Reads the key; `None`: there is no file.
 pub(crate) fn read(path: &Path) -> Result<Option<SigningKey>, KeyFault> {
+    // Whoever may write where it is may take it away, for another one to be made, or have a file of their own read for it.
+    for place in path.parent().into_iter().filter(|place| !place.as_os_str().is_empty()).chain([path]) {
+        reached(place)?;
+    }
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

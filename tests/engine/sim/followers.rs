@@ -271,7 +271,8 @@ async fn a_leader_that_reaches_nothing_hands_over_once() {
     assert_eq!((two.leader().await.as_str(), two.phase_at_b()), ("b", "fencing"));
     tokio::time::sleep(s(600)).await;
     let tried = two.b.node(&node()).expect("known").stored.record.fence.clone().expect("open").handed_over;
-    assert_eq!(tried.into_iter().collect::<Vec<_>>(), ["a"]);
+    assert_eq!(tried.into_iter().collect::<Vec<_>>(), ["a", "b"], "whoever tried last says so");
+    assert_eq!(two.a.engine.aside(), None, "who let it try stands for election again");
     assert_eq!((two.leader().await.as_str(), two.phase_at_b()), ("b", "needs_operator"));
     let view = two.b.node(&node()).expect("known");
     let (_, outcome) = two.b.outcome(&view, id, Until::Released, None).await.expect("the store");

@@ -196,11 +196,9 @@ async fn a_program_s_hold_takes_no_recovery_from_a_fence_that_waits_and_sent_not
         world.add_machine(NODE).add_host(NODE, "bmc");
     })
     .await;
-    let fall = std::time::Duration::from_millis(4);
-    lab.schedule(fall, Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
-    lab.open().await;
-    tokio::time::sleep(s(290)).await;
-    assert_eq!((lab.phase(), lab.received("bmc").offs), ("fencing", 0));
+    lab.fault("bmc", Fault::WrongPassword);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert_eq!(lab.received("bmc").offs, 0);
     let program = Ask { by_person: false, ..person().into() };
     let refused = lab.engine.hold(&node(), "other".to_owned(), program).await;
     assert!(matches!(&refused, Err(EngineError::Refused(Refused::Phase { .. }))), "{refused:?}");

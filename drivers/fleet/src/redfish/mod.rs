@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use picket_core::time::{BootTime, WallTime};
-use picket_driver_sim::{Random, SessionId, Trouble, World};
+use picket_driver_sim::{Fault, Random, SessionId, Trouble, World};
 use serde_json::{Value, json};
 
 use crate::account::{Account, Role};
@@ -174,6 +174,15 @@ impl RedfishBmc {
             return Err(Silence);
         }
         self.reap(world, now);
+        let suffers = |fault| world.suffers(&self.options.device, &fault);
+        if suffers(Fault::Starting) {
+            return Ok(Answer::error(503, "ServiceInUnknownState", "The service is starting.")
+                .with("Retry-After", "5"));
+        }
+        if suffers(Fault::Redirects) && !request.path.ends_with('/') {
+            return Ok(Answer::empty(308).with("Location", format!("{}/", request.path)));
+        }
+        let is_empty = suffers(Fault::NamesNoSystem);
         let path: Vec<&str> = request.path.split('/').filter(|part| !part.is_empty()).collect();
         let method = request.method.as_str();
         match (method, path.as_slice()) {
@@ -207,6 +216,9 @@ impl RedfishBmc {
             ("POST", ["Managers", "1", "Actions", "Manager.Reset"]) => Ok(self.restart(now, world)),
             ("DELETE", ["SessionService", "Sessions", id]) => self.log_out(now, world, id),
             ("GET" | "HEAD", ["TaskService", "TaskMonitors", id]) => Ok(self.monitor(now, id)),
+            ("GET" | "HEAD", ["Systems"]) if is_empty => Ok(Answer::ok(
+                json!({"@odata.id": "/redfish/v1/Systems", "Members": [], "Members@odata.count": 0}),
+            )),
             ("GET" | "HEAD", path) => Ok(match self.resource(now, world, path) {
                 Some(resource) => resources::tagged(request, resource),
                 None => resources::not_found(),

@@ -6,15 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
+use futures::{StreamExt, TryStreamExt, stream};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use picket_core::time::BootTime;
-use picket_driver_sim::Way;
+use picket_driver_sim::{Fault, Way};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -30,6 +32,9 @@ const BODY: usize = 64 << 10;
 const CONNECTIONS: usize = 32;
 /// How long an idle connection stays, and how long somebody who gets no answer is kept waiting.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An answer's body.
+type Sent = BoxBody<Bytes, std::io::Error>;
 
 /// Serves one BMC for ever.
 pub(crate) async fn serve(bmc: Arc<Bmc>, listener: TcpListener) {
@@ -92,11 +97,7 @@ struct Life {
     renewals: u64,
 }
 
-async fn answer(
-    bmc: &Bmc,
-    request: hyper::Request<Incoming>,
-    life: Life,
-) -> Result<Response<Full<Bytes>>, Silence> {
+async fn answer(bmc: &Bmc, request: hyper::Request<Incoming>, life: Life) -> Result<Response<Sent>, Silence> {
     let redfish = bmc.redfish().ok_or(Silence)?;
     let request = match read(request).await {
         Ok(request) => request,
@@ -117,7 +118,23 @@ async fn answer(
     };
     let Ok(answer) = answer else { return hang().await };
     travel(bmc, Way::Back).await?;
-    Ok(write(answer))
+    let is_cut = bmc.world().suffers(&redfish.device, &Fault::CutsAnswers);
+    let answer = write(answer);
+    Ok(if is_cut { cut(answer) } else { answer })
+}
+
+/// Its head tells of the whole body, of which half comes.
+fn cut(answer: Response<Sent>) -> Response<Sent> {
+    let (mut head, body) = answer.into_parts();
+    let whole = body.size_hint().exact().unwrap_or_default();
+    head.headers.insert(CONTENT_LENGTH, HeaderValue::from(whole));
+    let ends = || std::io::Error::other("the answer is cut");
+    let half = body.into_data_stream().map_ok(move |bytes| {
+        let half = usize::try_from(whole / 2).unwrap_or_default();
+        Frame::data(bytes.slice(..half.min(bytes.len())))
+    });
+    let half = half.chain(stream::iter([Err(ends())]));
+    Response::from_parts(head, BodyExt::boxed(StreamBody::new(half)))
 }
 
 /// What happens on the way.
@@ -161,9 +178,10 @@ async fn read(request: hyper::Request<Incoming>) -> Result<Request, Answer> {
     })
 }
 
-fn write(answer: Answer) -> Response<Full<Bytes>> {
+fn write(answer: Answer) -> Response<Sent> {
     let body = if answer.body.is_null() { Bytes::new() } else { answer.body.to_string().into() };
-    let mut response = Response::new(Full::new(body));
+    let body = Full::new(body).map_err(|never| match never {}).boxed();
+    let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert("odata-version", HeaderValue::from_static("4.0"));

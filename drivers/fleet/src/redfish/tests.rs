@@ -137,6 +137,29 @@ fn sessions_are_few_idle_out_and_are_lost_with_a_restart() {
     assert!(scene.world.truth(BMC, at(71)));
 }
 
+/// What boards in the field do for a while, or for good.
+#[test]
+fn a_board_starts_names_no_system_and_redirects() {
+    let mut scene = Scene::new(false).basic();
+    let systems = "/redfish/v1/Systems";
+    let members = |scene: &mut Scene| {
+        scene.ask(at(1), "GET", systems, Value::Null).expect("an answer").body["Members"].clone()
+    };
+    assert_eq!(members(&mut scene).as_array().map(Vec::len), Some(1));
+    scene.world.fault(BMC, Fault::NamesNoSystem);
+    assert_eq!(members(&mut scene), json!([]));
+    assert_eq!(scene.status(at(1), "GET", SYSTEM, Value::Null), 200, "it is there all the same");
+    scene.world.fault(BMC, Fault::Redirects);
+    let moved = scene.ask(at(1), "GET", systems, Value::Null).expect("an answer");
+    assert_eq!((moved.status, moved.headers), (308, vec![("Location", format!("{systems}/"))]));
+    assert_eq!(scene.status(at(1), "GET", &format!("{SYSTEM}/"), Value::Null), 200);
+    scene.world.fault(BMC, Fault::Starting);
+    for (method, path) in [("GET", "/redfish/v1/"), ("GET", SYSTEM), ("POST", RESET)] {
+        assert_eq!(scene.status(at(2), method, path, json!({"ResetType": "ForceOff"})), 503, "{path}");
+    }
+    assert!(scene.world.truth(BMC, at(3)));
+}
+
 #[test]
 fn troubles_have_their_statuses() {
     let off = || json!({"ResetType": "ForceOff"});

@@ -6,7 +6,7 @@ use crate::record::HandedOver;
 
 /// Each gateway at most once a fence. The levels are tried from the first one again: what this gateway does not reach says
 /// nothing of what another one does.
-pub(super) fn hand_over(draft: &mut Draft, gateway: String, why: &str) -> Result<(), Refused> {
+pub(super) fn hand_over(draft: &mut Draft, gateway: String, why: &str, stays: bool) -> Result<(), Refused> {
     draft.expect_phase(
         "to let another gateway try",
         &["fencing"],
@@ -16,12 +16,16 @@ pub(super) fn hand_over(draft: &mut Draft, gateway: String, why: &str) -> Result
     if fence.handed_over.contains(&gateway) {
         return Err(Refused::ForeignProof("this gateway has let others try already"));
     }
-    fence.level = fence.first_level;
-    draft.moment(format!("{gateway} reaches none of its devices ({why}): another gateway tries"));
+    if stays {
+        draft.moment(format!("{gateway} reaches none of its devices either ({why})"));
+    } else {
+        fence.level = fence.first_level;
+        draft.moment(format!("{gateway} reaches none of its devices ({why}): another gateway tries"));
+    }
     let at = draft.at;
     let fence = draft.fence()?;
     fence.handed_over.insert(gateway);
-    if !fence.by_person {
+    if !fence.by_person && !stays {
         let fence = fence.id;
         draft.record.handed_over = Some(HandedOver { fence, at });
     }

@@ -64,8 +64,8 @@ impl NodeTask {
     fn handed_over_lately(&self, fence: &Fence) -> bool {
         let Some(last) = self.record().handed_over.as_ref() else { return false };
         let passed = self.wall().millis().checked_sub(last.at.millis()).map(Duration::from_millis);
-        // A cool-down of days, or longer than the fence has, would leave it to a gateway that reaches none of its devices.
-        let bar = self.office.cool_down().min(fence.deadline / 2);
+        // A cool-down of days would leave it to a gateway that reaches none of its devices. Its own deadline is its caller's word.
+        let bar = self.office.cool_down().min(self.parts.rules.deadline_of(&fence.topology) / 2);
         let is_lately = passed.is_some_and(|passed| passed < bar);
         !fence.by_person && last.fence != fence.id && is_lately
     }
@@ -78,10 +78,14 @@ impl NodeTask {
             return Ok(());
         }
         let tried = &fence.handed_over;
-        if tried.contains(&gateway) || !Successors::of(&*self.parts.election).is_any_beside(tried) {
+        let is_any_left = Successors::of(&*self.parts.election).is_any_beside(tried);
+        // Who tries last says so: else those who let it try would stand aside for as long as the fence lasts.
+        let stays = !is_any_left && !tried.is_empty();
+        if tried.contains(&gateway) || !is_any_left && !stays {
             return Ok(());
         }
-        match self.apply(Event::HandOver { gateway: gateway.clone(), why: why.to_owned() }).await {
+        match self.apply(Event::HandOver { gateway: gateway.clone(), why: why.to_owned(), stays }).await {
+            Ok(_) if stays => Ok(()),
             Ok(_) => {
                 tracing::warn!(why, "none of its devices is reached from here: another gateway tries");
                 Err(Fatal(StoreError::Deposed(

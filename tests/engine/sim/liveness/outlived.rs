@@ -109,3 +109,20 @@ async fn an_off_of_the_leader_before_is_not_forgotten_as_ours_are_refused() {
     let fence = lab.record().fence.expect("kept");
     assert!(fence.off_sent && !fence.switched_off.is_empty());
 }
+
+/// K9: as long as a recovery may end the fence, also after an off, no program's hold takes that from it.
+#[tokio::test(start_paused = true)]
+async fn a_program_s_hold_takes_no_recovery_from_a_fence_whose_offs_were_refused() {
+    let (is_well, source) = later();
+    let mut lab = lab_with(65, &source).await;
+    lab.fault("bmc", Fault::OffRefused);
+    let id = lab.open().await;
+    tokio::time::sleep(s(100)).await;
+    assert!(lab.record().fence.is_some_and(|fence| fence.off_sent));
+    let program = picket_engine::Ask { by_person: false, ..person().into() };
+    lab.engine.hold(&node(), "other".to_owned(), program).await.expect_err("it takes no recovery");
+    is_well.store(true, Ordering::SeqCst);
+    let outcome = lab.outcome_within(id, Until::Released, s(100)).await;
+    assert_eq!(outcome, Some(Outcome::AbortedRecovered));
+    assert!(lab.is_on());
+}

@@ -17,6 +17,7 @@ mod led_astray;
 mod levels;
 pub mod machine;
 mod silent;
+mod starting;
 mod strangers;
 mod without_epochs;
 
@@ -134,6 +135,11 @@ async fn a_machine_that_is_off_already_gets_an_off_all_the_same() -> Result<()> 
 #[tokio::test]
 async fn so_does_one_whose_service_refuses_it_as_already_off() -> Result<()> {
     off_already(Fault::AlreadyIsError).await
+}
+
+#[tokio::test]
+async fn so_does_one_whose_service_refuses_the_repeat_without_a_reason() -> Result<()> {
+    off_already(Fault::AlreadyIsRefused).await
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use picket_core::ground::{LOOK_LIFE, Look};
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::machine::Refused;
 use picket_core::parent::child_of;
-use picket_core::record::Phase;
+use picket_core::record::{Cause, Phase};
 use picket_core::roles::Role;
 use picket_core::time::BootTime;
 use picket_core::topology::Topology;
@@ -108,11 +108,18 @@ impl NodeTask {
         }
     }
 
-    /// Whether a recovery may still end the present fence: nothing was sent for it, and it is open, or waits for a person and is tried again
-    /// once its node reads On.
+    /// Whether a recovery may still end the present fence: it is open and was never proven, also where an off of it may have been taken; or nothing
+    /// was sent for it, it waits for a person, and is tried again once its node reads On.
     fn may_end_recovered(&self) -> bool {
-        let is_pending = matches!(self.record().phase, Phase::Fencing | Phase::NeedsOperator(_));
-        is_pending && self.fence_is_current() && self.is_unsent()
+        let record = self.record();
+        let is_unproven =
+            record.fence.as_ref().is_some_and(|fence| fence.cause == Cause::Asked && !fence.was_proven);
+        let is_open = match record.phase {
+            Phase::Fencing => is_unproven || self.is_unsent(),
+            Phase::NeedsOperator(_) => self.is_unsent(),
+            _ => false,
+        };
+        is_open && self.fence_is_current()
     }
 
     /// What the holds of the fence leave changed beside the machine, in words: a retirement undoes none of them.
