@@ -13,5 +13,6 @@ pub fn shown(data: &[u8]) -> bool {
         data.as_ptr_range().start <= part.as_ptr() && part.as_ptr_range().end <= data.as_ptr_range().end
     };
     assert!(stands_in(key.info) && stands_in(key.bits));
+    assert!(key.rsa_bits().is_none_or(|bits| bits > 0 && bits <= 8 * key.bits.len()));
     true
 }

@@ -1,5 +1,7 @@
 //! Where the public key stands in a certificate (RFC 5280, 4.1), of any version and whatever else it says.
 
+use rustls::pki_types::alg_id;
+
 /// A public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'a> {
@@ -36,6 +38,20 @@ impl<'a> Key<'a> {
         // The first byte says how many bits of the last one are not used: of a key none.
         let bits = parts.next(BIT_STRING)?.inner.strip_prefix(&[0])?;
         Some(Self { info: info.whole, algorithm, bits })
+    }
+
+    /// Whether it is one of RSA.
+    pub fn is_rsa(&self) -> bool {
+        self.algorithm == alg_id::RSA_ENCRYPTION.as_ref()
+    }
+
+    /// How many bits its modulus has (RFC 8017, A.1.1); `None`: it is none of RSA.
+    pub fn rsa_bits(&self) -> Option<usize> {
+        let inner = Reader(self.bits).next(SEQUENCE).filter(|_| self.is_rsa())?.inner;
+        let modulus = Reader(inner).next(INTEGER)?.inner;
+        let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
+        let first = modulus.get(zeros)?;
+        Some((modulus.len() - zeros) * 8 - first.leading_zeros() as usize)
     }
 }
 
@@ -82,6 +98,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_bits_of_an_rsa_modulus_are_counted_and_no_other_keys() {
+        let of = |algorithm, bits| Key { info: &[], algorithm, bits }.rsa_bits();
+        let rsa = alg_id::RSA_ENCRYPTION;
+        // A modulus of 0x00ff01 or 0x7f, and an exponent of 3.
+        assert_eq!(of(&rsa, &[0x30, 8, 2, 3, 0, 0xff, 1, 2, 1, 3]), Some(16));
+        assert_eq!(of(&rsa, &[0x30, 6, 2, 1, 0x7f, 2, 1, 3]), Some(7));
+        assert_eq!(of(&rsa, &[0x30, 6, 2, 1, 0, 2, 1, 3]), None);
+        assert_eq!(of(&rsa, &[]), None);
+        assert_eq!(of(&alg_id::ECDSA_P256, &[0x30, 6, 2, 1, 0x7f, 2, 1, 3]), None);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read_to_an_end(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0_usize..400, with: u8) {
@@ -92,6 +120,7 @@ mod tests {
             let place = at % bent.len();
             bent[place] = with;
             if let Some(key) = Key::of(&bent) {
+                prop_assert_eq!(key.rsa_bits(), None);
                 prop_assert!(key.info.len() > key.bits.len() + key.algorithm.len());
             }
         }

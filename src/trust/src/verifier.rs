@@ -10,7 +10,7 @@ use ring::signature::{
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime, alg_id};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, PeerMisbehaved, RootCertStore,
     SignatureScheme,
@@ -95,7 +95,7 @@ impl Verifier {
 
     /// Whether the key of that certificate, and no other, signed that (RFC 5246, 7.4.3).
     fn is_signed(&self, message: &[u8], key: Key<'_>, signed: &DigitallySignedStruct) -> bool {
-        if key.algorithm == alg_id::RSA_ENCRYPTION.as_ref() {
+        if key.is_rsa() {
             let short: Option<&dyn VerificationAlgorithm> = match signed.scheme {
                 SignatureScheme::RSA_PKCS1_SHA256 => Some(&RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY),
                 SignatureScheme::RSA_PKCS1_SHA512 => Some(&RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY),
@@ -115,9 +115,6 @@ impl Verifier {
     }
 }
 
-const SHORT: &str = "its RSA key has fewer than 2048 bits, and a signature by PSS with such a key is not checked: give the service a \
-                     longer key, or switch its TLS 1.3 off, so that it signs by PKCS #1 over TLS 1.2";
-
 fn own(words: String) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(Own(words)))))
 }
@@ -128,11 +125,25 @@ fn another(shown: &CertificateDer<'_>) -> Error {
     own(format!("it is another one than the pinned one: its SHA-256 is {digest}"))
 }
 
-/// Why a signature by that key counts for nothing.
-fn unsigned(key: Key<'_>, scheme: SignatureScheme) -> Error {
-    // A modulus of 2048 bits takes 256 bytes alone.
-    let is_short = PSS.contains(&scheme) && key.bits.len() < 256;
-    if is_short { own(SHORT.to_owned()) } else { CertificateError::BadSignature.into() }
+/// Why a signature counts for nothing, where that certificate's key should have made it.
+fn unsigned(key: Key<'_>, signed: &DigitallySignedStruct) -> Error {
+    let is_pss = PSS.contains(&signed.scheme);
+    match key.rsa_bits() {
+        // What is not checked may still be its own: a signature has the length of its modulus.
+        Some(bits)
+            if bits < 2048
+                && (is_pss || signed.scheme == SignatureScheme::RSA_PKCS1_SHA384)
+                && signed.signature().len() == bits.div_ceil(8) =>
+        {
+            let or = if is_pss { ", or switch its TLS 1.3 off, which has PSS alone" } else { "" };
+            own(format!(
+                "its RSA key has {bits} bits, and signed by {:?}; of one with fewer than 2048 bits a signature counts by PKCS #1 with \
+                 SHA-256 or SHA-512 alone: give the service a longer key{or}",
+                signed.scheme
+            ))
+        }
+        _ => CertificateError::BadSignature.into(),
+    }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -169,7 +180,7 @@ impl ServerCertVerifier for Verifier {
         if self.is_signed(message, key, signed) {
             Ok(HandshakeSignatureValid::assertion())
         } else {
-            Err(unsigned(key, signed.scheme))
+            Err(unsigned(key, signed))
         }
     }
 
@@ -187,7 +198,7 @@ impl ServerCertVerifier for Verifier {
         let algorithms = &self.provider.signature_verification_algorithms;
         let checked = verify_tls13_signature_with_raw_key(message, &info, signed, algorithms);
         checked.map_err(|error| match error {
-            Error::InvalidCertificate(_) => unsigned(key, signed.scheme),
+            Error::InvalidCertificate(_) => unsigned(key, signed),
             other => other,
         })
     }

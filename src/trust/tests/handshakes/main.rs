@@ -35,7 +35,7 @@ fn key_of(der: PrivateKeyDer<'static>) -> Arc<dyn SigningKey> {
 /// A key of this folder.
 fn key(name: &str) -> Arc<dyn SigningKey> {
     if name == "short" {
-        return Arc::new(Short);
+        return Arc::new(Short::default());
     }
     key_of(PrivateKeyDer::from_pem_file(format!("{CERTIFICATES}/{name}.key")).expect("a key"))
 }
@@ -111,9 +111,7 @@ async fn a_certificate_is_pinned_whatever_else_it_says() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, version) in ODD {
         let shown = shown(name);
-        for believed in
-            [digest(&shown.0), file(folder.path(), &[&certificate("ca"), &shown.0]), Believed::Anyone]
-        {
+        for believed in [digest(&shown.0), file(folder.path(), &[&shown.0]), Believed::Anyone] {
             let shaken = shake(&believed, shown.clone(), version).await;
             assert_eq!(
                 shaken.as_ref().ok(),
@@ -175,12 +173,43 @@ async fn another_certificate_than_the_pinned_one_is_refused_and_told() {
     assert!(why.is_distrust() && why.to_string().contains(&digest), "{why}");
 }
 
+/// What is said of a server that is pinned, and whose signature does not count.
+async fn unsigned(
+    certificate: CertificateDer<'static>,
+    key: Arc<dyn SigningKey>,
+    version: &'static SupportedProtocolVersion,
+) -> String {
+    let believed = digest(&certificate);
+    let error = shake(&believed, Shown(certificate, key), version).await.expect_err("it does not count");
+    let why = picket_trust::failure(&error).expect("a matter of TLS");
+    assert!(why.is_distrust(), "{why}");
+    why.to_string()
+}
+
 #[tokio::test]
 async fn a_key_too_short_for_tls_1_3_is_told() {
-    let shown = shown("short");
-    let error = shake(&digest(&shown.0), shown, &TLS13).await.expect_err("it cannot be checked");
-    let why = picket_trust::failure(&error).expect("a matter of TLS").to_string();
-    assert!(why.contains("2048 bits") && why.contains("TLS 1.2"), "{why}");
+    let why = unsigned(certificate("short"), key("short"), &TLS13).await;
+    assert!(why.contains("1024 bits") && why.contains("TLS 1.3 off"), "{why}");
+}
+
+/// PKCS #1 with SHA-384 is offered, and is not checked by so short a key.
+#[tokio::test]
+async fn a_short_key_that_signs_by_sha_384_is_told() {
+    let by = Arc::new(Short::by(SignatureScheme::RSA_PKCS1_SHA384));
+    let why = unsigned(certificate("short"), by, &TLS12).await;
+    assert!(why.contains("1024 bits") && !why.contains("TLS 1.3 off"), "{why}");
+}
+
+/// Nobody is told to weaken a service for a stranger's sake.
+#[tokio::test]
+async fn a_stranger_with_an_rsa_key_is_never_told_as_a_short_key() {
+    for (name, foreign) in [("negative", "v1"), ("p384", "v1"), ("negative", "short"), ("short", "v1")] {
+        let why = unsigned(certificate(name), key(foreign), &TLS13).await;
+        assert!(
+            why.contains("does not hold its key") && !why.contains("TLS 1.3 off"),
+            "{name} {foreign} {why}"
+        );
+    }
 }
 
 /// OpenSSL takes the first that is offered and fits its key.
