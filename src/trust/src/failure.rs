@@ -124,22 +124,24 @@ fn judged(error: &rustls::Error) -> Failure {
 }
 
 fn disbelieved(why: &CertificateError) -> String {
-    let why = match why {
+    let expected = match why {
+        // It says itself what was expected.
+        CertificateError::Other(why) if why.0.is::<Own>() => "",
+        CertificateError::BadSignature => "",
+        _ => "; expected one that a CA in its CA file, or else of the system, vouches for",
+    };
+    format!("its certificate is not believed ({}){expected}", reason(why))
+}
+
+/// Why a certificate is not believed.
+pub fn reason(why: &CertificateError) -> String {
+    match why {
         CertificateError::UnknownIssuer => "no CA that is named vouches for it".to_owned(),
         CertificateError::BadSignature => {
-            return "its certificate is not believed (a signature is wrong: the service does not hold its key, or another CA of \
-                    that name made it)"
-                .to_owned();
-        }
-        // Of a certificate that is pinned no CA says anything.
-        CertificateError::Other(why) if why.0.is::<Own>() => {
-            return format!("its certificate is not believed ({why})");
+            "a signature is wrong: the service does not hold its key, or another CA of that name made it"
+                .to_owned()
         }
         CertificateError::Other(why) => why.to_string(),
         why => why.to_string(),
-    };
-    format!(
-        "its certificate is not believed ({why}); expected one that a CA in its ca_file, or else of the system, vouches for, or \
-         that stands in that file itself"
-    )
+    }
 }

@@ -21,7 +21,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, SupportedProtocolVersion, WantsVerifier};
 
 pub use crate::failure::{Failure, failure};
-use crate::verifier::{Pins, Verifier};
+use crate::verifier::{Pin, Verifier};
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rustls::version::TLS12];
 
@@ -30,7 +30,7 @@ const VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rust
 pub enum Believed {
     /// The CAs of the system.
     System,
-    /// What the certificates in this file vouch for, and each of them where a server shows it as its own.
+    /// What the certificates in this file vouch for; and where there is one alone, that one as a server's own.
     Authorities(PathBuf),
     /// The certificate with this SHA-256, whatever else it says.
     Pinned([u8; 32]),
@@ -50,13 +50,13 @@ pub fn config(believed: &Believed) -> Result<ClientConfig, String> {
             return Ok(builder.with_root_certificates(of_the_system()?).with_no_client_auth());
         }
         Believed::Authorities(path) => verifier(path)?,
-        Believed::Pinned(digest) => Arc::new(Verifier::of(Pins::Digest(*digest), provider)),
-        Believed::Anyone => Arc::new(Verifier::of(Pins::Anyone, provider)),
+        Believed::Pinned(digest) => Arc::new(Verifier::of(Pin::Digest(*digest), provider)),
+        Believed::Anyone => Arc::new(Verifier::of(Pin::Anyone, provider)),
     };
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// Who believes the certificates in that file: what they vouch for, and each of them as a server's own.
+/// Who believes the certificates in that file: what they vouch for; and where there is one alone, that one as a server's own.
 ///
 /// # Errors
 /// Words, with the file's name: it cannot be read, somebody else may change it, or it has no certificate of use.
@@ -74,10 +74,10 @@ pub fn verifier(path: &Path) -> Result<Arc<dyn ServerCertVerifier>, String> {
     verifier_of(certificates).map_err(|why| format!("{shown} {why}"))
 }
 
-/// The same of certificates that were read already.
+/// The same of certificates that were read already, all of a place. One that is of no use is skipped, and told in the log, once.
 ///
 /// # Errors
-/// Words: what their place has that is wrong.
+/// Words: that place has none of use.
 pub fn verifier_of(
     certificates: Vec<CertificateDer<'static>>,
 ) -> Result<Arc<dyn ServerCertVerifier>, String> {

@@ -1,7 +1,8 @@
 //! The judgement of one certificate, and of the handshake that is signed with its key.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::signature::{
     RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY, RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY,
@@ -17,28 +18,29 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 
+use crate::failure::reason;
 use crate::key::Key;
 
 const PSS: [SignatureScheme; 3] =
     [SignatureScheme::RSA_PSS_SHA256, SignatureScheme::RSA_PSS_SHA384, SignatureScheme::RSA_PSS_SHA512];
 
-/// Which certificates are believed for themselves: whatever they say, and whoever made them.
+/// Which certificate is believed for itself: whatever it says, and whoever made it.
 #[derive(Debug)]
-pub enum Pins {
-    /// All.
-    Anyone,
+pub enum Pin {
+    /// None.
+    Nobody,
     /// The one with this SHA-256.
     Digest([u8; 32]),
-    /// These, byte for byte.
-    These(Vec<CertificateDer<'static>>),
+    /// Any.
+    Anyone,
 }
 
-impl Pins {
+impl Pin {
     fn has(&self, certificate: &CertificateDer<'_>) -> bool {
         match self {
-            Self::Anyone => true,
+            Self::Nobody => false,
             Self::Digest(digest) => *digest == sha256(certificate),
-            Self::These(these) => these.contains(certificate),
+            Self::Anyone => true,
         }
     }
 }
@@ -47,50 +49,87 @@ fn sha256(certificate: &CertificateDer<'_>) -> [u8; 32] {
     Sha256::digest(certificate).into()
 }
 
-/// Believes certificates for themselves, and besides these what CAs vouch for, by all of their rules.
+/// What a CA file vouches for, by all rules.
+#[derive(Debug)]
+struct Authorities {
+    rules: Arc<WebPkiServerVerifier>,
+    /// All that stand in the file.
+    file: Vec<CertificateDer<'static>>,
+}
+
+impl Authorities {
+    /// The error, with what would be right.
+    fn told(&self, shown: &CertificateDer<'_>, error: Error) -> Error {
+        let Error::InvalidCertificate(why) = &error else { return error };
+        let right = if !self.file.contains(shown) {
+            "expected one that a CA in the CA file vouches for, or that is the only one in that file"
+        } else if self.file.len() > 1 {
+            "it stands in the CA file beside others, and so is believed by these rules alone: as the service's own certificate it needs \
+             a file of its own"
+        } else {
+            "it is the only one in the CA file, but a CA that is bound to some names (name constraints), and so no service's own \
+             certificate"
+        };
+        own(format!("{}; {right}", reason(why)))
+    }
+}
+
+/// Believes one certificate for itself, and besides that what CAs vouch for, by all of their rules.
 #[derive(Debug)]
 pub struct Verifier {
-    pins: Pins,
-    authorities: Option<Arc<WebPkiServerVerifier>>,
+    pin: Pin,
+    authorities: Option<Authorities>,
     provider: Arc<CryptoProvider>,
 }
 
 impl Verifier {
-    /// Believes these alone.
-    pub fn of(pins: Pins, provider: Arc<CryptoProvider>) -> Self {
-        Self { pins, authorities: None, provider }
+    /// Believes that alone.
+    pub fn of(pin: Pin, provider: Arc<CryptoProvider>) -> Self {
+        Self { pin, authorities: None, provider }
     }
 
-    /// Believes what these certificates vouch for; and each of them where a server shows it as its own.
+    /// Believes what the certificates of a file vouch for; and the only one of a file where a server shows it as its own.
     ///
-    /// A pin asks for no name and no date. The holder of its key gains nothing by that: as a CA's, it could sign any name and any
-    /// date, and the dates of a CA are not looked at. A CA that is bound to some names is no pin, since its key cannot do that.
+    /// A pin asks for no name, no date and no length of its key. One of many would be believed at each address at which another of them is
+    /// meant; a CA of 1024 bits, which vouches for nobody by the rules, would be every server. A CA that is bound to some names is no pin:
+    /// its key vouches for these alone.
     ///
     /// # Errors
-    /// Words: one of them is of no use as a CA, or there is none.
+    /// Words: none of them is of use as a CA.
     pub fn of_authorities(
-        certificates: Vec<CertificateDer<'static>>,
+        file: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
-        let mut pins = Vec::new();
-        for certificate in certificates {
-            roots
-                .add(certificate.clone())
-                .map_err(|error| format!("has a certificate that is of no use: {error}"))?;
-            if roots.roots.last().is_some_and(|root| root.name_constraints.is_none()) {
-                pins.push(certificate);
+        let mut useless = None;
+        for certificate in &file {
+            if let Err(error) = roots.add(certificate.clone()) {
+                let why = match &error {
+                    Error::InvalidCertificate(why) => reason(why),
+                    other => other.to_string(),
+                };
+                warn_once(certificate, &why);
+                useless.get_or_insert(why);
             }
         }
-        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-            .build()
-            .map_err(|error| format!("names no CA: {error}"))?;
-        Ok(Self { pins: Pins::These(pins), authorities: Some(authorities), provider })
+        let pin = match (&file[..], &roots.roots[..]) {
+            ([only], [root]) if root.name_constraints.is_none() => Pin::Digest(sha256(only)),
+            _ => Pin::Nobody,
+        };
+        let rules = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+        let rules = rules.map_err(|error| match useless {
+            Some(useless) => format!("has no certificate that is of use: {useless}"),
+            None => format!("names no CA: {error}"),
+        })?;
+        Ok(Self { pin, authorities: Some(Authorities { rules, file }), provider })
     }
 
     /// Who judges by rules, where the certificate is not believed for itself.
     fn strict(&self, certificate: &CertificateDer<'_>) -> Option<&WebPkiServerVerifier> {
-        self.authorities.as_deref().filter(|_| !self.pins.has(certificate))
+        self.authorities
+            .as_ref()
+            .filter(|_| !self.pin.has(certificate))
+            .map(|authorities| &*authorities.rules)
     }
 
     /// Whether the key of that certificate, and no other, signed that (RFC 5246, 7.4.3).
@@ -115,13 +154,27 @@ impl Verifier {
     }
 }
 
+/// Of each certificate once: a file is read anew at each connection.
+fn warn_once(certificate: &CertificateDer<'_>, why: &str) {
+    static TOLD: Mutex<BTreeSet<[u8; 32]>> = Mutex::new(BTreeSet::new());
+    let digest = sha256(certificate);
+    if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(digest) {
+        let sha256 = hexadecimal(&digest);
+        tracing::warn!(sha256, why, "a certificate of a CA file is of no use: it is skipped");
+    }
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn own(words: String) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(Own(words)))))
 }
 
 /// That was shown, and another one is pinned.
 fn another(shown: &CertificateDer<'_>) -> Error {
-    let digest: String = sha256(shown).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hexadecimal(&sha256(shown));
     own(format!("it is another one than the pinned one: its SHA-256 is {digest}"))
 }
 
@@ -155,11 +208,15 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.pins.has(certificate) {
+        if self.pin.has(certificate) {
             return Ok(ServerCertVerified::assertion());
         }
         match &self.authorities {
-            Some(authorities) => authorities.verify_server_cert(certificate, intermediates, name, ocsp, now),
+            Some(authorities) => {
+                let judged =
+                    authorities.rules.verify_server_cert(certificate, intermediates, name, ocsp, now);
+                judged.map_err(|error| authorities.told(certificate, error))
+            }
             None => Err(another(certificate)),
         }
     }
