@@ -6,6 +6,8 @@
 //! but `Believed::Anyone` turns the judgement off.
 
 mod failure;
+#[cfg(feature = "fakes")]
+pub mod fakes;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod key;

@@ -70,6 +70,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use picket_trust::fakes::OwnCertificate;
     use tokio::net::TcpListener;
     use tokio_rustls::TlsAcceptor;
 
@@ -93,24 +94,13 @@ mod tests {
         }
     }
 
-    /// As `openssl req -x509` makes one: its own CA, without names. In a file, and shown by a server of HTTP/2.
+    /// A member's own certificate, in a file; and the member.
     fn own() -> (tempfile::NamedTempFile, TlsAcceptor) {
-        let key = rcgen::KeyPair::generate().expect("a key");
-        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let made = params.self_signed(&key).expect("a certificate");
+        let mut made = OwnCertificate::new();
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
-        std::fs::write(file.path(), made.pem()).expect("it is ours");
-        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![made.der().clone()], key)
-            .expect("a certificate with its key");
-        config.alpn_protocols.push(b"h2".to_vec());
-        (file, TlsAcceptor::from(Arc::new(config)))
+        std::fs::write(file.path(), made.pem).expect("it is ours");
+        made.server.alpn_protocols.push(b"h2".to_vec());
+        (file, TlsAcceptor::from(Arc::new(made.server)))
     }
 
     fn settings(ca: &Path) -> EtcdSettings {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use picket_trust::fakes::OwnCertificate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -36,23 +37,11 @@ enum Shown {
     Bytes(&'static [u8]),
 }
 
-/// As `openssl req -x509` makes one: its own CA, without names. In a file, and to be shown.
 fn own() -> (tempfile::NamedTempFile, Shown) {
-    let key = rcgen::KeyPair::generate().expect("a key");
-    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
-    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let made = params.self_signed(&key).expect("a certificate");
+    let made = OwnCertificate::new();
     let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), made.pem()).expect("written");
-    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
-    let config =
-        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![made.der().clone()], key)
-            .expect("a certificate with its key");
-    (file, Shown::Certificate(TlsAcceptor::from(Arc::new(config))))
+    std::fs::write(file.path(), made.pem).expect("written");
+    (file, Shown::Certificate(TlsAcceptor::from(Arc::new(made.server))))
 }
 
 async fn asked(ca_file: &Path, shown: Shown) -> Result<Answer, NoAnswer> {
