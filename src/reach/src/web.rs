@@ -147,7 +147,8 @@ pub async fn exchange_at_a_word(
 /// What failed before an answer was complete. Only where no connection came to be was nothing sent.
 fn failure(error: reqwest::Error) -> NoAnswer {
     let never_sent = error.is_connect() || error.is_builder();
-    let tls = error.is_connect().then(|| picket_trust::failure(&error)).flatten();
+    let shakes_hands = error.is_connect() && error.url().is_some_and(|url| url.scheme() == "https");
+    let tls = shakes_hands.then(|| picket_trust::failure(&error)).flatten();
     let why = tls.map_or_else(|| chain(&error.without_url()), |why| why.to_string());
     if never_sent { NoAnswer::NeverSent(why) } else { NoAnswer::Broken(why) }
 }

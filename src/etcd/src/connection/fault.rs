@@ -143,7 +143,9 @@ fn never_connected(error: &(dyn std::error::Error + 'static)) -> bool {
 
 /// Why no connection came to be.
 fn unconnected(error: &(dyn std::error::Error + 'static)) -> String {
-    picket_trust::failure(error).map_or_else(|| chain(error), |why| why.to_string())
+    // What cuts a connection off need not speak TLS: etcd's address may be one of plain http.
+    let tls = picket_trust::failure(error).filter(|why| !why.is_cut());
+    tls.map_or_else(|| chain(error), |why| why.to_string())
 }
 
 /// The error with its sources; etcd's client does not hand on what the transport says.
@@ -220,6 +222,12 @@ mod tests {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
         assert!(matches!(judge(&Error::GRpcStatus(status)), Fault::Elsewhere(_)));
+        // Over plain http, too, there is nobody's handshake to blame.
+        let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        let status = Status::from_error(Box::new(ConnectError(Box::new(reset))));
+        let told = judge(&Error::GRpcStatus(status));
+        let Fault::Elsewhere(why) = &told else { panic!("{told:?}") };
+        assert!(why.contains("reset") && !why.contains("TLS"), "{why}");
         let broken = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         let status = Status::from_error(Box::new(broken));
         assert!(matches!(judge(&Error::GRpcStatus(status)), Fault::Unknown(_)));

@@ -1,11 +1,15 @@
 //! Questions to places of the test's own.
 
+use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use picket_trust::fakes::OwnCertificate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+use tower_layer::Layer;
+use tower_service::Service;
 
 use super::*;
 
@@ -70,6 +74,48 @@ async fn a_place_that_speaks_no_tls_of_today_is_told_as_one() {
         let told = asked(file.path(), Shown::Bytes(bytes)).await;
         let Err(NoAnswer::NeverSent(why)) = told else { panic!("{told:?}") };
         assert!(why.contains(came_back), "{why}");
+    }
+}
+
+/// A network in which each connection is reset before it stands.
+#[derive(Clone, Copy)]
+struct Resets;
+
+#[derive(Clone)]
+struct Reset<S>(S);
+
+impl<S> Layer<S> for Resets {
+    type Service = Reset<S>;
+
+    fn layer(&self, connects: S) -> Reset<S> {
+        Reset(connects)
+    }
+}
+
+impl<R, S: Service<R>> Service<R> for Reset<S> {
+    type Response = S::Response;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = std::future::Ready<Result<S::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _request: R) -> Self::Future {
+        std::future::ready(Err(io::Error::from(io::ErrorKind::ConnectionReset).into()))
+    }
+}
+
+#[tokio::test]
+async fn a_reset_without_tls_is_not_told_as_a_handshake() {
+    for https in [false, true] {
+        let client =
+            built(builder(0, https, None).expect("settings").connector_layer(Resets)).expect("a client");
+        let scheme = if https { "https" } else { "http" };
+        let request = client.get(format!("{scheme}://127.0.0.1:1/"));
+        let told = exchange(request, None, Instant::now() + Duration::from_secs(30)).await;
+        let Err(NoAnswer::NeverSent(why)) = told else { panic!("{told:?}") };
+        assert!(why.contains("reset") && why.contains("in the handshake") == https, "{why}");
     }
 }
 
