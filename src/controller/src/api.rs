@@ -4,6 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use http::{Method, Request};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use kube::Client;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -44,7 +47,10 @@ impl Api {
     pub async fn new(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, Fault> {
         let config = picket_login::config(kubeconfig, context).await;
         let config = config.map_err(|wrong| unusable(&wrong.to_string(), kubeconfig))?;
-        let client = Client::try_from(config);
+        let connects = picket_login::connects(&config, tcp());
+        let connects = connects.map_err(|wrong| unusable(&wrong.to_string(), kubeconfig))?;
+        let sends = legacy::Client::builder(TokioExecutor::new()).build(connects);
+        let client = picket_login::client(&config, sends);
         client.map(Self).map_err(|error| unusable(&picket_login::chain(&error), kubeconfig))
     }
 
@@ -108,6 +114,15 @@ impl Api {
     }
 }
 
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    // What was sent to a machine that is gone is not waited for by a watch, either, which has no end of its own.
+    tcp.set_tcp_user_timeout(Some(ASKED));
+    tcp
+}
+
 #[cfg(test)]
 impl Api {
     /// One that answers everything with that, and what it is sent.
@@ -135,4 +150,53 @@ fn unusable(why: &str, kubeconfig: Option<&Path>) -> Fault {
          kubernetes.context names), of which the cluster has a server at https, and the user a token or a certificate",
         why.trim_end()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+
+    use picket_trust::fakes::OwnCertificate;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_api_server_is_believed_by_its_own_certificate_in_the_kubeconfig() {
+        let place = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = place.local_addr().expect("an address");
+        let [shown, another] = [OwnCertificate::new(), OwnCertificate::new()];
+        let acceptor = TlsAcceptor::from(Arc::new(shown.server));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = place.accept().await {
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let _request = stream.read(&mut [0; 4_096]).await;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.expect("written");
+            }
+        });
+        let home = tempfile::tempdir().expect("a directory");
+        let [kubeconfig, ca] = ["kubeconfig", "ca.pem"].map(|name| home.path().join(name));
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: \"https://{address}\", certificate-authority: ca.pem}}}}]\n\
+             users: [{{name: u, user: {{token: t}}}}]\n"
+        );
+        std::fs::write(&kubeconfig, text).expect("written");
+        std::fs::set_permissions(&kubeconfig, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+        let asked = async |believed: String| {
+            std::fs::write(&ca, believed).expect("written");
+            let api = Api::new(Some(&kubeconfig), None).await.expect("a kubeconfig");
+            api.get::<Value>("/version").await.map_err(|fault| fault.to_string())
+        };
+        asked(shown.pem.clone()).await.expect("an answer");
+        // One certificate of no use takes nothing from the others; and then none is the server's own.
+        let useless = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+        let why = asked(format!("{}{useless}", shown.pem)).await.expect_err("two");
+        assert!(why.contains("CaUsedAsEndEntity") && why.contains("a file of its own"), "{why}");
+        let why = asked(another.pem).await.expect_err("another one");
+        assert!(why.starts_with("get /version: its certificate is not believed"), "{why}");
+    }
 }

@@ -14,12 +14,12 @@ use http_body::{Frame, SizeHint};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use kube::client::{Body, ConfigExt};
+use kube::client::Body;
 use kube::{Client, Config};
 use picket_reach::LastWord;
 use tokio::net::TcpStream;
 use tower::util::{MapRequest, MapResponse};
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
+use tower::{BoxError, Service, ServiceExt};
 
 use crate::clock::ServerClock;
 use crate::fault::Fault;
@@ -105,40 +105,22 @@ where
 }
 
 /// Makes one by that login. Sends nothing.
-pub(crate) fn client(config: Config, clock: &Arc<ServerClock>) -> Result<Client, Fault> {
-    if let Some(proxy) = &config.proxy_url {
-        let host = proxy.host().unwrap_or_default();
-        return Err(Fault::refused(format!(
-            "the API server is to be asked through the proxy {host}: no proxy is asked; take proxy-url out of the kubeconfig, and \
-             HTTPS_PROXY out of the environment"
-        )));
-    }
-    made(&config, clock).map_err(|error| Fault::of("the kubeconfig", error))
+pub(crate) fn client(config: &Config, clock: &Arc<ServerClock>) -> Result<Client, Fault> {
+    made(config, clock).map_err(|error| Fault::of("the kubeconfig", error))
 }
 
 fn made(config: &Config, clock: &Arc<ServerClock>) -> kube::Result<Client> {
-    let https = picket_login::https(config, tcp()).map_err(|wrong| kube::Error::Service(Box::new(wrong)))?;
-    // TLS is part of it: a far side that accepts connections and shakes no hands is not waited for.
-    let connecting = config.connect_timeout.unwrap_or(Duration::MAX);
-    let connects = tower::service_fn(move |uri: Uri| {
-        let connects = https.clone().oneshot(uri);
-        Box::pin(async move {
-            let late = |_| Err(BoxError::from("no connection in time"));
-            tokio::time::timeout(connecting, connects).await.unwrap_or_else(late)
-        })
-    });
+    let connects =
+        picket_login::connects(config, tcp()).map_err(|wrong| kube::Error::Service(Box::new(wrong)))?;
     let sends = legacy::Client::builder(TokioExecutor::new()).build(connects);
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
-        .layer(config.extra_headers_layer()?)
-        .map_err(BoxError::from)
-        .service(at_a_word(sends, clock));
-    Ok(Client::new(service, config.default_namespace.clone()))
+    picket_login::client(config, at_a_word(sends, clock))
 }
 
-fn tcp()
--> impl Service<Uri, Response = TokioIo<TcpStream>, Error = BoxError, Future: Send> + Clone + Send + Sync {
+fn tcp() -> impl Service<Uri, Response = TokioIo<TcpStream>, Error = BoxError, Future: Send + 'static>
++ Clone
++ Send
++ Sync
++ 'static {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -159,6 +141,8 @@ fn thrown_away_at_its_end<E: Into<BoxError>>(
 mod tests {
     use std::io::ErrorKind;
 
+    use picket_trust::fakes::OwnCertificate;
+    use rustls::pki_types::CertificateDer;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tokio_rustls::TlsAcceptor;
@@ -178,7 +162,7 @@ mod tests {
         });
         let mut config = Config::new(format!("http://{address}").parse().expect("an address"));
         config.root_cert = Some(Vec::new());
-        let client = client(config, &Arc::default()).expect("a client");
+        let client = client(&config, &Arc::default()).expect("a client");
         let mut request = Request::patch("/api/v1/nodes/n1").body(b"[]".to_vec()).expect("a request");
         request.extensions_mut().insert(Word::new(word));
         let answered = client.request::<serde_json::Value>(request).await.is_ok();
@@ -202,28 +186,12 @@ mod tests {
         );
     }
 
-    /// As `openssl req -x509` makes one: its own CA, without names. Its DER, and a server that shows it.
-    fn own() -> (Vec<u8>, TlsAcceptor) {
-        let key = rcgen::KeyPair::generate().expect("a key");
-        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let made = params.self_signed(&key).expect("a certificate").der().clone();
-        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![made.clone()], key)
-            .expect("a certificate with its key");
-        (made.to_vec(), TlsAcceptor::from(Arc::new(config)))
-    }
-
     #[tokio::test]
     async fn an_api_server_is_believed_by_its_own_certificate_in_the_kubeconfig() {
         let place = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = place.local_addr().expect("an address");
-        let (shown, acceptor) = own();
+        let shown = OwnCertificate::new();
+        let acceptor = TlsAcceptor::from(Arc::new(shown.server));
         tokio::spawn(async move {
             while let Ok((stream, _)) = place.accept().await {
                 let Ok(mut stream) = acceptor.accept(stream).await else { continue };
@@ -231,18 +199,18 @@ mod tests {
                 stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.expect("written");
             }
         });
-        let asked = async |believed: Vec<u8>| {
+        let asked = async |believed: CertificateDer<'_>| {
             let mut config = Config::new(format!("https://{address}").parse().expect("an address"));
-            config.root_cert = Some(vec![believed]);
-            let client = client(config, &Arc::default()).expect("a client");
+            config.root_cert = Some(vec![believed.to_vec()]);
+            let client = client(&config, &Arc::default()).expect("a client");
             let request = Request::get("/version").body(Vec::new()).expect("a request");
             client
                 .request::<serde_json::Value>(request)
                 .await
                 .map_err(|error| Fault::of("look", error).to_string())
         };
-        asked(shown).await.expect("an answer");
-        let why = asked(own().0).await.expect_err("another one");
+        asked(shown.der).await.expect("an answer");
+        let why = asked(OwnCertificate::new().der).await.expect_err("another one");
         assert!(why.starts_with("look: its certificate is not believed"), "{why}");
     }
 

@@ -257,7 +257,7 @@ impl Cluster {
         }
         let login = picket_login::config(self.kubeconfig.as_deref(), self.context.as_deref()).await;
         let login = login.map_err(|wrong| Fault::refused(wrong.to_string()))?;
-        let client = client::client(login, &self.clock)?;
+        let client = client::client(&login, &self.clock)?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
     }

@@ -1,19 +1,22 @@
 //! How the API server of a Kubernetes is reached, and whom to believe there: for whoever of Picket's asks one.
 //!
-//! **Purpose.** A kubeconfig, or the service account of the pod in which this runs, as a [`kube::Config`]. An error in words, with its causes.
+//! **Purpose.** A kubeconfig, or the service account of the pod in which this runs, as a [`kube::Config`], and a client by it. An error in
+//! words, with its causes.
 //! **Non-goals.** No requests: what is asked, and how often, is its asker's.
 //! **Invariants.** The API server is at https, and its certificate is checked. No program is run for a login. A file that somebody else may
 //! read or change is no login. The client repeats nothing by itself: whoever asks decides whether it is asked again.
+
+mod client;
 
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
 use kube::Config;
-use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo};
-use rustls::pki_types::{CertificateDer, ServerName};
+
+pub use client::{Connects, client, connects};
 
 /// How long connecting may take.
 const CONNECTING: Duration = Duration::from_secs(3);
@@ -40,6 +43,13 @@ pub async fn config(path: Option<&Path>, context: Option<&str>) -> Result<Config
     if config.cluster_url.scheme() != Some(&http::uri::Scheme::HTTPS) {
         let url = &config.cluster_url;
         return Err(Wrong(format!("the API server is at {url}: https alone is believed")));
+    }
+    if let Some(proxy) = &config.proxy_url {
+        let host = proxy.host().unwrap_or_default();
+        return Err(Wrong(format!(
+            "the API server is to be asked through the proxy {host}: no proxy is asked; take proxy-url out of the kubeconfig, and \
+             HTTPS_PROXY out of the environment"
+        )));
     }
     config.default_retry = false;
     config.connect_timeout = Some(CONNECTING);
@@ -90,45 +100,23 @@ fn files(read: &Kubeconfig) -> impl Iterator<Item = &String> {
     )
 }
 
-/// TLS on connections that `connector` makes, with whom that login believes: what a CA of its kubeconfig vouches for, and each certificate
-/// there where an API server shows it as its own.
-///
-/// # Errors
-/// A certificate or a key of it is of no use.
-pub fn https<C>(config: &Config, connector: C) -> Result<HttpsConnector<C>, Wrong> {
-    let wrong = |why: &dyn std::fmt::Display| Wrong(format!("its TLS: {why}"));
-    let mut tls = config.rustls_client_config().map_err(|error| wrong(&chain(&error)))?;
-    // A pod's own CA, which has a file, is read anew by kube as the cluster renews it; no server shows that one as its own.
-    let given =
-        config.root_cert.as_deref().filter(|given| !given.is_empty() && config.root_cert_file.is_none());
-    if let Some(given) = given {
-        let certificates = given.iter().map(|der| CertificateDer::from(der.clone())).collect();
-        let verifier = picket_trust::verifier_of(certificates)
-            .map_err(|why| wrong(&format!("certificate-authority {why}")))?;
-        tls.dangerous().set_certificate_verifier(verifier);
-    }
-    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-    if let Some(name) = &config.tls_server_name {
-        let name = ServerName::try_from(name.clone()).map_err(|error| wrong(&error))?;
-        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
-    }
-    Ok(builder.enable_http1().wrap_connector(connector))
-}
-
-/// An error with its causes, each said once; of a handshake of TLS that failed, what failed there.
+/// An error with its causes, each said once; where no connection came to be for TLS's sake, what failed there.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
-    // A connection that was cut may have stood already.
-    if let Some(why) = picket_trust::failure(error).filter(|why| !why.is_cut()) {
+    let causes = || std::iter::successors(Some(error), |cause: &&'_ (dyn Error + 'static)| (*cause).source());
+    // On a connection that stood TLS may end, too: no handshake failed then.
+    let connecting = causes().find(|cause| cause.downcast_ref().is_some_and(legacy::Error::is_connect));
+    // An API server speaks the TLS of today: one that was cut off says nothing of that.
+    if let Some(why) = connecting.and_then(picket_trust::failure).filter(|why| !why.is_cut()) {
         return why.to_string();
     }
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let more = next.to_string();
-        if !words.contains(&more) {
+    let mut words = String::new();
+    for cause in causes() {
+        let more = cause.to_string();
+        if words.is_empty() {
+            words = more;
+        } else if !words.contains(&more) {
             words = format!("{words}: {more}");
         }
-        cause = next.source();
     }
     words
 }
@@ -162,6 +150,13 @@ mod tests {
             (0o600, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: x}}", https, "", "exec"),
             (0o600, token, "http://127.0.0.1:6443", "", "https alone"),
             (0o600, token, https, ", insecure-skip-tls-verify: true", "insecure-skip-tls-verify"),
+            (
+                0o600,
+                token,
+                https,
+                ", proxy-url: \"http://proxy.example.org:3128\"",
+                "the proxy proxy.example.org: no proxy",
+            ),
         ] {
             let told = refusal(mode, user, server, more).await;
             assert!(told.contains(why), "{told}");
@@ -187,6 +182,17 @@ mod tests {
         }
         put(&ca, "c", 0o644);
         look(&login).expect("nobody else may change them");
+    }
+
+    #[test]
+    fn what_fails_on_a_connection_that_stood_is_no_handshake() {
+        for told in [
+            rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure),
+            rustls::Error::InvalidCertificate(rustls::CertificateError::Expired),
+        ] {
+            let words = told.to_string();
+            assert_eq!(chain(&std::io::Error::other(told)), words);
+        }
     }
 
     #[test]
