@@ -2,6 +2,7 @@
 
 mod audit;
 mod away;
+mod brake;
 mod budget;
 mod checks;
 mod child_holds;

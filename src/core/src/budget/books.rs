@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::bar::Bar;
-use super::brake::{Brake, Fleet};
+use super::brake::{Brake, Complaints, Fleet};
 use super::{Aside, Budget, Limits};
 use crate::groups::Groups;
 use crate::ids::NodeId;
@@ -304,6 +304,16 @@ impl Books {
     /// That holder does not want that node off any more.
     pub fn takes_back(&mut self, node: &NodeId, holder: &str) {
         self.brake.takes_back(node, holder);
+    }
+
+    /// What of the brake outlives this leadership; `stamp`: what the wall clock said then.
+    pub fn complaints(&self, stamp: impl Fn(BootTime) -> WallTime) -> Complaints {
+        self.brake.kept(stamp)
+    }
+
+    /// Goes on from what an earlier leadership kept of it; `when`: when that stamp was.
+    pub fn take_up(&mut self, kept: Complaints, when: impl Fn(WallTime) -> BootTime) {
+        self.brake.take_up(kept, when);
     }
 
     /// The brake, and what it counts beside complaints.

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::bar::{Bar, LimitKind, names};
 use super::books::{Stand, Ticket};
 use crate::ids::NodeId;
-use crate::time::BootTime;
+use crate::time::{BootTime, WallTime};
 
 /// A complaint that was not repeated for so long is gone. Longer than any caller pauses between two requests, so that none finds a moment
 /// at which his own complaints are forgotten.
@@ -33,6 +35,15 @@ pub(super) struct Brake {
     believed: BTreeSet<NodeId>,
 }
 
+/// What of the brake outlives a leadership. A caller that is stored without its name takes nothing back: that complaint stands for its time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Complaints {
+    /// When each node was said last to be dead, and in whose names.
+    pub complaints: BTreeMap<NodeId, (WallTime, BTreeSet<String>)>,
+    /// Nodes of which a person said that they are dead.
+    pub believed: BTreeSet<NodeId>,
+}
+
 /// What is known of nodes beside complaints.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fleet<'a> {
@@ -52,6 +63,24 @@ impl Brake {
     pub(super) fn go_on_from(&mut self, before: &Self) {
         self.complaints = before.complaints.clone();
         self.believed = before.believed.clone();
+    }
+
+    /// What outlives this leadership.
+    pub(super) fn kept(&self, stamp: impl Fn(BootTime) -> WallTime) -> Complaints {
+        let kept = |(node, one): (&NodeId, &Complaint)| (node.clone(), (stamp(one.at), one.by.clone()));
+        Complaints { complaints: self.complaints.iter().map(kept).collect(), believed: self.believed.clone() }
+    }
+
+    /// Goes on from what an earlier leadership kept.
+    pub(super) fn take_up(&mut self, kept: Complaints, when: impl Fn(WallTime) -> BootTime) {
+        for (node, (stamp, by)) in kept.complaints {
+            let at = when(stamp);
+            let complaint =
+                self.complaints.entry(node).or_insert_with(|| Complaint { at, by: BTreeSet::new() });
+            complaint.at = complaint.at.max(at);
+            complaint.by.extend(by);
+        }
+        self.believed.extend(kept.believed);
     }
 
     /// Somebody says that the node is dead.

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 pub use bar::{Bar, LimitKind};
 pub use books::{Books, Ticket};
+pub use brake::Complaints;
 pub use check::Paused;
 pub use quorum::Quorum;
 

@@ -6,6 +6,7 @@ mod change;
 mod ending;
 mod fleet;
 mod following;
+mod keeping;
 pub(crate) mod parents;
 mod pauses;
 mod queue;
@@ -30,7 +31,6 @@ pub use parents::called;
 use picket_core::election::Leadership;
 use picket_core::ids::{NodeId, Revision};
 use picket_core::store::{StoreError, Stored};
-use picket_core::time::WallTime;
 use settled::Seen;
 use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
@@ -46,8 +46,6 @@ use crate::work::Work;
 const FEED: usize = 4_096;
 /// Nodes that are checked side by side after the start.
 const CHECKS: usize = 64;
-/// How often the history forgets what is too old.
-const FORGETTING: Duration = Duration::from_secs(3_600);
 /// After a leadership ended the next one is stood for after this time.
 const AGAIN: Duration = Duration::from_secs(1);
 /// A node whose task so many defects of ours ended is left alone: each of them ended the leadership over the whole fleet.
@@ -258,6 +256,7 @@ impl Engine {
         let (mut besides, hooks) = (JoinSet::new(), &self.shared.parts.hooks);
         besides.spawn(gated(hooks.gate(), self.key_task(leadership.clone())));
         besides.spawn(gated(hooks.gate(), self.clone().forgetting(leadership.clone())));
+        besides.spawn(gated(hooks.gate(), self.clone().keeping_complaints(leadership.clone())));
         let ended = loop {
             tokio::select! {
                 biased;
@@ -318,26 +317,6 @@ impl Engine {
                 }
                 Ok(())
             }
-        }
-    }
-
-    /// Forgets now and every hour, for as long as that leadership lasts.
-    async fn forgetting(self, leadership: Arc<Leadership>) {
-        while leadership.check().is_ok() {
-            self.forget(&leadership).await;
-            tokio::time::sleep(FORGETTING).await;
-        }
-    }
-
-    /// Ended fences, and their keys, are kept as long as the rules say. What cannot be forgotten now is forgotten later.
-    async fn forget(&self, leadership: &Leadership) {
-        let parts = &self.shared.parts;
-        let kept = u64::try_from(self.fleet().parts.rules.history.as_millis()).unwrap_or(u64::MAX);
-        let before = WallTime::from_millis(parts.clock.wall().millis().saturating_sub(kept));
-        match parts.store.forget(leadership.guard(), before).await {
-            Ok(0) => {}
-            Ok(fences) => tracing::info!(fences, "the history forgot what is too old"),
-            Err(error) => tracing::warn!(%error, "the history did not forget what is too old"),
         }
     }
 

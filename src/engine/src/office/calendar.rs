@@ -65,6 +65,12 @@ impl Calendar {
         BootTime::from_boot(now.since_boot().saturating_sub(self.age(stamp, now)))
     }
 
+    /// What the wall clock says now of a moment of our own clock.
+    pub(super) fn stamp(&self, at: BootTime, now: BootTime) -> WallTime {
+        let ahead = self.0.last().map(|span| span.ahead).unwrap_or_default();
+        WallTime::from_millis(moment(millis(at.min(now)) + ahead))
+    }
+
     /// What the clock that wrote the stamp would say now.
     pub(super) fn now_as_of(&self, stamp: WallTime, now: BootTime) -> WallTime {
         stamp.after(self.age(stamp, now))

@@ -3,6 +3,7 @@
 //! **Invariants.** Deciding and taking a place is one step under one lock, and the place is taken before the intent is stored: two
 //! tasks never take the last one. What counts is read from the store when a leadership begins. Nobody waits while the lock is held.
 
+mod brake;
 mod calendar;
 mod callers;
 mod children;
@@ -42,6 +43,8 @@ pub(crate) struct Office {
     writing: tokio::sync::Mutex<()>,
     /// Something changed that may let somebody go who waits.
     changed: Notify,
+    /// What the brake counts may have changed.
+    complained: Notify,
     pub(crate) queue: Queue,
 }
 
@@ -133,6 +136,7 @@ impl Office {
             desk: Mutex::new(papers),
             writing: tokio::sync::Mutex::new(()),
             changed: Notify::new(),
+            complained: Notify::new(),
             queue: Queue::new(),
         }
     }
@@ -173,11 +177,13 @@ impl Office {
     /// Somebody says that the node is dead.
     pub(crate) fn complains(&self, node: &NodeId, holder: &str) {
         self.papers().books.complain(node, holder, self.clock.boot());
+        self.complained.notify_one();
     }
 
     /// That holder does not want that node off any more.
     pub(crate) fn takes_back(&self, node: &NodeId, holder: &str) {
         self.papers().books.takes_back(node, holder);
+        self.complained.notify_one();
         self.changed.notify_one();
     }
 
@@ -195,6 +201,7 @@ impl Office {
     /// The record is stored.
     pub(crate) fn stored(&self, record: &NodeRecord) {
         self.papers().stored(record, self.clock.boot());
+        self.complained.notify_one();
         self.changed.notify_one();
     }
 

@@ -33,7 +33,7 @@ fn note_name(scope: &PauseScope) -> String {
 }
 
 /// Writes a note over whatever stands there: the last word counts, and this leadership alone has one.
-async fn write(
+pub(super) async fn write(
     store: &dyn Store,
     leadership: &Leadership,
     name: &str,
@@ -97,6 +97,7 @@ impl Office {
         let pause = papers.pauses.end(scope, now);
         let brake = *scope == PauseScope::Everything && papers.books.let_go(now);
         drop(papers);
+        self.complained.notify_one();
         self.changed.notify_one();
         Ok(Resumed { pause, brake })
     }

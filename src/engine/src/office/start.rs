@@ -48,6 +48,8 @@ impl Office {
         for record in records {
             papers.take_in(record, now, &calendar);
         }
+        let kept = super::brake::read(store).await?;
+        papers.books.take_up(kept, |stamp| calendar.when(stamp, now));
         papers.pauses = read_pauses(store, now, &calendar).await?;
         papers.restored = read_restored(store).await?;
         *self.papers() = papers;
@@ -68,7 +70,7 @@ impl Office {
     }
 
     /// What both clocks have said until now.
-    fn calendar(&self) -> Calendar {
+    pub(super) fn calendar(&self) -> Calendar {
         let mut calendar = self.calendar.lock().unwrap_or_else(PoisonError::into_inner);
         calendar.look(self.clock.boot(), self.clock.wall());
         calendar.clone()

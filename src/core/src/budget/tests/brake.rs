@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::outcome::Reason;
+use crate::time::WallTime;
 
 const HOUR: u64 = 3_600_000;
 
@@ -180,4 +181,27 @@ fn half_of_a_fleet_is_left_unless_the_settings_say_otherwise() {
     assert_eq!(kind(&three, 1, boot(0)), None);
     three.stored(&at(1, Phase::Released), boot(0));
     assert_eq!(kind(&three, 2, boot(0)), Some(LimitKind::MinNotFenced));
+}
+
+/// What an earlier leadership kept is counted on: complaints, who may take them back, and what a person said.
+#[test]
+fn what_is_kept_of_it_goes_on_in_another_leadership() {
+    let stamp = |at: BootTime| WallTime::from_millis(u64::try_from(at.since_boot().as_millis()).unwrap());
+    let when = |stamp: WallTime| boot(stamp.millis());
+    let next = |books: &Books| {
+        let kept = books.complaints(stamp);
+        let written = serde_json::to_string(&kept).unwrap();
+        let mut next = eight();
+        next.take_up(serde_json::from_str(&written).unwrap(), when);
+        next
+    };
+    let mut books = eight();
+    (1..=4).for_each(|number| books.complain(&node(number), "db", boot(1_000)));
+    assert_eq!(kind(&next(&books), 5, boot(2_000)), Some(LimitKind::Brake));
+    let mut taken_back = next(&books);
+    (1..=4).for_each(|number| taken_back.takes_back(&node(number), "db"));
+    assert_eq!(kind(&taken_back, 5, boot(2_000)), None);
+    assert_eq!(next(&books).braked(boot(HOUR + 2_000)), None, "it is as old as it was");
+    assert!(books.let_go(boot(3_000)));
+    assert_eq!(kind(&next(&books), 5, boot(4_000)), None, "a person said that they are dead");
 }
