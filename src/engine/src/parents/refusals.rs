@@ -16,7 +16,7 @@ pub(super) fn failed(parent: &NodeId, error: &EngineError) -> DriverError {
         EngineError::NoLeader(_) => (ErrorKind::NotLeader, Effect::DidNotHappen),
         EngineError::Unanswered | EngineError::Store(_) => (ErrorKind::Unreachable, Effect::Unknown),
         EngineError::Barred(_) | EngineError::Blocked { .. } => (ErrorKind::Refused, Effect::DidNotHappen),
-        EngineError::UnknownNode { .. } | EngineError::NotAllowed(_) | EngineError::RoleLost(_) => {
+        EngineError::UnknownNode { .. } | EngineError::NotAllowed(_) => {
             (ErrorKind::Settings, Effect::DidNotHappen)
         }
         _ => (ErrorKind::Refused, Effect::DidNotHappen),
@@ -30,5 +30,7 @@ pub(super) fn failed(parent: &NodeId, error: &EngineError) -> DriverError {
         }
         _ => String::new(),
     };
-    DriverError::new(kind, effect, format!("{parent}: {error}{way}"))
+    // A role is given by a person.
+    let is_final = matches!(error, EngineError::RoleLost(_));
+    DriverError::new(kind, effect, format!("{parent}: {error}{way}")).for_good(is_final)
 }

@@ -33,11 +33,7 @@ async fn a_certificate_that_nobody_vouches_for() -> Result<()> {
     let foreign = sushy.foreign_ca()?;
     let bmc = Bmc::redfish(&sushy, SYSTEMS[0]);
     let fenced = async |bmc: &Bmc| -> Result<(String, Said)> {
-        let fleet = Fleet::new().with("[rules]\nsilent_share = \"1s\"").node(
-            "n1",
-            bmc,
-            &[],
-        );
+        let fleet = Fleet::new().with("[rules]\nsilent_share = \"1s\"").node("n1", bmc, &[]);
         let gateway = Gateway::start(&fleet).await?;
         gateway.checked().await?;
         let check = gateway.picket(&["check", "n1"]).await?;

@@ -99,12 +99,12 @@ async fn an_outlet_that_somebody_switches_on_again_is_cut_again_and_its_node_pro
     Ok(())
 }
 
-/// The machine hangs on the outlet, and its BMC, which the settings know, has power of its own: a drill switches the outlet, and from then on
-/// what it feeds is known.
+/// The machine hangs on the outlet, and its BMC, which the settings know, with it: a drill switches the outlet, and from then on what it feeds is
+/// known.
 #[tokio::test]
 async fn a_drill_verifies_what_an_agents_outlet_feeds() -> Result<()> {
     let (pdu, webhook) = (Pdu::start(8).await?, Webhook::start().await?);
-    let bmc = IpmiSim::start().await?;
+    let mut bmc = IpmiSim::start().await?;
     let by_ipmi = by_ipmi("n1", bmc.address());
     let nodes = node(&pdu, bmc.address(), "", "")
         .replace(&by_ipmi, &format!("{by_ipmi}identity = {{ uuid = \"{}\" }}\n", bmc.guid()))
@@ -120,11 +120,16 @@ async fn a_drill_verifies_what_an_agents_outlet_feeds() -> Result<()> {
         if let Some(ended) = drill.try_wait().map_err(PeerError::io("wait for picket"))? {
             break ended.code();
         }
-        // Its power is the outlet's.
+        // Its power is the outlet's, and its BMC's is, too; it stays off when that comes back, as its hold says.
         if pdu.is_on(7) != powered {
             powered = !powered;
-            falls += u32::from(!powered);
-            bmc.press(powered)?;
+            if powered {
+                bmc.process().thaw();
+            } else {
+                falls += 1;
+                bmc.press(false)?;
+                bmc.process().freeze();
+            }
         }
         assert!(Instant::now() < until, "{}", gateway.log());
         sleep(Duration::from_millis(20)).await;
@@ -138,7 +143,8 @@ async fn a_drill_verifies_what_an_agents_outlet_feeds() -> Result<()> {
     let status = gateway.picket(&["status", "n1"]).await?;
     assert!(
         !status.out.contains("wiring unverified") && status.out.contains("device outlet  ready"),
-        "{status:?}"
+        "{status:?}\n{}",
+        gateway.log()
     );
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::node::NodeTask;
 use crate::plan::{Plan, PlanAction, PlanStep, Planned};
 use crate::request::{Asides, FenceCall};
 use crate::units;
-use crate::view::NodeView;
+use crate::view::{Checked, NodeView};
 
 /// Of a quorum that was set aside for nothing.
 const NO_QUORUM: &str = "it does not cost the store its quorum: the override of the quorum is of no use";
@@ -175,7 +175,8 @@ impl NodeTask {
     /// What the last check found out about the device that is no fault, and may matter.
     fn remarked(&self, id: &DeviceId) -> String {
         let checked = self.live.devices.get(id).and_then(|live| live.checked.as_ref());
-        let remarks = checked.map(|checked| checked.remarks.join("; ")).unwrap_or_default();
+        let known = |checked: &Checked| [&checked.obstacles[..], &checked.remarks].concat().join("; ");
+        let remarks = checked.map(known).unwrap_or_default();
         if remarks.is_empty() { remarks } else { format!(" (known of it: {remarks})") }
     }
 

@@ -14,8 +14,9 @@ const SOON: Duration = Duration::from_secs(45);
 
 async fn is_fenced_once_it_is_back(fault: Fault) -> Result<()> {
     let machine = Machine::new().await?;
-    let scene = machine.scene("").await?;
+    // What was learned of a service serves as long as its session: this one was never logged in to.
     machine.fault(fault.clone());
+    let scene = machine.scene("").await?;
     let (fenced, ()) = tokio::try_join!(scene.fence(), async {
         tokio::time::sleep(AWAY).await;
         assert!(machine.bmc.is_on(), "{fault:?}: it took no off");
