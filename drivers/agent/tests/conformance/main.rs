@@ -25,6 +25,7 @@ async fn it_conforms() {
         "after a quiesce no late copy is executed",
         "no session is opened for an on",
         "a question is as old as its first copy",
+        "a repeated off that is refused takes nothing back",
         "packets that arrive twice change nothing",
         "wrong credentials are said, and have no effect",
     ];

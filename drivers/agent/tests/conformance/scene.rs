@@ -166,6 +166,7 @@ impl Subject for Agent {
             | Trouble::Doubled
             | Trouble::FirstCopyLost
             | Trouble::LateCopies(_)
+            | Trouble::RepeatRefused
             | Trouble::OtherMachine => return false,
         };
         std::fs::write(self.file(file), text).expect("it can be written");

@@ -5,6 +5,7 @@
 //! device. `drivers/sim/tests/conformance` runs drivers through it that are wrong on purpose, at least one for each check: a check
 //! that nothing fails is none. Only with the feature `conformance`, for tests: what it needs to make orders has no place in the gateway.
 
+mod boards;
 mod checks;
 mod duties;
 mod effects;
@@ -57,6 +58,8 @@ pub enum Trouble {
     LateCopies(Duration),
     /// It refuses an off, and does not do it.
     Refuses,
+    /// Its machine is off; an off is refused with an error that says nothing of that.
+    RepeatRefused,
     /// It says that it controls another machine than before, which [`Subject::identity`] then says too.
     OtherMachine,
 }

@@ -101,6 +101,10 @@ impl Subject for FakeSubject {
                 let refusal = || Reply::json(400, json!({ "error": { "message": "it will not" } }));
                 world.script.extend((0..100).map(|_| ("ComputerSystem.Reset", refusal())));
             }
+            Trouble::RepeatRefused => {
+                let refusal = || Reply::json(500, json!({ "error": { "message": "internal error" } }));
+                world.script.extend((0..100).map(|_| ("ComputerSystem.Reset", refusal())));
+            }
             Trouble::OtherMachine => world.uuid = OTHER,
             Trouble::SlowFall(time) => world.fall = time,
             Trouble::AlreadyIsError => world.already_is_error = true,

@@ -17,7 +17,7 @@ use crate::wrong_volumes::WrongVolumes;
 use crate::wrongs::Wrong;
 
 /// Each wrong driver with the check that must see it.
-const SEEN: [(&str, Wrong); 35] = [
+const SEEN: [(&str, Wrong); 39] = [
     ("off and on are done, seen, and repeated without an error", Wrong::SendsNoOff),
     ("off and on are done, seen, and repeated without an error", Wrong::Toggles),
     ("readings are stamped, fresh, and of one epoch", Wrong::CachesReadings),
@@ -53,6 +53,10 @@ const SEEN: [(&str, Wrong); 35] = [
     ("a hold is put back as it was found", Wrong::SeesNoHold),
     ("it says who it is, and asks each time", Wrong::CachesIdentity),
     ("it says who it is, and asks each time", Wrong::MakesUpIdentity),
+    ("a repeated off that is refused takes nothing back", Wrong::TakesRefusals),
+    ("a repeated off that is refused takes nothing back", Wrong::MisdatesRefusals),
+    ("a repeated off that is refused takes nothing back", Wrong::HidesRefusals),
+    ("a repeated off that is refused takes nothing back", Wrong::DoubtsAfterRefusals),
 ];
 
 /// Those that take something of the subject besides.

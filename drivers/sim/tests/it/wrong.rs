@@ -32,6 +32,7 @@ pub struct WrongDriver {
     first: Mutex<Option<Reading>>,
     identity: Mutex<Option<Identified>>,
     taken: AtomicBool,
+    refused: AtomicBool,
     shut: AtomicBool,
 }
 
@@ -63,6 +64,7 @@ impl WrongDriver {
             first: Mutex::default(),
             identity: Mutex::default(),
             taken: AtomicBool::default(),
+            refused: AtomicBool::default(),
             shut: AtomicBool::default(),
         }
     }
@@ -149,6 +151,9 @@ impl WrongDriver {
         match self.wrong {
             Wrong::TakesUnknownForOff if unknown => reading.power = Power::Off,
             Wrong::TakesUnknownForOn if unknown => reading.power = Power::On,
+            Wrong::DoubtsAfterRefusals if self.refused.load(Ordering::SeqCst) => {
+                reading.power = Power::Unknown
+            }
             Wrong::BelievesItself if self.taken.load(Ordering::SeqCst) => reading.power = Power::Off,
             Wrong::HidesLosses => {
                 reading.epoch = first.as_ref().and_then(|first| first.epoch).or(reading.epoch);
@@ -182,6 +187,11 @@ impl WrongDriver {
                 let asked_at = BootTime::default();
                 let refusal = error.refusal.map(|refusal| Refusal { asked_at, ..refusal });
                 return Err(DriverError { refusal, ..error });
+            }
+            (Err(error), Wrong::HidesRefusals) => return Err(DriverError { refusal: None, ..error }),
+            (Err(error), Wrong::DoubtsAfterRefusals) => {
+                self.refused.store(true, Ordering::SeqCst);
+                return Err(error);
             }
             (accepted, _) => accepted?,
         };

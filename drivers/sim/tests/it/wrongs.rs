@@ -43,6 +43,10 @@ pub enum Wrong {
     TakesRefusals,
     /// A refusal is as old as the device.
     MisdatesRefusals,
+    /// A refusal is an error like any other.
+    HidesRefusals,
+    /// After a refusal an Off is none.
+    DoubtsAfterRefusals,
     /// It never asks for the permit.
     AsksNobody,
     /// It asks for the permit when it is called, and not again.

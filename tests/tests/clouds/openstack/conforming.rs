@@ -272,6 +272,7 @@ async fn the_driver_conforms() -> Result<()> {
             "after a quiesce no late copy is executed",
             "no session is opened for an on",
             "a question is as old as its first copy",
+            "a repeated off that is refused takes nothing back",
             "packets that arrive twice change nothing",
         ]
     );

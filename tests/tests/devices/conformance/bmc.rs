@@ -161,7 +161,9 @@ impl Peer for Pyghmi {
             Trouble::Restart => self.0.lock().await.start_again().await.expect("it starts again"),
             Trouble::SlowFall(time) => self.bmc(|bmc| bmc.set(Knob::OffDelay(time))).expect("a knob"),
             Trouble::AlreadyIsError => self.bmc(|bmc| bmc.set(Knob::RefuseAgain)).expect("a knob"),
-            Trouble::Refuses => self.bmc(|bmc| bmc.set(Knob::Fail)).expect("a knob"),
+            Trouble::Refuses | Trouble::RepeatRefused => {
+                self.bmc(|bmc| bmc.set(Knob::Fail)).expect("a knob");
+            }
             Trouble::Nonsense
             | Trouble::Missing
             | Trouble::Transition
@@ -220,6 +222,7 @@ impl Peer for Simulated {
             Trouble::SlowFall(time) => Fault::OffTakes { least: time, most: time },
             Trouble::AlreadyIsError => Fault::AlreadyIsError,
             Trouble::Refuses => Fault::OffRefused,
+            Trouble::RepeatRefused => Fault::AlreadyIsRefused,
             Trouble::OtherMachine => Fault::SaysIdentity(another()),
             Trouble::Nonsense | Trouble::Transition | Trouble::Gone => return Some(false),
             _ => return None,

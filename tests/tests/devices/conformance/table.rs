@@ -38,13 +38,14 @@ const DOUBLED: &str = "packets that arrive twice change nothing";
 const SLOW_FALL: &str = "an off that takes time is not off before it is";
 const LOST_ANSWER: &str = "an answer that is lost leaves the effect unknown";
 const REFUSED: &str = "what is refused is not taken";
+const REPEAT: &str = "a repeated off that is refused takes nothing back";
 const CREDENTIALS: &str = "wrong credentials are said, and have no effect";
 
 // Neither of these two tells how many sessions it has.
 const IPMI_SIM: Row = Row {
     driver: "ipmi",
     peer: "OpenIPMI's ipmi_sim",
-    left_out: &[ALREADY, NEITHER, SILENT_END, ON_ALONE],
+    left_out: &[ALREADY, NEITHER, SILENT_END, ON_ALONE, REPEAT],
     volumes: false,
 };
 const PYGHMI: Row =
@@ -85,6 +86,7 @@ const SUSHY: Row = Row {
         FIRST_COPY,
         LOST_ANSWER,
         REFUSED,
+        REPEAT,
         DOUBLED,
     ],
     volumes: false,
@@ -103,6 +105,7 @@ const FENCE_IPMILAN: Row = Row {
         LATE_COPY,
         ON_ALONE,
         FIRST_COPY,
+        REPEAT,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -123,6 +126,7 @@ const FENCE_EATON_SNMP: Row = Row {
         LATE_COPY,
         ON_ALONE,
         FIRST_COPY,
+        REPEAT,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -144,6 +148,7 @@ const FENCE_REDFISH: Row = Row {
         FIRST_COPY,
         LOST_ANSWER,
         REFUSED,
+        REPEAT,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -153,14 +158,14 @@ const FENCE_REDFISH: Row = Row {
 const MOTO: Row = Row {
     driver: "aws",
     peer: "moto",
-    left_out: &[ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+    left_out: &[ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, DOUBLED],
     volumes: true,
 };
 // The same; and a numeric id is one instance's for ever.
 const COMPUTE_ENGINE: Row = Row {
     driver: "gcp",
     peer: "a Compute Engine made from Google's discovery document",
-    left_out: &[ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+    left_out: &[ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, DOUBLED],
     volumes: true,
 };
 
@@ -169,7 +174,7 @@ const COMPUTE_ENGINE: Row = Row {
 const NOVA: Row = Row {
     driver: "openstack",
     peer: "a real Nova",
-    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, DOUBLED],
     volumes: true,
 };
 
@@ -194,7 +199,7 @@ const ROWS: [&Row; 13] = [
 const OF_VOLUMES: [&str; 3] = ["aws", "gcp", "openstack"];
 
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 39] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 43] = [
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
     (
@@ -216,6 +221,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 39] = [
     ),
     ("agent", DOUBLED, "the same"),
     ("agent", CREDENTIALS, "agents have one word for everything that goes wrong"),
+    ("agent", REPEAT, "the same: no refusal is told as the device's own"),
     ("aws", ALREADY, "EC2 says it with a state, and no error; of what was terminated drivers/aws shows it"),
     ("aws", RESTART, "an instance's life is its id: there is no session that could be lost"),
     ("aws", SIGHT, "the same"),
@@ -228,6 +234,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 39] = [
     ),
     ("aws", ON_ALONE, "EC2 has no sessions; that an on wants a reading before it drivers/aws shows"),
     ("aws", FIRST_COPY, "the driver sends one copy of a question"),
+    ("aws", REPEAT, "EC2 takes a stop of what is stopped"),
     ("aws", DOUBLED, "TCP delivers once"),
     ("gcp", ALREADY, "Compute Engine takes a stop of what is stopped"),
     ("gcp", RESTART, "an instance's life is its numeric id: there is no session that could be lost"),
@@ -241,6 +248,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 39] = [
     ),
     ("gcp", ON_ALONE, "tests/gcp shows it: an on goes with no token that is newer than the store's word"),
     ("gcp", FIRST_COPY, "the driver sends one copy of a question"),
+    ("gcp", REPEAT, "Compute Engine takes a stop of what is stopped"),
     ("gcp", DOUBLED, "TCP delivers once"),
     ("openstack", RESTART, "a cloud has one epoch: the server's id"),
     ("openstack", SIGHT, "the same"),
@@ -253,7 +261,8 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 39] = [
         "tests/openstack shows it: an on goes with no token that is newer than the store's word",
     ),
     ("openstack", FIRST_COPY, "TCP delivers once, or its connection breaks"),
-    ("openstack", DOUBLED, "the same"),
+    ("openstack", REPEAT, "Nova has a word for it, 409, which is read as what it says"),
+    ("openstack", DOUBLED, "TCP delivers once, or its connection breaks"),
 ];
 
 /// Each driver that the gateway has stands in the table, and is shown every check by some peer, or it is said why not.
