@@ -26,6 +26,7 @@ async fn it_conforms() {
         "no session is opened for an on",
         "a question is as old as its first copy",
         "a repeated off that is refused takes nothing back",
+        "answers that come late are answers, and nothing is asked twice",
         "packets that arrive twice change nothing",
         "wrong credentials are said, and have no effect",
     ];

@@ -166,6 +166,7 @@ impl Subject for Agent {
             | Trouble::Doubled
             | Trouble::FirstCopyLost
             | Trouble::LateCopies(_)
+            | Trouble::SlowAnswers(_)
             | Trouble::RepeatRefused
             | Trouble::OtherMachine => return false,
         };

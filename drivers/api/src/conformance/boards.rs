@@ -11,6 +11,10 @@ use crate::error::DriverError;
 
 /// How long a call may take that is refused.
 const IN_VAIN: Duration = Duration::from_secs(3);
+/// How late a slow answer is: longer than a datagram is first waited for, and much shorter than a call.
+const SLOW: Duration = Duration::from_millis(400);
+/// Readings by which a driver learns how slow it is.
+const LEARNING: usize = 4;
 
 /// The device's own answer to an off of a machine that is off: it is told as one, of that time and that life, and takes nothing back
 /// of what was taken before (S2). Whether it was surely not done is not asked: an HTTP 500 leaves that open (S10).
@@ -41,5 +45,39 @@ pub(super) async fn refused_repeat(rig: &Rig<'_>) -> Checked {
         (after.power, after.epoch) == (Power::Off, before.epoch),
         "it refused a repeated off, and by that {before:?} became {after:?}"
     );
+    Ok(Shown::Yes)
+}
+
+/// What is slow is asked within the call, once, and is as old as its question.
+pub(super) async fn slow_answers(rig: &Rig<'_>) -> Checked {
+    if !rig.subject.hurt(Trouble::SlowAnswers(SLOW)).await {
+        return Ok(Shown::NotHere);
+    }
+    for _ in 0..LEARNING {
+        let reading = rig.must_read().await?;
+        ensure!(reading.power == Power::On, "it is on, and says so late: {reading:?}");
+        let took = reading.answered_at.since(reading.asked_at);
+        ensure!(took >= SLOW, "each answer takes {SLOW:?}, and the driver says {reading:?}");
+    }
+    let identity = rig.driver.identify(&rig.reading_call()).await;
+    identity.map_err(|error| format!("late, it does not say who it is: {error}"))?;
+    let found = rig.inspect().await?;
+    rig.engage(&found).await?;
+    rig.disengage(&found).await?;
+    let before = rig.subject.commands().await;
+    let off = rig.off().await?;
+    let after = rig.subject.commands().await;
+    let took = off.answered_at.since(off.asked_at);
+    ensure!(took >= SLOW, "each answer takes {SLOW:?}, and the driver says {off:?}");
+    // On a busy machine an answer takes longer than the ones before it, and a copy may be right.
+    let in_time = took < SLOW + SLOW / 4;
+    if let (Some(before), Some(after)) = (before, after)
+        && in_time
+        && rig.subject.hears_the_driver()
+    {
+        ensure!(after == before + 1, "an off that was answered was sent {} times", after - before);
+    }
+    rig.read_until(Power::Off, SETTLES).await?;
+    rig.subject.mend().await;
     Ok(Shown::Yes)
 }

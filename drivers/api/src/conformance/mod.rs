@@ -58,6 +58,8 @@ pub enum Trouble {
     LateCopies(Duration),
     /// It refuses an off, and does not do it.
     Refuses,
+    /// Each of its answers comes so much later; what is asked happens at once.
+    SlowAnswers(Duration),
     /// Its machine is off; an off is refused with an error that says nothing of that.
     RepeatRefused,
     /// It says that it controls another machine than before, which [`Subject::identity`] then says too.

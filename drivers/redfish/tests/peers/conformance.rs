@@ -101,6 +101,7 @@ impl Subject for FakeSubject {
                 let refusal = || Reply::json(400, json!({ "error": { "message": "it will not" } }));
                 world.script.extend((0..100).map(|_| ("ComputerSystem.Reset", refusal())));
             }
+            Trouble::SlowAnswers(by) => world.slow = Some(("", by)),
             Trouble::RepeatRefused => {
                 let refusal = || Reply::json(500, json!({ "error": { "message": "internal error" } }));
                 world.script.extend((0..100).map(|_| ("ComputerSystem.Reset", refusal())));
@@ -123,6 +124,7 @@ impl Subject for FakeSubject {
         }
         (world.silent, world.says, world.already_is_error) = (false, None, false);
         (world.fall, world.uuid) = (Duration::ZERO, OWN);
+        world.slow = None;
         world.script.clear();
         world.after.clear();
         world.then.clear();

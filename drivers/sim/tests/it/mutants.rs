@@ -17,7 +17,7 @@ use crate::wrong_volumes::WrongVolumes;
 use crate::wrongs::Wrong;
 
 /// Each wrong driver with the check that must see it.
-const SEEN: [(&str, Wrong); 39] = [
+const SEEN: [(&str, Wrong); 42] = [
     ("off and on are done, seen, and repeated without an error", Wrong::SendsNoOff),
     ("off and on are done, seen, and repeated without an error", Wrong::Toggles),
     ("readings are stamped, fresh, and of one epoch", Wrong::CachesReadings),
@@ -57,6 +57,9 @@ const SEEN: [(&str, Wrong); 39] = [
     ("a repeated off that is refused takes nothing back", Wrong::MisdatesRefusals),
     ("a repeated off that is refused takes nothing back", Wrong::HidesRefusals),
     ("a repeated off that is refused takes nothing back", Wrong::DoubtsAfterRefusals),
+    ("answers that come late are answers, and nothing is asked twice", Wrong::RenewsItsQuestion),
+    ("answers that come late are answers, and nothing is asked twice", Wrong::HasNoPatience),
+    ("answers that come late are answers, and nothing is asked twice", Wrong::SendsAnotherOff),
 ];
 
 /// Those that take something of the subject besides.

@@ -151,6 +151,7 @@ impl Subject for Simulated {
             Trouble::LateCopies(_) if !self.has_sessions => return false,
             Trouble::LateCopies(after) => Fault::Twice { verb: Verb::Off, after, times: u32::MAX },
             Trouble::Refuses => Fault::OffRefused,
+            Trouble::SlowAnswers(by) => Fault::Slow(by),
             Trouble::RepeatRefused => Fault::AlreadyIsRefused,
             // An outlet does not know what hangs on it.
             Trouble::OtherMachine if self.is_outlet() => return false,

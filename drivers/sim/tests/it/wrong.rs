@@ -14,13 +14,16 @@ use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Refusal,
     Traits, Volumes,
 };
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::wrong_volumes::WrongVolumes;
 use crate::wrongs::Wrong;
 
 /// What the one that prints it prints.
 pub const PASSWORD: &str = "hunter2-of-a-mutant";
+
+/// How long the one waits that has no patience.
+const IMPATIENT: Duration = Duration::from_millis(300);
 
 /// The simulated driver with that wrong.
 pub struct WrongDriver {
@@ -138,7 +141,9 @@ impl WrongDriver {
             let (asked_at, answered_at) = (call.now(), call.now());
             return Ok(Reading { asked_at, answered_at, ..first.clone() });
         }
-        let read = self.inner.read_power(call).await;
+        let patience = if self.is(Wrong::HasNoPatience) { IMPATIENT } else { Duration::MAX };
+        let read = timeout(patience, self.inner.read_power(call)).await;
+        let read = read.unwrap_or_else(|_| Err(Self::error(ErrorKind::TimedOut)));
         let mut reading = match (read, self.wrong) {
             (Err(_), Wrong::TakesSilenceForOff) => {
                 let epoch = first.as_ref().and_then(|first| first.epoch);
@@ -195,6 +200,9 @@ impl WrongDriver {
             }
             (accepted, _) => accepted?,
         };
+        if self.is(Wrong::SendsAnotherOff) {
+            self.inner.power_off(order, &inner).await?;
+        }
         if self.is(Wrong::RenewsItsQuestion) {
             accepted.asked_at = accepted.answered_at;
         }

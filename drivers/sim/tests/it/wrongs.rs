@@ -43,6 +43,10 @@ pub enum Wrong {
     TakesRefusals,
     /// A refusal is as old as the device.
     MisdatesRefusals,
+    /// It waits for no answer as long as one may take.
+    HasNoPatience,
+    /// An off that was taken is sent once more.
+    SendsAnotherOff,
     /// A refusal is an error like any other.
     HidesRefusals,
     /// After a refusal an Off is none.

@@ -273,6 +273,7 @@ async fn the_driver_conforms() -> Result<()> {
             "no session is opened for an on",
             "a question is as old as its first copy",
             "a repeated off that is refused takes nothing back",
+            "answers that come late are answers, and nothing is asked twice",
             "packets that arrive twice change nothing",
         ]
     );

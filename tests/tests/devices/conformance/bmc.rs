@@ -222,6 +222,7 @@ impl Peer for Simulated {
             Trouble::SlowFall(time) => Fault::OffTakes { least: time, most: time },
             Trouble::AlreadyIsError => Fault::AlreadyIsError,
             Trouble::Refuses => Fault::OffRefused,
+            Trouble::SlowAnswers(by) => Fault::Slow(by),
             Trouble::RepeatRefused => Fault::AlreadyIsRefused,
             Trouble::OtherMachine => Fault::SaysIdentity(another()),
             Trouble::Nonsense | Trouble::Transition | Trouble::Gone => return Some(false),

@@ -122,6 +122,7 @@ impl<P: Peer> Subject for OverUdp<P> {
             // What one run of an agent asks, and when, is its own affair, as is what ipmitool makes of copies; and one word of it
             // stands for all that went wrong.
             _ if self.by.is_agent() => return false,
+            Trouble::SlowAnswers(delay) => self.network.answers(Faults { delay, ..Faults::default() }),
             Trouble::Doubled => self.network.both(Faults { copies: 1, ..Faults::default() }),
             Trouble::WrongCredentials => self.wrong.store(true, Ordering::SeqCst),
             Trouble::FirstCopyLost => self.network.requests(Faults { lose_next: 1, ..Faults::default() }),

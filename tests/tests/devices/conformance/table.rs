@@ -39,6 +39,7 @@ const SLOW_FALL: &str = "an off that takes time is not off before it is";
 const LOST_ANSWER: &str = "an answer that is lost leaves the effect unknown";
 const REFUSED: &str = "what is refused is not taken";
 const REPEAT: &str = "a repeated off that is refused takes nothing back";
+const SLOW: &str = "answers that come late are answers, and nothing is asked twice";
 const CREDENTIALS: &str = "wrong credentials are said, and have no effect";
 
 // Neither of these two tells how many sessions it has.
@@ -87,6 +88,7 @@ const SUSHY: Row = Row {
         LOST_ANSWER,
         REFUSED,
         REPEAT,
+        SLOW,
         DOUBLED,
     ],
     volumes: false,
@@ -106,6 +108,7 @@ const FENCE_IPMILAN: Row = Row {
         ON_ALONE,
         FIRST_COPY,
         REPEAT,
+        SLOW,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -127,6 +130,7 @@ const FENCE_EATON_SNMP: Row = Row {
         ON_ALONE,
         FIRST_COPY,
         REPEAT,
+        SLOW,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -149,6 +153,7 @@ const FENCE_REDFISH: Row = Row {
         LOST_ANSWER,
         REFUSED,
         REPEAT,
+        SLOW,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -158,14 +163,18 @@ const FENCE_REDFISH: Row = Row {
 const MOTO: Row = Row {
     driver: "aws",
     peer: "moto",
-    left_out: &[ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, DOUBLED],
+    left_out: &[
+        ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, DOUBLED,
+    ],
     volumes: true,
 };
 // The same; and a numeric id is one instance's for ever.
 const COMPUTE_ENGINE: Row = Row {
     driver: "gcp",
     peer: "a Compute Engine made from Google's discovery document",
-    left_out: &[ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, DOUBLED],
+    left_out: &[
+        ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, DOUBLED,
+    ],
     volumes: true,
 };
 
@@ -174,7 +183,7 @@ const COMPUTE_ENGINE: Row = Row {
 const NOVA: Row = Row {
     driver: "openstack",
     peer: "a real Nova",
-    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, DOUBLED],
     volumes: true,
 };
 
@@ -199,7 +208,7 @@ const ROWS: [&Row; 13] = [
 const OF_VOLUMES: [&str; 3] = ["aws", "gcp", "openstack"];
 
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 43] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 47] = [
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
     (
@@ -222,6 +231,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 43] = [
     ("agent", DOUBLED, "the same"),
     ("agent", CREDENTIALS, "agents have one word for everything that goes wrong"),
     ("agent", REPEAT, "the same: no refusal is told as the device's own"),
+    ("agent", SLOW, "a run of an agent asks in its own time"),
     ("aws", ALREADY, "EC2 says it with a state, and no error; of what was terminated drivers/aws shows it"),
     ("aws", RESTART, "an instance's life is its id: there is no session that could be lost"),
     ("aws", SIGHT, "the same"),
@@ -235,6 +245,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 43] = [
     ("aws", ON_ALONE, "EC2 has no sessions; that an on wants a reading before it drivers/aws shows"),
     ("aws", FIRST_COPY, "the driver sends one copy of a question"),
     ("aws", REPEAT, "EC2 takes a stop of what is stopped"),
+    ("aws", SLOW, "moto's answers cannot be delayed"),
     ("aws", DOUBLED, "TCP delivers once"),
     ("gcp", ALREADY, "Compute Engine takes a stop of what is stopped"),
     ("gcp", RESTART, "an instance's life is its numeric id: there is no session that could be lost"),
@@ -249,6 +260,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 43] = [
     ("gcp", ON_ALONE, "tests/gcp shows it: an on goes with no token that is newer than the store's word"),
     ("gcp", FIRST_COPY, "the driver sends one copy of a question"),
     ("gcp", REPEAT, "Compute Engine takes a stop of what is stopped"),
+    ("gcp", SLOW, "the peer's answers cannot be delayed"),
     ("gcp", DOUBLED, "TCP delivers once"),
     ("openstack", RESTART, "a cloud has one epoch: the server's id"),
     ("openstack", SIGHT, "the same"),
@@ -262,6 +274,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 43] = [
     ),
     ("openstack", FIRST_COPY, "TCP delivers once, or its connection breaks"),
     ("openstack", REPEAT, "Nova has a word for it, 409, which is read as what it says"),
+    ("openstack", SLOW, "the cloud answers in its own time"),
     ("openstack", DOUBLED, "TCP delivers once, or its connection breaks"),
 ];
 
