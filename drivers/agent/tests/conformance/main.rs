@@ -27,6 +27,7 @@ async fn it_conforms() {
         "a question is as old as its first copy",
         "a repeated off that is refused takes nothing back",
         "answers that come late are answers, and nothing is asked twice",
+        "an answer that is cut short is never Off, and shuts nobody out",
         "packets that arrive twice change nothing",
         "wrong credentials are said, and have no effect",
     ];

@@ -167,6 +167,7 @@ impl Subject for Agent {
             | Trouble::FirstCopyLost
             | Trouble::LateCopies(_)
             | Trouble::SlowAnswers(_)
+            | Trouble::CutAnswers
             | Trouble::RepeatRefused
             | Trouble::OtherMachine => return false,
         };

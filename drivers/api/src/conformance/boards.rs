@@ -7,9 +7,9 @@ use picket_core::power::Power;
 use super::Trouble;
 use super::checks::{Checked, SETTLES};
 use super::rig::{Rig, Shown, ensure};
-use crate::error::DriverError;
+use crate::error::{DriverError, Effect};
 
-/// How long a call may take that is refused.
+/// How long a call may take that is refused, or comes to nothing.
 const IN_VAIN: Duration = Duration::from_secs(3);
 /// How late a slow answer is: longer than a datagram is first waited for, and much shorter than a call.
 const SLOW: Duration = Duration::from_millis(400);
@@ -80,4 +80,54 @@ pub(super) async fn slow_answers(rig: &Rig<'_>) -> Checked {
     rig.read_until(Power::Off, SETTLES).await?;
     rig.subject.mend().await;
     Ok(Shown::Yes)
+}
+
+/// What is missing of an answer is not made up; and once all of it arrives again, so does all else.
+pub(super) async fn cut_answers(rig: &Rig<'_>) -> Checked {
+    for on in [true, false] {
+        rig.subject.set_power(on).await;
+        let rig = &Rig::new(rig.subject).await?;
+        rig.must_read().await?;
+        if !rig.subject.hurt(Trouble::CutAnswers).await {
+            return Ok(Shown::NotHere);
+        }
+        let read = rig.in_time(IN_VAIN, "a reading", async |call| rig.driver.read_power(&call).await).await?;
+        match read {
+            Ok(reading) => {
+                ensure!(reading.power == Power::Unknown, "half of its answer came: {reading:?}");
+            }
+            Err(error) => {
+                ensure!(error.effect == Effect::DidNotHappen, "a question changes nothing: {error:?}");
+            }
+        }
+        goes_on(rig, on).await?;
+    }
+    rig.subject.set_power(true).await;
+    rig.must_read().await?;
+    rig.subject.hurt(Trouble::CutAnswers).await;
+    let order = rig.orders.off().await?;
+    let off = rig.in_time(IN_VAIN, "an off", async |call| rig.driver.power_off(&order, &call).await).await?;
+    let is_on = rig.subject.is_on().await;
+    match off {
+        // The head may say all that there is to say.
+        Ok(accepted) => ensure!(!is_on, "the off was not done, and the driver says {accepted:?}"),
+        Err(error) => ensure!(
+            is_on || error.effect == Effect::Unknown,
+            "the off was done, and the error says that it was not: {error:?}"
+        ),
+    }
+    goes_on(rig, is_on).await?;
+    Ok(Shown::Yes)
+}
+
+/// Mended, it is read as it is, at once, and may be switched off.
+async fn goes_on(rig: &Rig<'_>, is_on: bool) -> Result<(), String> {
+    rig.subject.mend().await;
+    let reading = rig.must_read().await.map_err(|error| format!("it answers again: {error}"))?;
+    let says = if is_on { Power::On } else { Power::Off };
+    ensure!(reading.power == says, "it answers again, is on: {is_on}, and the driver says {reading:?}");
+    rig.off().await.map_err(|error| format!("it answers again: {error}"))?;
+    rig.read_until(Power::Off, SETTLES).await?;
+    rig.leave().await;
+    Ok(())
 }

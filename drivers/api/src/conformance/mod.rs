@@ -60,6 +60,8 @@ pub enum Trouble {
     Refuses,
     /// Each of its answers comes so much later; what is asked happens at once.
     SlowAnswers(Duration),
+    /// What is asked happens; the head of its answer arrives, and the end of its body does not.
+    CutAnswers,
     /// Its machine is off; an off is refused with an error that says nothing of that.
     RepeatRefused,
     /// It says that it controls another machine than before, which [`Subject::identity`] then says too.

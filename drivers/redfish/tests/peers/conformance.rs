@@ -101,6 +101,7 @@ impl Subject for FakeSubject {
                 let refusal = || Reply::json(400, json!({ "error": { "message": "it will not" } }));
                 world.script.extend((0..100).map(|_| ("ComputerSystem.Reset", refusal())));
             }
+            Trouble::CutAnswers => world.cuts = true,
             Trouble::SlowAnswers(by) => world.slow = Some(("", by)),
             Trouble::RepeatRefused => {
                 let refusal = || Reply::json(500, json!({ "error": { "message": "internal error" } }));
@@ -124,7 +125,7 @@ impl Subject for FakeSubject {
         }
         (world.silent, world.says, world.already_is_error) = (false, None, false);
         (world.fall, world.uuid) = (Duration::ZERO, OWN);
-        world.slow = None;
+        (world.slow, world.cuts) = (None, false);
         world.script.clear();
         world.after.clear();
         world.then.clear();

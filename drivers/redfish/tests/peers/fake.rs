@@ -144,6 +144,8 @@ pub struct World {
     pub odd: Odd,
     /// A caller that it does not know gets half of the 401.
     pub cuts_refusals: bool,
+    /// Each answer has a body, and the connection is closed before its last chunk.
+    pub cuts: bool,
     /// Answers to the next requests whose line holds this text.
     pub script: VecDeque<(&'static str, Reply)>,
     /// The same, of requests that are carried out before.
@@ -195,6 +197,7 @@ impl World {
             closes: false,
             odd: Odd::default(),
             cuts_refusals: false,
+            cuts: false,
             script: VecDeque::new(),
             after: VecDeque::new(),
             then: VecDeque::new(),
@@ -340,6 +343,10 @@ impl World {
             reply = odd::packed(reply);
         }
         reply.cut |= reply.status == 401 && self.cuts_refusals;
+        if self.cuts {
+            let bodied = if reply.body.is_empty() { Reply::raw(200, "{}") } else { reply };
+            reply = bodied.cut();
+        }
         if let Some((_, late)) = self.slow.filter(|(what, _)| line.contains(what)) {
             reply.after = late;
         }

@@ -17,7 +17,7 @@ use crate::wrong_volumes::WrongVolumes;
 use crate::wrongs::Wrong;
 
 /// Each wrong driver with the check that must see it.
-const SEEN: [(&str, Wrong); 42] = [
+const SEEN: [(&str, Wrong); 45] = [
     ("off and on are done, seen, and repeated without an error", Wrong::SendsNoOff),
     ("off and on are done, seen, and repeated without an error", Wrong::Toggles),
     ("readings are stamped, fresh, and of one epoch", Wrong::CachesReadings),
@@ -60,6 +60,9 @@ const SEEN: [(&str, Wrong); 42] = [
     ("answers that come late are answers, and nothing is asked twice", Wrong::RenewsItsQuestion),
     ("answers that come late are answers, and nothing is asked twice", Wrong::HasNoPatience),
     ("answers that come late are answers, and nothing is asked twice", Wrong::SendsAnotherOff),
+    ("an answer that is cut short is never Off, and shuts nobody out", Wrong::TakesSilenceForOff),
+    ("an answer that is cut short is never Off, and shuts nobody out", Wrong::TakesSilenceForNothing),
+    ("an answer that is cut short is never Off, and shuts nobody out", Wrong::LocksItselfOut),
 ];
 
 /// Those that take something of the subject besides.

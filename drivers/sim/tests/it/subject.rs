@@ -141,7 +141,8 @@ impl Subject for Simulated {
             Trouble::Nonsense | Trouble::Transition => Fault::SaysNothing,
             // Its answers leave nothing out, and there is always a machine behind it.
             Trouble::Missing | Trouble::Gone => return false,
-            Trouble::AnswersLost => Fault::AnswerLost { times: u32::MAX },
+            // What it says is no text: half of a packet is none.
+            Trouble::AnswersLost | Trouble::CutAnswers => Fault::AnswerLost { times: u32::MAX },
             Trouble::FirstCopyLost => {
                 // It arrives half a millisecond after it was sent.
                 self.told().lost_at = Some(self.clock.boot() + Duration::from_millis(1));

@@ -35,7 +35,7 @@ pub struct WrongDriver {
     first: Mutex<Option<Reading>>,
     identity: Mutex<Option<Identified>>,
     taken: AtomicBool,
-    refused: AtomicBool,
+    failed: AtomicBool,
     shut: AtomicBool,
 }
 
@@ -67,7 +67,7 @@ impl WrongDriver {
             first: Mutex::default(),
             identity: Mutex::default(),
             taken: AtomicBool::default(),
-            refused: AtomicBool::default(),
+            failed: AtomicBool::default(),
             shut: AtomicBool::default(),
         }
     }
@@ -112,6 +112,9 @@ impl WrongDriver {
         if alone && self.shut.swap(true, Ordering::SeqCst) {
             return Err(Self::error(ErrorKind::Throttled));
         }
+        if self.is(Wrong::LocksItselfOut) && self.failed.load(Ordering::SeqCst) {
+            return Err(Self::error(ErrorKind::Throttled));
+        }
         if self.is(Wrong::ComesBackLate) {
             sleep_until(call.deadline() + Duration::from_secs(5)).await;
         }
@@ -123,6 +126,7 @@ impl WrongDriver {
     }
 
     fn blame(&self, error: DriverError) -> DriverError {
+        self.failed.store(true, Ordering::SeqCst);
         match (self.wrong, error.kind) {
             (Wrong::TakesSilenceForNothing, _) => DriverError { effect: Effect::DidNotHappen, ..error },
             (Wrong::CallsWrongCredentialsSilence, ErrorKind::Authentication) => {
@@ -156,7 +160,7 @@ impl WrongDriver {
         match self.wrong {
             Wrong::TakesUnknownForOff if unknown => reading.power = Power::Off,
             Wrong::TakesUnknownForOn if unknown => reading.power = Power::On,
-            Wrong::DoubtsAfterRefusals if self.refused.load(Ordering::SeqCst) => {
+            Wrong::DoubtsAfterRefusals if self.failed.load(Ordering::SeqCst) => {
                 reading.power = Power::Unknown
             }
             Wrong::BelievesItself if self.taken.load(Ordering::SeqCst) => reading.power = Power::Off,
@@ -194,10 +198,6 @@ impl WrongDriver {
                 return Err(DriverError { refusal, ..error });
             }
             (Err(error), Wrong::HidesRefusals) => return Err(DriverError { refusal: None, ..error }),
-            (Err(error), Wrong::DoubtsAfterRefusals) => {
-                self.refused.store(true, Ordering::SeqCst);
-                return Err(error);
-            }
             (accepted, _) => accepted?,
         };
         if self.is(Wrong::SendsAnotherOff) {

@@ -47,6 +47,8 @@ pub enum Wrong {
     HasNoPatience,
     /// An off that was taken is sent once more.
     SendsAnotherOff,
+    /// After an error it asks nothing more.
+    LocksItselfOut,
     /// A refusal is an error like any other.
     HidesRefusals,
     /// After a refusal an Off is none.

@@ -40,35 +40,40 @@ const LOST_ANSWER: &str = "an answer that is lost leaves the effect unknown";
 const REFUSED: &str = "what is refused is not taken";
 const REPEAT: &str = "a repeated off that is refused takes nothing back";
 const SLOW: &str = "answers that come late are answers, and nothing is asked twice";
+const CUT: &str = "an answer that is cut short is never Off, and shuts nobody out";
 const CREDENTIALS: &str = "wrong credentials are said, and have no effect";
 
 // Neither of these two tells how many sessions it has.
 const IPMI_SIM: Row = Row {
     driver: "ipmi",
     peer: "OpenIPMI's ipmi_sim",
-    left_out: &[ALREADY, NEITHER, SILENT_END, ON_ALONE, REPEAT],
+    left_out: &[ALREADY, NEITHER, SILENT_END, ON_ALONE, REPEAT, CUT],
     volumes: false,
 };
-const PYGHMI: Row =
-    Row { driver: "ipmi", peer: "pyghmi's BMC", left_out: &[NEITHER, SILENT_END, ON_ALONE], volumes: false };
-const FLEET_IPMI: Row = Row { driver: "ipmi", peer: "picket-fleet", left_out: &[], volumes: false };
+const PYGHMI: Row = Row {
+    driver: "ipmi",
+    peer: "pyghmi's BMC",
+    left_out: &[NEITHER, SILENT_END, ON_ALONE, CUT],
+    volumes: false,
+};
+const FLEET_IPMI: Row = Row { driver: "ipmi", peer: "picket-fleet", left_out: &[CUT], volumes: false };
 // TCP delivers once, and no later than its connection lives.
 const FLEET_REDFISH: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, in sessions",
-    left_out: &[RESTART, SIGHT, LIFE, LATE_COPY, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, LATE_COPY, CUT, DOUBLED],
     volumes: false,
 };
 const FLEET_BASIC: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, without sessions",
-    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, CUT, DOUBLED],
     volumes: false,
 };
 const FLEET_TASKS: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, with tasks and LastResetTime",
-    left_out: &[LATE_COPY, DOUBLED],
+    left_out: &[LATE_COPY, CUT, DOUBLED],
     volumes: false,
 };
 // It has no sessions, and goes wrong in few ways.
@@ -89,6 +94,7 @@ const SUSHY: Row = Row {
         REFUSED,
         REPEAT,
         SLOW,
+        CUT,
         DOUBLED,
     ],
     volumes: false,
@@ -109,6 +115,7 @@ const FENCE_IPMILAN: Row = Row {
         FIRST_COPY,
         REPEAT,
         SLOW,
+        CUT,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -131,6 +138,7 @@ const FENCE_EATON_SNMP: Row = Row {
         FIRST_COPY,
         REPEAT,
         SLOW,
+        CUT,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -154,6 +162,7 @@ const FENCE_REDFISH: Row = Row {
         REFUSED,
         REPEAT,
         SLOW,
+        CUT,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -183,7 +192,9 @@ const COMPUTE_ENGINE: Row = Row {
 const NOVA: Row = Row {
     driver: "openstack",
     peer: "a real Nova",
-    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, DOUBLED],
+    left_out: &[
+        RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, CUT, DOUBLED,
+    ],
     volumes: true,
 };
 
@@ -208,9 +219,11 @@ const ROWS: [&Row; 13] = [
 const OF_VOLUMES: [&str; 3] = ["aws", "gcp", "openstack"];
 
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 47] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 53] = [
+    ("ipmi", CUT, "a datagram arrives as a whole, or not at all"),
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
+    ("redfish", CUT, "drivers/redfish shows it with a service of its own"),
     (
         "agent",
         ALREADY,
@@ -232,6 +245,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 47] = [
     ("agent", CREDENTIALS, "agents have one word for everything that goes wrong"),
     ("agent", REPEAT, "the same: no refusal is told as the device's own"),
     ("agent", SLOW, "a run of an agent asks in its own time"),
+    ("agent", CUT, "an agent answers by its exit status, and of that there is no half"),
     ("aws", ALREADY, "EC2 says it with a state, and no error; of what was terminated drivers/aws shows it"),
     ("aws", RESTART, "an instance's life is its id: there is no session that could be lost"),
     ("aws", SIGHT, "the same"),
@@ -247,6 +261,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 47] = [
     ("aws", REPEAT, "EC2 takes a stop of what is stopped"),
     ("aws", SLOW, "moto's answers cannot be delayed"),
     ("aws", DOUBLED, "TCP delivers once"),
+    ("aws", CUT, "it is shown of volumes"),
     ("gcp", ALREADY, "Compute Engine takes a stop of what is stopped"),
     ("gcp", RESTART, "an instance's life is its numeric id: there is no session that could be lost"),
     ("gcp", SIGHT, "the same"),
@@ -262,6 +277,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 47] = [
     ("gcp", REPEAT, "Compute Engine takes a stop of what is stopped"),
     ("gcp", SLOW, "the peer's answers cannot be delayed"),
     ("gcp", DOUBLED, "TCP delivers once"),
+    ("gcp", CUT, "it is shown of volumes"),
     ("openstack", RESTART, "a cloud has one epoch: the server's id"),
     ("openstack", SIGHT, "the same"),
     ("openstack", LIFE, "the same"),
@@ -276,6 +292,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 47] = [
     ("openstack", REPEAT, "Nova has a word for it, 409, which is read as what it says"),
     ("openstack", SLOW, "the cloud answers in its own time"),
     ("openstack", DOUBLED, "TCP delivers once, or its connection breaks"),
+    ("openstack", CUT, "it is shown of volumes"),
 ];
 
 /// Each driver that the gateway has stands in the table, and is shown every check by some peer, or it is said why not.
