@@ -28,6 +28,7 @@ async fn it_conforms() {
         "a repeated off that is refused takes nothing back",
         "answers that come late are answers, and nothing is asked twice",
         "an answer that is cut short is never Off, and shuts nobody out",
+        "a redirect to the same place is followed, once",
         "packets that arrive twice change nothing",
         "wrong credentials are said, and have no effect",
     ];

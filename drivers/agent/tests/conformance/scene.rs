@@ -168,6 +168,7 @@ impl Subject for Agent {
             | Trouble::LateCopies(_)
             | Trouble::SlowAnswers(_)
             | Trouble::CutAnswers
+            | Trouble::Redirects
             | Trouble::RepeatRefused
             | Trouble::OtherMachine => return false,
         };

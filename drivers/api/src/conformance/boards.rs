@@ -131,3 +131,36 @@ async fn goes_on(rig: &Rig<'_>, is_on: bool) -> Result<(), String> {
     rig.leave().await;
     Ok(())
 }
+
+/// What is redirected to the same place was not done, and is asked there: questions and commands alike.
+pub(super) async fn redirects(rig: &Rig<'_>) -> Checked {
+    if !rig.subject.hurt(Trouble::Redirects).await {
+        return Ok(Shown::NotHere);
+    }
+    let identity = rig.driver.identify(&rig.reading_call()).await;
+    identity.map_err(|error| format!("redirected, it does not say who it is: {error}"))?;
+    ensure!(rig.must_read().await?.power == Power::On, "it is on, and redirects to where it says so");
+    let (found, free) = (rig.inspect().await?, rig.subject.hold_state().await);
+    rig.engage(&found).await?;
+    rig.disengage(&found).await?;
+    let after = rig.subject.hold_state().await;
+    ensure!(after == free, "not put back: the device had {free:?} and has {after:?}");
+    let before = rig.subject.commands().await;
+    rig.off().await?;
+    let after = rig.subject.commands().await;
+    if let (Some(before), Some(after)) = (before, after) {
+        ensure!(after == before + 1, "one off was redirected, and {} were heard", after - before);
+    }
+    rig.read_until(Power::Off, SETTLES).await?;
+    let open = rig.subject.sessions().await;
+    rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
+    let left = rig.subject.sessions().await;
+    if let (Some(open), Some(left)) = (open, left) {
+        ensure!(left < open, "its session was ended, as the driver says; open were {open}, and are {left}");
+    }
+    rig.on().await?;
+    rig.read_until(Power::On, SETTLES).await?;
+    rig.leave().await;
+    rig.subject.mend().await;
+    Ok(Shown::Yes)
+}

@@ -3,7 +3,7 @@
 //!
 //! One line for a driver: `conformance::run(&subject).await`, with a [`Subject`] that makes drivers and hurts the
 //! device. `drivers/sim/tests/conformance` runs drivers through it that are wrong on purpose, at least one for each check: a check
-//! that nothing fails is none. Only with the feature `conformance`, for tests: what it needs to make orders has no place in the gateway.
+//! that nothing fails is none. What has no paths has no redirects: that check's is in `drivers/redfish/tests/peers`. Only with the feature `conformance`, for tests: what it needs to make orders has no place in the gateway.
 
 mod boards;
 mod checks;
@@ -62,6 +62,8 @@ pub enum Trouble {
     SlowAnswers(Duration),
     /// What is asked happens; the head of its answer arrives, and the end of its body does not.
     CutAnswers,
+    /// Each path is redirected to itself with, or without, its last slash, on the same scheme, host and port; nothing is done before.
+    Redirects,
     /// Its machine is off; an off is refused with an error that says nothing of that.
     RepeatRefused,
     /// It says that it controls another machine than before, which [`Subject::identity`] then says too.

@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::time::{BootTime, Clock};
 use picket_driver::PowerDriver;
-use picket_driver::conformance::{Subject, Trouble, run};
+use picket_driver::conformance::{Subject, Trouble, run, run_one};
 use picket_driver_redfish::RedfishKind;
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, PASSWORD, Reply, Then, World};
+use crate::fake::{Fake, PASSWORD, Reply, Slash, Then, World};
 use crate::subject::RealClock;
 
 struct FakeSubject {
@@ -22,6 +22,8 @@ struct FakeSubject {
     clock: Arc<dyn Clock>,
     restarts: Mutex<u32>,
     lost_at: Arc<Mutex<Option<BootTime>>>,
+    /// Another service, to which it redirects.
+    sends_to: Option<&'static str>,
 }
 
 impl FakeSubject {
@@ -34,6 +36,7 @@ impl FakeSubject {
             clock,
             restarts: Mutex::new(0),
             lost_at: Arc::default(),
+            sends_to: None,
         }
     }
 }
@@ -102,6 +105,10 @@ impl Subject for FakeSubject {
                 world.script.extend((0..100).map(|_| ("ComputerSystem.Reset", refusal())));
             }
             Trouble::CutAnswers => world.cuts = true,
+            Trouble::Redirects => {
+                let service = self.sends_to.unwrap_or_default().to_owned();
+                world.odd.slash = Some((Slash::Added, 308, service));
+            }
             Trouble::SlowAnswers(by) => world.slow = Some(("", by)),
             Trouble::RepeatRefused => {
                 let refusal = || Reply::json(500, json!({ "error": { "message": "internal error" } }));
@@ -125,6 +132,7 @@ impl Subject for FakeSubject {
         }
         (world.silent, world.says, world.already_is_error) = (false, None, false);
         (world.fall, world.uuid) = (Duration::ZERO, OWN);
+        world.odd.slash = None;
         (world.slow, world.cuts) = (None, false);
         world.script.clear();
         world.after.clear();
@@ -236,4 +244,15 @@ async fn with_connections_that_are_closed_after_each_answer() {
 #[tokio::test]
 async fn with_a_manager_that_tells_its_restarts() {
     conforms(FakeSubject::new(json!({ "last_reset_time": true })).await, &NO_EPOCHS[3..]).await;
+}
+
+/// The suite sees a driver that does not follow: as ours does not to another service.
+#[tokio::test]
+async fn what_is_not_followed_is_seen() {
+    let mut subject = FakeSubject::new(json!({})).await;
+    subject.sends_to = Some("https://elsewhere.example");
+    let seen = run_one(&subject, "a redirect to the same place is followed, once")
+        .await
+        .expect_err("it is not followed");
+    assert!(seen.what.contains("redirected"), "{seen}");
 }

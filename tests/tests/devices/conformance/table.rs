@@ -41,39 +41,41 @@ const REFUSED: &str = "what is refused is not taken";
 const REPEAT: &str = "a repeated off that is refused takes nothing back";
 const SLOW: &str = "answers that come late are answers, and nothing is asked twice";
 const CUT: &str = "an answer that is cut short is never Off, and shuts nobody out";
+const REDIRECT: &str = "a redirect to the same place is followed, once";
 const CREDENTIALS: &str = "wrong credentials are said, and have no effect";
 
 // Neither of these two tells how many sessions it has.
 const IPMI_SIM: Row = Row {
     driver: "ipmi",
     peer: "OpenIPMI's ipmi_sim",
-    left_out: &[ALREADY, NEITHER, SILENT_END, ON_ALONE, REPEAT, CUT],
+    left_out: &[ALREADY, NEITHER, SILENT_END, ON_ALONE, REPEAT, CUT, REDIRECT],
     volumes: false,
 };
 const PYGHMI: Row = Row {
     driver: "ipmi",
     peer: "pyghmi's BMC",
-    left_out: &[NEITHER, SILENT_END, ON_ALONE, CUT],
+    left_out: &[NEITHER, SILENT_END, ON_ALONE, CUT, REDIRECT],
     volumes: false,
 };
-const FLEET_IPMI: Row = Row { driver: "ipmi", peer: "picket-fleet", left_out: &[CUT], volumes: false };
+const FLEET_IPMI: Row =
+    Row { driver: "ipmi", peer: "picket-fleet", left_out: &[CUT, REDIRECT], volumes: false };
 // TCP delivers once, and no later than its connection lives.
 const FLEET_REDFISH: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, in sessions",
-    left_out: &[RESTART, SIGHT, LIFE, LATE_COPY, CUT, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, LATE_COPY, CUT, REDIRECT, DOUBLED],
     volumes: false,
 };
 const FLEET_BASIC: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, without sessions",
-    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, CUT, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, CUT, REDIRECT, DOUBLED],
     volumes: false,
 };
 const FLEET_TASKS: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, with tasks and LastResetTime",
-    left_out: &[LATE_COPY, CUT, DOUBLED],
+    left_out: &[LATE_COPY, CUT, REDIRECT, DOUBLED],
     volumes: false,
 };
 // It has no sessions, and goes wrong in few ways.
@@ -95,6 +97,7 @@ const SUSHY: Row = Row {
         REPEAT,
         SLOW,
         CUT,
+        REDIRECT,
         DOUBLED,
     ],
     volumes: false,
@@ -116,6 +119,7 @@ const FENCE_IPMILAN: Row = Row {
         REPEAT,
         SLOW,
         CUT,
+        REDIRECT,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -139,6 +143,7 @@ const FENCE_EATON_SNMP: Row = Row {
         REPEAT,
         SLOW,
         CUT,
+        REDIRECT,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -163,6 +168,7 @@ const FENCE_REDFISH: Row = Row {
         REPEAT,
         SLOW,
         CUT,
+        REDIRECT,
         DOUBLED,
         CREDENTIALS,
     ],
@@ -173,7 +179,8 @@ const MOTO: Row = Row {
     driver: "aws",
     peer: "moto",
     left_out: &[
-        ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, DOUBLED,
+        ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, REDIRECT,
+        DOUBLED,
     ],
     volumes: true,
 };
@@ -182,7 +189,8 @@ const COMPUTE_ENGINE: Row = Row {
     driver: "gcp",
     peer: "a Compute Engine made from Google's discovery document",
     left_out: &[
-        ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, DOUBLED,
+        ALREADY, RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, REDIRECT,
+        DOUBLED,
     ],
     volumes: true,
 };
@@ -193,7 +201,8 @@ const NOVA: Row = Row {
     driver: "openstack",
     peer: "a real Nova",
     left_out: &[
-        RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, CUT, DOUBLED,
+        RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, REPEAT, SLOW, CUT, REDIRECT,
+        DOUBLED,
     ],
     volumes: true,
 };
@@ -219,11 +228,13 @@ const ROWS: [&Row; 13] = [
 const OF_VOLUMES: [&str; 3] = ["aws", "gcp", "openstack"];
 
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 53] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 59] = [
     ("ipmi", CUT, "a datagram arrives as a whole, or not at all"),
+    ("ipmi", REDIRECT, "IPMI has no paths"),
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
     ("redfish", CUT, "drivers/redfish shows it with a service of its own"),
+    ("redfish", REDIRECT, "drivers/redfish shows it with a service of its own"),
     (
         "agent",
         ALREADY,
@@ -246,6 +257,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 53] = [
     ("agent", REPEAT, "the same: no refusal is told as the device's own"),
     ("agent", SLOW, "a run of an agent asks in its own time"),
     ("agent", CUT, "an agent answers by its exit status, and of that there is no half"),
+    ("agent", REDIRECT, "what an agent follows is its own affair"),
     ("aws", ALREADY, "EC2 says it with a state, and no error; of what was terminated drivers/aws shows it"),
     ("aws", RESTART, "an instance's life is its id: there is no session that could be lost"),
     ("aws", SIGHT, "the same"),
@@ -262,6 +274,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 53] = [
     ("aws", SLOW, "moto's answers cannot be delayed"),
     ("aws", DOUBLED, "TCP delivers once"),
     ("aws", CUT, "it is shown of volumes"),
+    ("aws", REDIRECT, "no cloud is known that redirects"),
     ("gcp", ALREADY, "Compute Engine takes a stop of what is stopped"),
     ("gcp", RESTART, "an instance's life is its numeric id: there is no session that could be lost"),
     ("gcp", SIGHT, "the same"),
@@ -278,6 +291,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 53] = [
     ("gcp", SLOW, "the peer's answers cannot be delayed"),
     ("gcp", DOUBLED, "TCP delivers once"),
     ("gcp", CUT, "it is shown of volumes"),
+    ("gcp", REDIRECT, "the same"),
     ("openstack", RESTART, "a cloud has one epoch: the server's id"),
     ("openstack", SIGHT, "the same"),
     ("openstack", LIFE, "the same"),
@@ -293,6 +307,7 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 53] = [
     ("openstack", SLOW, "the cloud answers in its own time"),
     ("openstack", DOUBLED, "TCP delivers once, or its connection breaks"),
     ("openstack", CUT, "it is shown of volumes"),
+    ("openstack", REDIRECT, "the same"),
 ];
 
 /// Each driver that the gateway has stands in the table, and is shown every check by some peer, or it is said why not.
