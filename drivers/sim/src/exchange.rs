@@ -175,6 +175,12 @@ impl Wire {
                 }
             }
         }
+        if line.session.is_none()
+            && let Some(id) = line.untaken
+        {
+            // Its number arrived after its caller had left. A device has few sessions.
+            line.opened(id, call.now());
+        }
         if line.session.is_some() {
             return Ok(());
         }
@@ -219,6 +225,9 @@ impl Wire {
             let Ok(answer) = timeout_at(end, self.carry(call, session, request, gap)).await else {
                 return Ok(silence(call.now()));
             };
+            if let Ok(Response::Opened(id)) = answer.what {
+                line.untaken = Some(id);
+            }
             let heard_nothing = answer.what == Err(Trouble::Silence);
             let wait = if heard_nothing { gap } else { answer.late_by + self.latency / 2 };
             if (heard_nothing && once) || timeout_at(end, sleep(wait)).await.is_err() {

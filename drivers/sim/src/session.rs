@@ -36,6 +36,8 @@ pub(crate) struct Line {
     pub(crate) unseen: bool,
     /// A session that was given up without its device's word may be open until then.
     pub(crate) haunted_until: Option<BootTime>,
+    /// The device opened it, and whoever asked for it has not taken it: a caller may leave in between.
+    pub(crate) untaken: Option<SessionId>,
     /// A command was sent whose answer has not come.
     pub(crate) unanswered: bool,
     /// Which session is there, for who does not wait for the line.
@@ -63,6 +65,7 @@ impl Line {
     }
 
     pub(crate) fn opened(&mut self, id: SessionId, now: BootTime) {
+        self.untaken = None;
         self.epochs += 1;
         let epoch = self.epochs;
         self.loss = self.lost.take().map(|since| Loss { epoch, since }).or(self.loss);
