@@ -29,6 +29,7 @@ async fn it_conforms() {
         "answers that come late are answers, and nothing is asked twice",
         "an answer that is cut short is never Off, and shuts nobody out",
         "a redirect to the same place is followed, once",
+        "no login leaves a session behind",
         "packets that arrive twice change nothing",
         "wrong credentials are said, and have no effect",
     ];

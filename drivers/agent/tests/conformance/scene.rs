@@ -169,6 +169,7 @@ impl Subject for Agent {
             | Trouble::SlowAnswers(_)
             | Trouble::CutAnswers
             | Trouble::Redirects
+            | Trouble::UselessLogins
             | Trouble::RepeatRefused
             | Trouble::OtherMachine => return false,
         };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use picket_core::power::Power;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Trouble;
 use super::checks::{Checked, SETTLES};
@@ -163,4 +164,44 @@ pub(super) async fn redirects(rig: &Rig<'_>) -> Checked {
     rig.leave().await;
     rig.subject.mend().await;
     Ok(Shown::Yes)
+}
+
+/// A board has few sessions, and keeps those that nobody knows: whoever gives up a login ends what it opened.
+pub(super) async fn left_sessions(rig: &Rig<'_>) -> Checked {
+    let Some(before) = rig.subject.sessions().await else { return Ok(Shown::NotHere) };
+    for trouble in [Trouble::WrongCredentials, Trouble::UselessLogins] {
+        if rig.subject.hurt(trouble).await {
+            for _ in 0..3 {
+                let rig = &Rig::new(rig.subject).await?;
+                let read = rig.driver.read_power(&rig.call_of(IN_VAIN)).await;
+                ensure!(read.is_err(), "{trouble:?}: no login was of use, and the driver says {read:?}");
+                rig.leave().await;
+            }
+            none_is_left(rig, before).await.map_err(|left| format!("{trouble:?}: {left}"))?;
+        }
+        rig.subject.mend().await;
+    }
+    for wait in [0, 1, 2, 3, 5, 8, 13, 21, 34, 55].map(Duration::from_millis) {
+        let rig = &Rig::new(rig.subject).await?;
+        let _ = timeout(wait, rig.read()).await;
+        // Whoever comes again goes on with the login, or its session was ended.
+        rig.must_read().await?;
+        rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
+    }
+    none_is_left(rig, before).await.map_err(|left| format!("callers left at any moment: {left}"))?;
+    Ok(Shown::Yes)
+}
+
+/// The last word to a board may still be on its way.
+async fn none_is_left(rig: &Rig<'_>, before: u64) -> Result<(), String> {
+    let ends = Instant::now() + SETTLES;
+    loop {
+        match rig.subject.sessions().await {
+            Some(left) if left <= before => return Ok(()),
+            left if Instant::now() >= ends => {
+                return Err(format!("{before} sessions were open, and after {SETTLES:?} {left:?}"));
+            }
+            _ => sleep(rig.pace()).await,
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use picket_core::power::Power;
 
 use super::Trouble;
-use super::boards::{cut_answers, redirects, refused_repeat, slow_answers};
+use super::boards::{cut_answers, left_sessions, redirects, refused_repeat, slow_answers};
 use super::duties::{
     cancelled, credentials, doubled, hold, identity, life, named_sessions, secrets, together,
 };
@@ -49,6 +49,7 @@ checks! {
     "answers that come late are answers, and nothing is asked twice" => slow_answers,
     "an answer that is cut short is never Off, and shuts nobody out" => cut_answers,
     "a redirect to the same place is followed, once" => redirects,
+    "no login leaves a session behind" => left_sessions,
     "without a permit nothing is sent" => no_permit,
     "a permit that ends under way lets nothing more go" => under_way,
     "the permit is asked before each command" => each_copy,

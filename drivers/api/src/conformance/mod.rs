@@ -2,8 +2,10 @@
 //! be seen from outside, on a device whose truth the test knows; and what one owes besides that knows of volumes (`volumes`).
 //!
 //! One line for a driver: `conformance::run(&subject).await`, with a [`Subject`] that makes drivers and hurts the
-//! device. `drivers/sim/tests/conformance` runs drivers through it that are wrong on purpose, at least one for each check: a check
-//! that nothing fails is none. What has no paths has no redirects: that check's is in `drivers/redfish/tests/peers`. Only with the feature `conformance`, for tests: what it needs to make orders has no place in the gateway.
+//! device. `drivers/sim/tests/it` runs drivers through it that are wrong on purpose, at least one for each check: a check
+//! that nothing fails is none. A simulated device has no paths, and so no redirects: what that check sees is shown in
+//! `drivers/redfish/tests/peers`. Only with the feature `conformance`, for tests: what it needs to make orders has no place in the
+//! gateway.
 
 mod boards;
 mod checks;
@@ -64,6 +66,8 @@ pub enum Trouble {
     CutAnswers,
     /// Each path is redirected to itself with, or without, its last slash, on the same scheme, host and port; nothing is done before.
     Redirects,
+    /// A login makes a session, and what one needs to use that is not in the answer.
+    UselessLogins,
     /// Its machine is off; an off is refused with an error that says nothing of that.
     RepeatRefused,
     /// It says that it controls another machine than before, which [`Subject::identity`] then says too.

@@ -12,7 +12,7 @@ use picket_driver::conformance::{Subject, Trouble, run, run_one};
 use picket_driver_redfish::RedfishKind;
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, PASSWORD, Reply, Slash, Then, World};
+use crate::fake::{Fake, PASSWORD, Reply, Says, Slash, Then, World};
 use crate::subject::RealClock;
 
 struct FakeSubject {
@@ -109,6 +109,7 @@ impl Subject for FakeSubject {
                 let service = self.sends_to.unwrap_or_default().to_owned();
                 world.odd.slash = Some((Slash::Added, 308, service));
             }
+            Trouble::UselessLogins => world.odd.says = Says::Place,
             Trouble::SlowAnswers(by) => world.slow = Some(("", by)),
             Trouble::RepeatRefused => {
                 let refusal = || Reply::json(500, json!({ "error": { "message": "internal error" } }));
@@ -132,7 +133,7 @@ impl Subject for FakeSubject {
         }
         (world.silent, world.says, world.already_is_error) = (false, None, false);
         (world.fall, world.uuid) = (Duration::ZERO, OWN);
-        world.odd.slash = None;
+        (world.odd.slash, world.odd.says) = (None, Says::All);
         (world.slow, world.cuts) = (None, false);
         world.script.clear();
         world.after.clear();
@@ -192,13 +193,14 @@ const NO_EPOCHS: [&str; 5] = [
     "after a quiesce no late copy is executed",
     "packets that arrive twice change nothing",
 ];
-const NEITHER: [&str; 7] = [
+const NEITHER: [&str; 8] = [
     "a restart begins an epoch after loss",
     "after a restart no off is sent before a reading",
     "nothing is sent in another life than that in which it was identified",
     "a quiesce that is not answered is none",
     "after a quiesce no late copy is executed",
     "no session is opened for an on",
+    "no login leaves a session behind",
     "packets that arrive twice change nothing",
 ];
 

@@ -22,7 +22,7 @@ async fn conforms(subject: Simulated, left_out: &[&str]) {
 const SAYS_ALL: [&str; 1] = [REDIRECT];
 const REDIRECT: &str = "a redirect to the same place is followed, once";
 /// What a device without sessions and epochs does not have.
-const NO_SESSIONS: [&str; 7] = [
+const NO_SESSIONS: [&str; 8] = [
     "a restart begins an epoch after loss",
     "after a restart no off is sent before a reading",
     "nothing is sent in another life than that in which it was identified",
@@ -30,6 +30,7 @@ const NO_SESSIONS: [&str; 7] = [
     "after a quiesce no late copy is executed",
     "no session is opened for an on",
     REDIRECT,
+    "no login leaves a session behind",
 ];
 
 #[tokio::test(start_paused = true)]

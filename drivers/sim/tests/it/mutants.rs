@@ -18,7 +18,7 @@ use crate::wrong_volumes::WrongVolumes;
 use crate::wrongs::Wrong;
 
 /// Each wrong driver with the check that must see it.
-const SEEN: [(&str, Wrong); 45] = [
+const SEEN: [(&str, Wrong); 46] = [
     ("off and on are done, seen, and repeated without an error", Wrong::SendsNoOff),
     ("off and on are done, seen, and repeated without an error", Wrong::Toggles),
     ("readings are stamped, fresh, and of one epoch", Wrong::CachesReadings),
@@ -64,6 +64,7 @@ const SEEN: [(&str, Wrong); 45] = [
     ("an answer that is cut short is never Off, and shuts nobody out", Wrong::TakesSilenceForOff),
     ("an answer that is cut short is never Off, and shuts nobody out", Wrong::TakesSilenceForNothing),
     ("an answer that is cut short is never Off, and shuts nobody out", Wrong::LocksItselfOut),
+    ("no login leaves a session behind", Wrong::EndsNoSession),
 ];
 
 /// Those that take something of the subject besides.

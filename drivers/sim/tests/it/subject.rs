@@ -141,8 +141,8 @@ impl Subject for Simulated {
             Trouble::Nonsense | Trouble::Transition => Fault::SaysNothing,
             // Its answers leave nothing out, and there is always a machine behind it.
             Trouble::Missing | Trouble::Gone => return false,
-            // It has no paths.
-            Trouble::Redirects => return false,
+            // It has no paths, and a session's number is all that one needs.
+            Trouble::Redirects | Trouble::UselessLogins => return false,
             // What it says is no text: half of a packet is none.
             Trouble::AnswersLost | Trouble::CutAnswers => Fault::AnswerLost { times: u32::MAX },
             Trouble::FirstCopyLost => {

@@ -276,6 +276,7 @@ async fn the_driver_conforms() -> Result<()> {
             "answers that come late are answers, and nothing is asked twice",
             "an answer that is cut short is never Off, and shuts nobody out",
             "a redirect to the same place is followed, once",
+            "no login leaves a session behind",
             "packets that arrive twice change nothing",
         ]
     );

@@ -8,6 +8,7 @@
 mod bmc;
 mod ec2;
 mod gce;
+mod nowhere;
 mod over_https;
 mod over_udp;
 mod pdu;
