@@ -137,9 +137,18 @@ async fn so_does_one_whose_service_refuses_it_as_already_off() -> Result<()> {
     off_already(Fault::AlreadyIsError).await
 }
 
+/// It took our off, and refuses the repetition at the end of the long window without a reason.
 #[tokio::test]
-async fn so_does_one_whose_service_refuses_the_repeat_without_a_reason() -> Result<()> {
-    off_already(Fault::AlreadyIsRefused).await
+async fn one_whose_service_refuses_the_repeat_without_a_reason_is_off() -> Result<()> {
+    let machine = Machine::new().await?;
+    machine.fault(Fault::AlreadyIsRefused);
+    let scene = Plan::over(machine.truth(), &[("bmc", machine.without_epochs())]).start().await?;
+    let fenced = scene.fence().await?;
+    fenced.tell("a repeat that is refused");
+    fenced.is_fenced();
+    assert!(machine.commands() >= 2, "our own off, and the one that seals the window");
+    scene.released_while_off(1);
+    Ok(())
 }
 
 #[tokio::test]
