@@ -89,12 +89,12 @@ async fn what_bars_an_off_stays_said_until_it_is_known_to_be_gone() {
     );
     protect(true);
     driver.identify(&check()).await.expect("told");
-    let barred = driver.remarks();
+    let barred = driver.obstacles();
     assert!(barred.len() == 1 && barred[0].contains("its disableApiStop is set"), "{barred:?}");
     fail();
     driver.identify(&check()).await.expect("told");
-    assert_eq!(driver.remarks(), barred, "it was not heard that this is over");
+    assert_eq!(driver.obstacles(), barred, "it was not heard that this is over");
     protect(false);
     driver.identify(&check()).await.expect("told");
-    assert_eq!(driver.remarks(), [] as [&str; 0]);
+    assert_eq!((driver.remarks(), driver.obstacles()), (Vec::new(), Vec::new()));
 }

@@ -94,6 +94,8 @@ pub(super) struct Book {
     pub(super) opened: Vec<(BootTime, FenceId, NodeId)>,
     pub(super) back: BTreeMap<NodeId, BootTime>,
     pub(super) off_sent: BTreeSet<(FenceId, NodeId)>,
+    /// Those of them of which each off is known not to have happened.
+    pub(super) taken_back: BTreeSet<(FenceId, NodeId)>,
     pub(super) broken: Vec<String>,
     pub(super) seen: Seen,
     pub(super) is_told: bool,
@@ -134,6 +136,7 @@ impl Laws {
             opened: Vec::new(),
             back: BTreeMap::new(),
             off_sent: BTreeSet::new(),
+            taken_back: BTreeSet::new(),
             broken: Vec::new(),
             seen: Seen::default(),
             is_told: std::env::var_os(SEED).is_some(),
@@ -247,8 +250,14 @@ impl Book {
         if record.back_since.is_some() && was.back_since != record.back_since {
             self.back.insert(record.node.clone(), now);
         }
-        if let Some(fence) = record.fence.as_ref().filter(|fence| fence.off_sent) {
-            self.off_sent.insert((fence.id, record.node.clone()));
+        if let Some(fence) = &record.fence {
+            let one = (fence.id, record.node.clone());
+            if fence.off_sent {
+                self.taken_back.remove(&one);
+                self.off_sent.insert(one);
+            } else if self.off_sent.contains(&one) {
+                self.taken_back.insert(one);
+            }
         }
         for broken in &mut self.broken[before..] {
             let (was, told) = (was.phase.label(), told(&record));

@@ -84,7 +84,8 @@ impl Book {
         }
         let (most, window) = limits.per_window?;
         let begun = |(at, fence, one): &&(BootTime, FenceId, NodeId)| {
-            let is_sent = self.off_sent.contains(&(*fence, one.clone()));
+            let of = (*fence, one.clone());
+            let is_sent = self.off_sent.contains(&of) && !self.taken_back.contains(&of);
             is_sent && now.since(*at) < window && members.contains(&one.as_str())
         };
         let begun = self.opened.iter().filter(begun).count();
