@@ -153,6 +153,32 @@ async fn a_person_who_is_a_program_by_now_fences_as_one() {
     is_lost(engine.hold(&node(), "db".to_owned(), ask).await, "sue has not the role operator");
 }
 
+/// Whoever joins what is proven off has it looked at, and its BMC is silent by then.
+#[tokio::test(start_paused = true)]
+async fn who_joins_a_proven_fence_joins_by_the_roles_after_the_look() {
+    for loses in [true, false] {
+        let mut lab = lab(6304, &[Role::Controller]).await;
+        lab.fence().await;
+        lab.fault("bmc", Fault::Silent);
+        let mut call = lab.call();
+        (call.holder.name, call.holder.asker) = ("db".to_owned(), Some(sue()));
+        call.holder.by = SUE.to_owned();
+        let engine = asked_by_sue(&lab, Role::Controller);
+        let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+        let left: &[Role] = if loses { &[Role::Viewer] } else { &[Role::Controller] };
+        reload(&mut lab, left).await;
+        assert!(!asked.is_finished(), "its device is waited for");
+        let answer = asked.await.expect("answered");
+        let is_held = lab.record().holds.get("db").is_some_and(|hold| hold.by == SUE);
+        if loses {
+            is_lost(answer, "sue");
+            assert!(!is_held);
+        } else {
+            answer.expect("by the roles of now");
+        }
+    }
+}
+
 /// A hold that the gateway drops by itself is dropped by nobody's role, also not by that of who asked last.
 #[tokio::test(start_paused = true)]
 async fn what_the_gateway_does_by_itself_is_judged_by_nobody_s_role() {

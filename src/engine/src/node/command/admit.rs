@@ -56,11 +56,8 @@ impl NodeTask {
             Err(failure) => return refusal(failure),
         }
         // The roles may have changed while the call waited, for the store or behind others.
-        let aside = call.set_aside.is_some().then_some(Role::Admin);
-        let may = self.office.may_still(&call, &self.plan);
-        match may.and_then(|may| self.may_still_act(aside, None).map(|()| may)) {
-            Ok(may) => call.holder.by_person &= may.as_a_person,
-            Err(lost) => return Ok(Err(EngineError::RoleLost(lost))),
+        if let Err(lost) = self.judge_anew(&mut call) {
+            return Ok(Err(lost));
         }
         match self.way(&call) {
             Ok(Way::Open) => self.open(call).await,
@@ -68,6 +65,15 @@ impl NodeTask {
             Ok(Way::Join) => self.join(call).await,
             Err(error) => Ok(Err(error)),
         }
+    }
+
+    /// Whether the call may be let in by the roles of now.
+    fn judge_anew(&self, call: &mut FenceCall) -> Result<(), EngineError> {
+        let aside = call.set_aside.is_some().then_some(Role::Admin);
+        let may = self.office.may_still(call, &self.plan);
+        let may = may.and_then(|may| self.may_still_act(aside, None).map(|()| may));
+        call.holder.by_person &= may.map_err(EngineError::RoleLost)?.as_a_person;
+        Ok(())
     }
 
     /// Whether whoever asked may still ask by the roles of now, and has the role `besides`, where one is needed; for `holder`, where one is named.
@@ -262,8 +268,13 @@ impl NodeTask {
     }
 
     /// "Already fenced" is said only with a proof in hand and an Off read just now; else it is proven anew.
-    async fn join_proven(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+    async fn join_proven(&mut self, mut call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         let proven = self.prove_now().await?;
+        // A device that is silent takes its time, and roles may be taken meanwhile.
+        let still = self.judge_anew(&mut call);
+        if let Err(lost) = still {
+            return Ok(Err(lost));
+        }
         // A join that wants the power back once everything is released may bring the node back at once.
         let fence = self.fence_id();
         if let Err(failure) = self.apply(Event::Join(self.join_request(call))).await {
