@@ -177,7 +177,7 @@ pub(super) async fn left_sessions(rig: &Rig<'_>) -> Checked {
                 ensure!(read.is_err(), "{trouble:?}: no login was of use, and the driver says {read:?}");
                 rig.leave().await;
             }
-            none_is_left(rig, before).await.map_err(|left| format!("{trouble:?}: {left}"))?;
+            none_is_left(rig, before, SETTLES).await.map_err(|left| format!("{trouble:?}: {left}"))?;
         }
         rig.subject.mend().await;
     }
@@ -188,18 +188,19 @@ pub(super) async fn left_sessions(rig: &Rig<'_>) -> Checked {
         rig.must_read().await?;
         rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
     }
-    none_is_left(rig, before).await.map_err(|left| format!("callers left at any moment: {left}"))?;
+    let within = SETTLES + rig.subject.half_logins_last().unwrap_or_default();
+    none_is_left(rig, before, within).await.map_err(|left| format!("callers left at any moment: {left}"))?;
     Ok(Shown::Yes)
 }
 
 /// The last word to a board may still be on its way.
-async fn none_is_left(rig: &Rig<'_>, before: u64) -> Result<(), String> {
-    let ends = Instant::now() + SETTLES;
+async fn none_is_left(rig: &Rig<'_>, before: u64, within: Duration) -> Result<(), String> {
+    let ends = Instant::now() + within;
     loop {
         match rig.subject.sessions().await {
             Some(left) if left <= before => return Ok(()),
             left if Instant::now() >= ends => {
-                return Err(format!("{before} sessions were open, and after {SETTLES:?} {left:?}"));
+                return Err(format!("{before} sessions were open, and after {within:?} {left:?}"));
             }
             _ => sleep(rig.pace()).await,
         }

@@ -165,6 +165,12 @@ pub trait Subject: Send + Sync {
         None
     }
 
+    /// How long it keeps the slot of a login that nobody went on with: an answer that a client did not wait for names a slot which nobody can
+    /// give back. `None`: it keeps none.
+    fn half_logins_last(&self) -> Option<Duration> {
+        None
+    }
+
     /// After how long the device ends a session in which nothing is said; `None`: it has none, or nobody can tell.
     fn idle_limit(&self) -> Option<Duration> {
         None

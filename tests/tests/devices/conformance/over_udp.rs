@@ -154,6 +154,11 @@ impl<P: Peer> Subject for OverUdp<P> {
         if self.hears_the_driver() { self.peer.sessions() } else { None }
     }
 
+    fn half_logins_last(&self) -> Option<Duration> {
+        // From Open Session on.
+        self.hears_the_driver().then(|| self.peer.idle_limit())
+    }
+
     fn idle_limit(&self) -> Option<Duration> {
         self.hears_the_driver().then(|| self.peer.idle_limit())
     }
