@@ -136,8 +136,8 @@ impl Line {
                     return Err(format!("{node}: {outcome:?} without evidence").into());
                 };
                 return match evidence.devices.first() {
-                    // Anything less would be another line than the one that is meant.
-                    Some(device) if evidence.grade == Grade::Observed && !device.hold.is_empty() => {
+                    // Anything less would be another line than the one that is meant. Nobody but the BMCs says here whose machines they control.
+                    Some(device) if evidence.grade >= Grade::Learned && !device.hold.is_empty() => {
                         Ok(Took { whole, dwell: device.lasted })
                     }
                     _ => Err(format!("{node}: poor evidence: {evidence:?}").into()),
