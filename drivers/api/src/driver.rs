@@ -221,7 +221,7 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
-    /// What keeps a fence from its end by this device, as its settings or its last check have it: for each what it is, and what ends it, without
+    /// The obstacles that keep a fence from its end by this device, as its settings or its last check have it: each with what ends it, without
     /// secrets. A device with one is not ready.
     fn obstacles(&self) -> Vec<String> {
         Vec::new()

@@ -77,6 +77,11 @@ impl World {
         answer
     }
 
+    /// Whether that is wrong with the device.
+    pub fn suffers(&self, device: &str, fault: &Fault) -> bool {
+        self.device(device).has(|one| one == fault)
+    }
+
     /// To which device a request comes that is sent to the address of that one.
     fn arrives_at(&mut self, name: &str) -> String {
         match self.leads.get_mut(name) {

@@ -311,11 +311,6 @@ impl World {
         self.device(device).born
     }
 
-    /// Whether that is wrong with the device.
-    pub fn suffers(&self, device: &str, fault: &Fault) -> bool {
-        self.device(device).has(|one| one == fault)
-    }
-
     /// Whether nothing at all comes from the device at `at`.
     pub fn is_silent(&mut self, device: &str, at: BootTime) -> bool {
         self.advance(at);

@@ -49,7 +49,7 @@ pub(super) async fn refused_repeat(rig: &Rig<'_>) -> Checked {
     Ok(Shown::Yes)
 }
 
-/// What is slow is asked within the call, once, and is as old as its question.
+/// A slow device is asked once, within the call, and its answer is as old as the question.
 pub(super) async fn slow_answers(rig: &Rig<'_>) -> Checked {
     if !rig.subject.hurt(Trouble::SlowAnswers(SLOW)).await {
         return Ok(Shown::NotHere);
@@ -83,7 +83,7 @@ pub(super) async fn slow_answers(rig: &Rig<'_>) -> Checked {
     Ok(Shown::Yes)
 }
 
-/// What is missing of an answer is not made up; and once all of it arrives again, so does all else.
+/// A driver makes nothing up that is missing of an answer; once answers arrive whole again, it works as before.
 pub(super) async fn cut_answers(rig: &Rig<'_>) -> Checked {
     for on in [true, false] {
         rig.subject.set_power(on).await;
@@ -133,7 +133,7 @@ async fn goes_on(rig: &Rig<'_>, is_on: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// What is redirected to the same place was not done, and is asked there: questions and commands alike.
+/// A request that is redirected to the same place was not done, and is sent there: questions and commands alike.
 pub(super) async fn redirects(rig: &Rig<'_>) -> Checked {
     if !rig.subject.hurt(Trouble::Redirects).await {
         return Ok(Shown::NotHere);
@@ -184,7 +184,7 @@ pub(super) async fn left_sessions(rig: &Rig<'_>) -> Checked {
     for wait in [0, 1, 2, 3, 5, 8, 13, 21, 34, 55].map(Duration::from_millis) {
         let rig = &Rig::new(rig.subject).await?;
         let _ = timeout(wait, rig.read()).await;
-        // Whoever comes again goes on with the login, or its session was ended.
+        // The next caller goes on with the login, or its session was ended.
         rig.must_read().await?;
         rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
     }

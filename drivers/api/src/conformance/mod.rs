@@ -62,7 +62,7 @@ pub enum Trouble {
     Refuses,
     /// Each of its answers comes so much later; what is asked happens at once.
     SlowAnswers(Duration),
-    /// What is asked happens; the head of its answer arrives, and the end of its body does not.
+    /// A request is carried out; the head of its answer arrives, and the end of its body does not.
     CutAnswers,
     /// Each path is redirected to itself with, or without, its last slash, on the same scheme, host and port; nothing is done before.
     Redirects,

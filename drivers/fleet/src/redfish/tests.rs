@@ -137,7 +137,7 @@ fn sessions_are_few_idle_out_and_are_lost_with_a_restart() {
     assert!(scene.world.truth(BMC, at(71)));
 }
 
-/// What boards in the field do for a while, or for good.
+/// Faults that boards in the field have for a while, or for good.
 #[test]
 fn a_board_starts_names_no_system_and_redirects() {
     let mut scene = Scene::new(false).basic();
