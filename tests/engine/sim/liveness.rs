@@ -2,8 +2,9 @@
 
 mod away;
 mod outlived;
+mod source;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,76 +13,16 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, Planned, Until};
-use picket_liveness::{Liveness, Look, Sign};
+use picket_liveness::{Liveness, Look};
 use tokio::time::Instant;
 
 pub use away::gone;
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
 use crate::points::Happens;
+use source::Source;
 
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// What a source says, by how often and when it is asked.
-type Says = dyn Fn(usize, Instant) -> Option<Look> + Send + Sync;
-
-/// A source; where it says nothing it hangs.
-struct Source {
-    says: Box<Says>,
-    asked: AtomicUsize,
-    /// What its silence is taken for.
-    silence: Look,
-    /// The boot of which it speaks, and whether the node gives signs of life there.
-    boot: Mutex<Option<(String, bool)>>,
-}
-
-impl std::fmt::Debug for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Source")
-    }
-}
-
-impl Source {
-    fn new(says: impl Fn(usize, Instant) -> Option<Look> + Send + Sync + 'static) -> Arc<Self> {
-        Self::with_silence(Look::Unanswered("silence".to_owned()), says)
-    }
-
-    fn with_silence(
-        silence: Look,
-        says: impl Fn(usize, Instant) -> Option<Look> + Send + Sync + 'static,
-    ) -> Arc<Self> {
-        Arc::new(Self { says: Box::new(says), asked: AtomicUsize::new(0), silence, boot: Mutex::default() })
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
-    }
-}
-
-#[async_trait::async_trait]
-impl Liveness for Source {
-    fn patience(&self) -> Duration {
-        PATIENCE
-    }
-
-    fn late(&self) -> Look {
-        self.silence.clone()
-    }
-
-    fn sign(&self) -> Option<Sign> {
-        let (boot, lives) = self.boot.lock().expect("whole").clone()?;
-        let beat = if lives { self.asked() } else { 0 };
-        Some(Sign { boot, beat: Some(beat.to_string()) })
-    }
-
-    async fn look(&self) -> Look {
-        let nth = self.asked.fetch_add(1, Ordering::SeqCst);
-        match (self.says)(nth, Instant::now()) {
-            Some(look) => look,
-            None => std::future::pending().await,
-        }
-    }
-}
 
 fn yes() -> Option<Look> {
     Some(Look::Recovered("ready again".to_owned()))
