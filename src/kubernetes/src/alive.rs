@@ -142,6 +142,10 @@ impl Ask for OfNode {
         Some(belonging::belongs(&self.sought, &self.cluster, node, identities, end).await)
     }
 
+    fn remarks(&self) -> Vec<String> {
+        self.cluster.remark().into_iter().collect()
+    }
+
     fn sign(&self) -> Option<Sign> {
         self.seen().clone()
     }

@@ -43,6 +43,17 @@ pub trait Liveness: Send + Sync + std::fmt::Debug {
     /// Asks now. May be dropped at any moment; nothing of it is left behind then.
     async fn look(&self) -> Look;
 
+    /// What it answers to a check of the node, which asks once. `None`: it is asked in a fence alone. Ends within its
+    /// [`Liveness::patience`].
+    async fn check(&self) -> Option<Look> {
+        None
+    }
+
+    /// What was wrong with its settings when they were read, and is no fault of them; each a sentence for people.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What the last look saw of the node's life. `None`: nothing, or the source knows no boots.
     fn sign(&self) -> Option<Sign> {
         None

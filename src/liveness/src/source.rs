@@ -36,6 +36,11 @@ pub trait Ask: Send + Sync + std::fmt::Debug {
     /// One question. May be dropped at any moment; ends before `end`.
     async fn ask(&self, end: Instant) -> Look;
 
+    /// What is wrong with its settings, and is no fault of them; each a sentence for people. Asks nobody.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What the last answer saw of the node's life; `None`: nothing.
     fn sign(&self) -> Option<Sign> {
         None
@@ -145,6 +150,19 @@ impl Liveness for OfNode {
         match &self.one {
             One::Other(other) => other.late(words),
             One::Command(_) | One::Http(_) => Look::Unanswered(words),
+        }
+    }
+
+    async fn check(&self) -> Option<Look> {
+        let One::Other(other) = &self.one else { return None };
+        let end = Instant::now() + self.pace.timeout;
+        Some(timeout_at(end, other.ask(end)).await.unwrap_or_else(|_| self.late()))
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        match &self.one {
+            One::Other(other) => other.remarks(),
+            One::Command(_) | One::Http(_) => Vec::new(),
         }
     }
 

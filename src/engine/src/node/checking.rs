@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::event::Event;
@@ -28,8 +27,6 @@ use crate::view::Checked;
 
 /// Until a check that another request ended is made up for: devices are not asked as often as callers ask.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long the far sides of releases have.
-const RELEASES: Duration = Duration::from_secs(5);
 
 /// A check under way.
 struct Run {
@@ -177,17 +174,17 @@ impl NodeTask {
             late: None,
             machines: Vec::new(),
         };
-        let releases = self.releases_checked();
-        tokio::pin!(releases);
+        let around = self.look_around();
+        tokio::pin!(around);
         while run.releases || !run.doing.is_empty() {
             tokio::select! {
                 biased;
                 // Answers before callers: a mailbox that never empties would keep them unread.
                 Some((device, did)) = run.doing.next() => self.checked(&mut run, device, did).await?,
-                (said, machines) = &mut releases, if run.releases => {
+                mut around = &mut around, if run.releases => {
                     run.releases = false;
-                    run.machines = machines;
-                    self.release_remarks = said;
+                    run.machines = std::mem::take(&mut around.machines);
+                    self.around = around;
                     if let Some(device) = run.late.take() {
                         self.conclude(&mut run, &device);
                     }
@@ -252,38 +249,10 @@ impl NodeTask {
         };
         match next {
             Some(next) => run.doing.push(next),
-            None if run.releases && self.tells_of_releases(&device) => run.late = Some(device),
+            None if run.releases && self.tells_of_around(&device) => run.late = Some(device),
             None => self.conclude(run, &device),
         }
         Ok(())
-    }
-
-    /// What is wrong with the node's releases is told at its first host device: it is that one's machine which they let go.
-    fn tells_of_releases(&self, device: &DeviceId) -> bool {
-        self.plan.topology.hosts().next().is_some_and(|spec| spec.id == *device)
-    }
-
-    /// What the far sides of releases say of the node, where anything is wrong, and of its machine.
-    fn releases_checked(&self) -> impl Future<Output = (Vec<String>, Vec<(Identity, String)>)> + use<> {
-        let identities = self.record().identities(&self.plan.topology);
-        let is_orphan = self.orphan.is_some();
-        let lingering =
-            self.plan.releases.iter().filter(|plan| !is_orphan && plan.releaser.lingers().is_some());
-        let all: Vec<_> = lingering.map(|plan| (plan.id.clone(), plan.releaser.clone())).collect();
-        async move {
-            let asked = all.iter().map(async |(id, releaser)| {
-                let until = tokio::time::Instant::now() + RELEASES;
-                let said = tokio::time::timeout_at(until, releaser.check(&identities, until));
-                let machine = tokio::time::timeout_at(until, releaser.machine(until));
-                let (said, machine) = tokio::join!(said, machine);
-                let said = said.unwrap_or_else(|_| vec![format!("no answer within {RELEASES:?}")]);
-                let said: Vec<String> =
-                    said.into_iter().map(|words| format!("release {id}: {words}")).collect();
-                (said, machine.unwrap_or_default())
-            });
-            let (said, machines): (Vec<_>, Vec<_>) = join_all(asked).await.into_iter().unzip();
-            (said.concat(), machines.into_iter().flatten().collect())
-        }
     }
 
     /// A device came to the end of its questions: what changed is told.
@@ -294,8 +263,8 @@ impl NodeTask {
         let took = now.since(run.began);
         let mut remarks = self.plan.drivers.get(device).map(|driver| driver.remarks()).unwrap_or_default();
         let obstacles = self.obstacles(device);
-        if self.tells_of_releases(device) {
-            remarks.extend(self.release_remarks.iter().cloned());
+        if self.tells_of_around(device) {
+            remarks.extend(self.around.said.iter().cloned());
         }
         remarks.extend(self.twin(device));
         let live = self.device_live(device);
@@ -356,7 +325,7 @@ impl NodeTask {
                     "what the device says is another's, or claimed by another: it is not learned"
                 );
                 // As a fence takes it: who never knew better sends nothing there.
-                if expected.is_empty() { IdentityMatch::Mismatch } else { compared }
+                if self.is_known_as(&device, &identity) { compared } else { IdentityMatch::Mismatch }
             }
             (IdentityMatch::Mismatch, None) => {
                 tracing::error!(%device, said = ?identity, ?expected, "the device controls another machine");

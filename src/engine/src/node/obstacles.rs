@@ -16,6 +16,7 @@ impl NodeTask {
         all.extend(self.unread(device));
         all.extend(self.answers_late(device));
         all.extend(self.too_slow(device));
+        all.extend(self.bars_programs(device));
         all
     }
 

@@ -26,7 +26,8 @@ fn of_devices(nodes: &[NodePlan]) -> Vec<String> {
     for node in nodes {
         let devices = node.drivers.iter().map(|(id, driver)| (id.to_string(), driver.remarks()));
         let releases = node.releases.iter().map(|plan| (plan.id.to_string(), plan.releaser.remarks()));
-        for (id, remarks) in devices.chain(releases) {
+        let source = node.liveness.iter().map(|source| ("its liveness source".to_owned(), source.remarks()));
+        for (id, remarks) in devices.chain(releases).chain(source) {
             for remark in remarks {
                 said.entry(remark).or_insert_with(|| (format!("{}/{id}", node.id), 0)).1 += 1;
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use picket_core::outcome::Outcome;
 use picket_driver_sim::Fault;
 use picket_driver_sim::{Act, Verb};
-use picket_engine::{PlanAction, Planned, Until};
+use picket_engine::{PlanAction, Planned, Readiness, Until, readiness};
 use picket_liveness::{Liveness, Look};
 use tokio::time::Instant;
 
@@ -63,6 +63,30 @@ async fn a_source_that_is_away_is_waited_for_before_the_hold_and_before_the_off(
         }
         let most = usize::try_from(LONG.as_secs()).expect("a small number") + 10;
         assert!(source.asked() <= most, "it is not stormed: {}", source.asked());
+    }
+}
+
+/// What keeps a program's fence from its end makes a device not ready, before anybody fences.
+#[tokio::test(start_paused = true)]
+async fn a_check_says_that_a_source_is_away_and_what_waits_for_it() {
+    let source = Source::new(|_, _| no());
+    let lab = lab_with(414, &source).await;
+    for (said, ready) in
+        [(away(), false), (no(), true), (Some(Look::Unanswered("forbidden".to_owned())), true)]
+    {
+        *source.to_checks.lock().expect("whole") = said.clone();
+        lab.engine.check(&node()).await.expect("checked");
+        let view = lab.view();
+        let (spec, live) = (
+            view.plan.topology.devices().next().expect("one"),
+            view.live.devices.values().next().expect("one"),
+        );
+        let is_ready = readiness(spec, live, &view.stored.record.phase) != Readiness::NotReady;
+        let checked = live.checked.as_ref().expect("checked");
+        assert_eq!(is_ready, ready, "{said:?}: {checked:?}");
+        let told = format!("{checked:?}");
+        assert_eq!(told.contains("its liveness source is away (nobody answers)"), !ready, "{told}");
+        assert_eq!(told.contains("its liveness source: forbidden"), ready && said != no(), "{told}");
     }
 }
 

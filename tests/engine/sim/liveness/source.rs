@@ -18,6 +18,8 @@ pub(super) struct Source {
     pub(super) asked: AtomicUsize,
     /// What its silence is taken for.
     silence: Look,
+    /// What it says to checks; `None`: it is asked in fences alone.
+    pub(super) to_checks: Mutex<Option<Look>>,
     /// The boot of which it speaks, and whether the node gives signs of life there.
     pub(super) boot: Mutex<Option<(String, bool)>>,
 }
@@ -37,7 +39,13 @@ impl Source {
         silence: Look,
         says: impl Fn(usize, Instant) -> Option<Look> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { says: Box::new(says), asked: AtomicUsize::new(0), silence, boot: Mutex::default() })
+        Arc::new(Self {
+            says: Box::new(says),
+            asked: AtomicUsize::new(0),
+            silence,
+            to_checks: Mutex::default(),
+            boot: Mutex::default(),
+        })
     }
 
     pub(super) fn asked(&self) -> usize {
@@ -53,6 +61,10 @@ impl Liveness for Source {
 
     fn late(&self) -> Look {
         self.silence.clone()
+    }
+
+    async fn check(&self) -> Option<Look> {
+        self.to_checks.lock().expect("whole").clone()
     }
 
     fn sign(&self) -> Option<Sign> {
