@@ -317,6 +317,8 @@ pub enum Event<'a> {
     },
     /// The node's levels as the settings have them now: whatever a person tries again goes by these.
     NewTopology(Topology),
+    /// The settings of now are not those that were wanted last: in words, for a person who tries again.
+    OtherSettings(String),
     /// For a person a lower grade is enough than the fence asks for, which waits for a better one: it goes on.
     AskedForLess {
         /// The grade.

@@ -60,11 +60,13 @@ impl Reloader {
                 let words: Vec<String> = changes.iter().map(|(what, how)| format!("{what}: {how}")).collect();
                 let said = if words.is_empty() { "nothing changed".to_owned() } else { words.join("; ") };
                 tracing::info!(changes = said, "the new settings hold");
+                self.engine.note_reload(None);
                 self.metrics.set(&metrics::RELOADED, &[], self.now_in_seconds());
                 ("taken", json!({ "outcome": "taken", "changes": changes }))
             }
             Err(refused) => {
                 let why = refused.to_string();
+                self.engine.note_reload(Some(&why));
                 tracing::error!(why, "the new settings were refused as a whole: the running ones stay");
                 ("refused", json!({ "outcome": "refused", "how": why }))
             }

@@ -320,6 +320,27 @@ async fn a_node_that_waits_for_a_person_takes_other_settings_at_once() {
     }
 }
 
+/// A person mended the settings, and they were refused: whoever tries again is told that those of before are in force.
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_settings_that_were_refused_says_by_which_it_goes() {
+    let mut lab = lab(323).await;
+    lab.fault("bmc", Fault::WrongPassword);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    lab.engine.note_reload(Some("n1 cannot have its devices elsewhere"));
+    lab.engine.retry(&node(), person()).await.expect("let in");
+    let told = |lab: &Lab| {
+        let fence = lab.record().fence.expect("open");
+        fence.moments.iter().filter(|one| one.what.contains("cannot have its devices elsewhere")).count()
+    };
+    assert_eq!(told(&lab), 1, "{:#?}", lab.record().fence);
+    lab.reach("needs_operator", s(700)).await;
+    lab.engine.note_reload(None);
+    lab.mend("bmc");
+    lab.engine.retry(&node(), person()).await.expect("let in");
+    lab.reach("released", s(120)).await;
+    assert_eq!(told(&lab), 1);
+}
+
 /// What its devices did by the settings before says nothing of these.
 #[tokio::test(start_paused = true)]
 async fn devices_with_other_settings_are_checked_at_once() {

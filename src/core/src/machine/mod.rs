@@ -203,6 +203,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::RetrySeenOff { person, looks } => people::retry_seen_off(draft, &person, looks)?,
         Event::Retry(person) => people::retry(draft, &person)?,
         Event::TryAgain { why } => people::try_again(draft, why)?,
+        Event::OtherSettings(words) => draft.moment(words),
         Event::NewTopology(topology) => fence::new_topology(draft, topology)?,
         Event::AskedForLess { grade, person } => people::ask_for_less(draft, grade, &person)?,
         Event::SetAside(overrides) => opening::set_aside(draft, overrides)?,

@@ -124,6 +124,12 @@ impl Engine {
         answer.await.map_err(|_| gone())?
     }
 
+    /// Tells what became of the settings that were read anew: why they were refused, before or by [`Engine::change`]; `None`: they were taken.
+    /// A retry says so.
+    pub fn note_reload(&self, refused: Option<&str>) {
+        self.shared.office.note_reload(refused);
+    }
+
     /// Does a change within a leadership. The outer error ends the leadership.
     pub(super) async fn do_change(&self, asked: Asked, reign: &mut Reign) -> Result<(), StoreError> {
         let (change, reply) = asked;

@@ -44,6 +44,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::CameOn { .. } => "came_on",
         Event::Closed { .. } => "closed",
         Event::Retry(_) | Event::RetrySeenOff { .. } | Event::TryAgain { .. } => "retry",
+        Event::OtherSettings(_) => "other_settings",
         Event::NewTopology(_) => "new_topology",
         Event::AskedForLess { .. } => "asked_for_less",
         Event::SetAside(_) => "set_aside",

@@ -58,6 +58,21 @@ impl Office {
         }
     }
 
+    /// Why nobody of those who asked for a fence may have it by the roles of now; `None`: one may, or nobody was asked for a role.
+    pub(crate) fn nobody_may(&self, askers: &[Person], plan: &NodePlan) -> Option<String> {
+        let papers = self.papers();
+        let labels = papers.says(plan).labels;
+        let may = |asker: &Person| papers.roles.of(asker.clone()).may(Role::Controller, &plan.id, &labels);
+        if askers.is_empty() || askers.iter().any(may) {
+            return None;
+        }
+        Some(lost(&format!(
+            "nobody who asked for it ({}) has the role controller for {} any more",
+            names(askers),
+            plan.id
+        )))
+    }
+
     /// Judges by the roles of now whether a machine may be fenced for a node that runs on it, and tells by whose right: a role for the node alone
     /// does not reach the machine, which carries others too.
     ///

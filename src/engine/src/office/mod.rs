@@ -9,6 +9,7 @@ mod callers;
 mod children;
 mod pauses;
 pub(crate) mod queue;
+mod reload;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,8 @@ pub(crate) struct Office {
     changed: Notify,
     /// What the brake counts may have changed.
     complained: Notify,
+    /// Why settings were refused since those of now were taken, and when.
+    refused_settings: Mutex<Option<String>>,
     pub(crate) queue: Queue,
 }
 
@@ -137,6 +140,7 @@ impl Office {
             writing: tokio::sync::Mutex::new(()),
             changed: Notify::new(),
             complained: Notify::new(),
+            refused_settings: Mutex::default(),
             queue: Queue::new(),
         }
     }

@@ -5,6 +5,7 @@ mod drill;
 mod parent;
 mod plan;
 mod receipts;
+mod retry;
 mod wish;
 
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use picket_core::record::NodeRecord;
 use picket_core::store::{KeyEntry, StoreError, Stored};
 use picket_core::target::Target;
 use picket_core::time::WallTime;
-use picket_core::topology::Topology;
 use picket_liveness::Look;
 use tokio::sync::oneshot;
 
@@ -207,7 +207,7 @@ impl NodeTask {
             }
             Command::Retry(ask, reply) => {
                 let settings = self.settings_of_now();
-                let answer = self.people(ask, |person| by_settings(settings, Event::Retry(person))).await;
+                let answer = self.people(ask, |person| settings.before(Event::Retry(person))).await;
                 let answer = self.told_by_a_look(answer).await;
                 self.answer(asked, reply, answer)
             }
@@ -349,14 +349,6 @@ impl NodeTask {
             Some(expected) if expected != found => Err(Stale::Generation { expected, found }),
             _ => Ok(()),
         }
-    }
-}
-
-/// A retry, by the levels of the settings.
-fn by_settings(settings: Option<Topology>, retry: Event<'_>) -> Event<'_> {
-    match settings {
-        Some(topology) => Event::After { found: vec![Event::NewTopology(topology)], event: Box::new(retry) },
-        None => retry,
     }
 }
 

@@ -10,9 +10,8 @@ use picket_core::parent::child_of;
 use picket_core::record::{Cause, Phase};
 use picket_core::roles::Role;
 use picket_core::time::BootTime;
-use picket_core::topology::Topology;
 
-use super::{by_settings, refusal};
+use super::refusal;
 use crate::error::EngineError;
 use crate::node::hands::Did;
 use crate::node::{Fatal, NodeTask};
@@ -149,28 +148,6 @@ impl NodeTask {
             Taken::Now(_) => Taken::Now(Box::new(self.record().clone())),
             before @ Taken::Before(_) => before,
         }))
-    }
-
-    /// What devices say that restarted is believed by the word of a person who looked at the machine, while none of them says On.
-    async fn retry_seen_off(&mut self, ask: Ask) -> Result<Result<Taken, EngineError>, Fatal> {
-        let hosts = self.hosts();
-        // Before the devices are asked: what is lost after this, that person did not see.
-        let at = self.now();
-        let is_possible = matches!(self.record().phase, Phase::NeedsOperator(_));
-        let looks: Vec<Look> = if is_possible { self.look_at(&hosts).await? } else { Vec::new() };
-        let settings = self.settings_of_now();
-        let retry = |person| by_settings(settings, Event::RetrySeenOff { person, looks: &looks });
-        let taken = self.grant(ask, retry).await?;
-        if taken.is_ok() {
-            self.seen_off_at = Some(at);
-        }
-        Ok(taken)
-    }
-
-    /// The levels by which a retry goes; `None`: the fence stays with its own.
-    pub(super) fn settings_of_now(&self) -> Option<Topology> {
-        let waits = matches!(self.record().phase, Phase::NeedsOperator(_)) && self.fence_is_current();
-        waits.then(|| self.topology_to_fence())
     }
 
     /// What the device says now is stored as what it is expected to say.
