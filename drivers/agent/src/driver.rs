@@ -215,6 +215,10 @@ impl PowerDriver for AgentDriver {
         bound(self.fitted.made.max_life, call)
     }
 
+    fn life_setting(&self) -> Option<&'static str> {
+        Some("max_life")
+    }
+
     fn remarks(&self) -> Vec<String> {
         self.fitted.settings().remarks.clone()
     }

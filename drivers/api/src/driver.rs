@@ -210,6 +210,11 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         self.traits().max_in_flight
     }
 
+    /// The setting that bounds it, where one does: whoever waits for that is told which.
+    fn life_setting(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether that is a guess, as the far side was not heard yet. What is open is waited out for what is stored alone then: of a
     /// driver that says so, each on and each detach went with a token that was seen to end by then.
     fn guesses_life(&self) -> bool {

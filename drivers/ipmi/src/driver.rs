@@ -85,6 +85,10 @@ impl PowerDriver for IpmiDriver {
         Some(self.shortest_idle)
     }
 
+    fn life_setting(&self) -> Option<&'static str> {
+        Some("idle_limit")
+    }
+
     fn is_cold(&self) -> bool {
         // Whoever has the line has begun.
         self.line.try_lock().is_ok_and(|line| line.session.is_none())

@@ -239,6 +239,10 @@ impl PowerDriver for RedfishDriver {
         MaxInFlight { off: off.map(|life| life.max(said)), on: on.map(|life| life.max(said * 2)) }
     }
 
+    fn life_setting(&self) -> Option<&'static str> {
+        Some(if self.by_session { "session_timeout" } else { "max_life" })
+    }
+
     fn alone_at(&self) -> Option<&str> {
         self.traits.endpoint.strip_suffix(ITS_ONLY)
     }

@@ -54,6 +54,8 @@ pub struct DeviceLive {
     pub power: Option<(Power, WallTime)>,
     /// The last reading as it was taken; `None` where the last call brought none.
     pub reading: Option<Reading>,
+    /// How long the last reading took that came to an answer.
+    pub reading_took: Option<Duration>,
     /// Its own words.
     pub said: String,
     /// The last error and when it happened; gone with the next answer.

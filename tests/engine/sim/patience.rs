@@ -286,6 +286,47 @@ async fn one_that_answers_and_takes_no_off_yet_gets_one_once_it_does() {
     }
 }
 
+/// A rack switch restarts: both levels fall silent, and the first one is back while the second one has its turn. It waits for nobody's silence.
+/// A second host device is to be asked once more after the fall (S3), and its silence takes a call.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_back_while_another_level_has_its_turn_gets_its_off_at_once() {
+    for (others, within) in [(&[][..], 10), (&["pdu-a"], 10), (&["second"], 15)] {
+        let levels: Vec<&[&str]> =
+            std::iter::once(&["bmc"][..]).chain((!others.is_empty()).then_some(others)).collect();
+        for back in [21, 22, 25, 29, 33, 38, 44, 51, 60, 120] {
+            let mut lab = Lab::with(948, &levels, |world| {
+                world.add_machine(NODE).add_host(NODE, "bmc");
+                world.add_supply(NODE, "pdu-a").add_host(NODE, "second");
+            })
+            .await;
+            for device in levels.concat() {
+                lab.fault(device, Fault::Silent);
+            }
+            lab.schedule(s(back), Act::Mend { device: "bmc".to_owned() });
+            let id = lab.open().await;
+            tokio::time::sleep(s(back)).await;
+            let outcome = lab.outcome_within(id, Until::Confirmed, s(within)).await;
+            let confirmed = outcome == Some(Outcome::Fenced { released: false });
+            assert!(confirmed, "{others:?}, back after {back} s: {outcome:?} {:?}", lab.view().live);
+        }
+    }
+}
+
+/// One that says that it starts is there: it is given its time before outlets are cut, and is not told as silent.
+#[tokio::test(start_paused = true)]
+async fn one_that_answers_that_it_is_busy_is_not_silent() {
+    let mut lab = Lab::with(949, &[&["bmc"], &["second"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "second");
+    })
+    .await;
+    lab.fault("bmc", Fault::Busy { times: 1_000 });
+    lab.schedule(s(40), Act::Mend { device: "bmc".to_owned() });
+    let id = lab.open().await;
+    let outcome = lab.outcome_within(id, Until::Released, s(60)).await;
+    assert_eq!(outcome, Some(Outcome::Fenced { released: true }));
+    assert_eq!(lab.received("second").offs, 0, "the other level was not tried meanwhile");
+}
+
 /// A device that took our off and does not fall is no case for another round: a person is asked at once.
 #[tokio::test(start_paused = true)]
 async fn one_that_took_the_off_and_does_not_fall_is_given_no_second_turn() {

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod digest;
+mod lacks;
 mod own_off;
 mod proof;
 mod run;

@@ -4,6 +4,7 @@
 
 mod counting;
 mod grade;
+mod lacks;
 mod levels;
 mod long_window;
 mod lost;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use self::silence::SILENCE;
 use super::own_off::{Long, OwnOff};
 use super::run::Run;
 use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
@@ -127,7 +128,8 @@ impl Trace {
         // Also for the first one that is seen here: identity and hold were asked before any reading, and a device may
         // have restarted under them. Where we did not end the session before ourselves, it ended in a time of which
         // nobody knows anything: an Off after it is our doing only where our off was taken before.
-        let unseen = if first { self.was_left } else { quiet || self.off.is_none() };
+        let fell_silent = || self.heard_at.is_some_and(|before| at.since(before) >= SILENCE);
+        let unseen = if first { self.was_left || fell_silent() } else { quiet || self.off.is_none() };
         let after_loss = match before {
             None => epoch.was_lost_since(self.began) && !self.is_covered(epoch),
             Some(before) => epoch.begins_after_loss() || epoch.was_lost_after(before),
@@ -137,7 +139,8 @@ impl Trace {
         if lost {
             self.lose();
         }
-        if !first {
+        // A first life that is told after our off is another one than that in which it was taken, as far as anybody knows.
+        if !first || self.off.is_some() {
             self.begin_anew();
             self.resumed |= !epoch.begins_after_loss();
         }

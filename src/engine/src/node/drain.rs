@@ -57,7 +57,7 @@ impl NodeTask {
             }
             // What nothing bounds is waited for as long as its session may be ended.
             let until = until.unwrap_or(now + self.parts.rules.watch);
-            let words: Vec<String> = open.iter().map(|open| describe(&open.kind)).collect();
+            let words: Vec<String> = open.iter().map(|open| self.open_words(open)).collect();
             self.wait_for(format!("the end of {}", words.join(", ")), "ledger", Some(until.since(now)));
             // A session that is being ended is asked in, and nothing else is asked meanwhile: it would wait for that.
             if succession.is_under_way() {
@@ -144,7 +144,7 @@ impl NodeTask {
             }
             let now = self.now();
             let expiry = open.iter().filter_map(|open| self.expires_at(open)).min();
-            let words: Vec<String> = open.iter().map(|open| describe(&open.kind)).collect();
+            let words: Vec<String> = open.iter().map(|open| self.open_words(open)).collect();
             let until = expiry.unwrap_or(closed_by);
             let patience = standing.map(|_| patience);
             self.wait_for(format!("the end of {}", words.join(", ")), "ledger", Some(until.since(now)));
@@ -182,6 +182,14 @@ impl NodeTask {
                 () = timer => {}
             }
         }
+    }
+
+    /// What is open, and which setting of its device bounds how long it may be so.
+    fn open_words(&self, open: &OpenEffect) -> String {
+        let driver = open.kind.device().and_then(|device| self.plan.drivers.get(device));
+        let setting = driver.filter(|_| open.life.is_some()).and_then(|driver| driver.life_setting());
+        let words = describe(&open.kind);
+        setting.map(|setting| format!("{words} ({setting})")).unwrap_or(words)
     }
 
     /// Whether the settings know how to take away what it set up.

@@ -211,7 +211,7 @@ impl NodeTask {
         let mut vouched = Vouched::default();
         let mut pending = self.on_intent(&devices).await?;
         let mut dark: BTreeSet<DeviceId> = devices.iter().cloned().collect();
-        let mut send_at = self.now();
+        let (mut send_at, mut told) = (self.now(), 0u32);
         let mut rounds = Rounds::new(PACE);
         while !dark.is_empty() {
             let now = self.now();
@@ -222,11 +222,12 @@ impl NodeTask {
                 let names = names.join(", ");
                 let said: Vec<String> = dark.iter().map(|device| self.says_last(device)).collect();
                 let said = said.join(", ");
+                let told = if told == 1 { "once".to_owned() } else { format!("{told} times") };
                 let detail = match (gone, &pending.refused, &clearance.bar) {
                     (Some(why), ..) => format!("it does not come back, retire it ({why})"),
                     (None, Some(refused), _) => format!("no on was sent to {names}: {refused}"),
                     (None, None, Some((_, why))) => format!("it is not switched on: {why}"),
-                    (None, None, None) => format!("{names} not seen on within {within}: {said}"),
+                    (None, None, None) => format!("{names} not seen on within {within}, told {told}: {said}"),
                 };
                 tracing::error!(detail, "the node was not seen to come on");
                 self.persist(|| Event::OnFailed { detail: detail.clone() }).await?;
@@ -243,6 +244,7 @@ impl NodeTask {
                     else {
                         return Ok(false);
                     };
+                    told += 1;
                     // All of them were asked something just now.
                     let now = self.now();
                     dark.iter().for_each(|device| rounds.heard(self, device, true, now));

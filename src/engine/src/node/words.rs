@@ -14,12 +14,12 @@ pub(super) fn heard<T>(result: &Result<T, DriverError>, words: impl FnOnce(&T) -
     }
 }
 
-/// Why a call failed; where a time limit of ours was what failed, the setting that it is.
-pub(super) fn fault(error: &DriverError, call: Option<Duration>) -> String {
-    match call.filter(|_| error.kind == ErrorKind::TimedOut) {
-        Some(call) => format!("{error} (it has {} for a call: `call` in its settings)", written(call)),
-        None => error.to_string(),
-    }
+/// Why a call failed; where a time limit of ours was what failed, the setting that it is, and how long its last answer took.
+pub(super) fn fault(error: &DriverError, call: Option<Duration>, took: Option<Duration>) -> String {
+    let Some(call) = call.filter(|_| error.kind == ErrorKind::TimedOut) else { return error.to_string() };
+    let took = took.map(|took| format!(", and its last reading took {:.1} s", took.as_secs_f64()));
+    let took = took.unwrap_or_default();
+    format!("{error} (it has {} for a call, `call` in its settings{took})", written(call))
 }
 
 pub(super) fn identity(said: &Identified) -> String {

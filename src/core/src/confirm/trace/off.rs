@@ -94,7 +94,7 @@ impl Trace {
         self.prior.is_some() && due && self.is_identified() && self.identity != IdentityMatch::Mismatch
     }
 
-    pub(super) fn window_is_over(&self) -> bool {
+    pub(in crate::confirm) fn window_is_over(&self) -> bool {
         let window = self.off.and_then(|off| off.window(self.spec.longest_cycle));
         window.zip(self.run).is_some_and(|(window, run)| run.lasted() > window)
     }

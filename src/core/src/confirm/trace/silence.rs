@@ -3,16 +3,23 @@
 use std::time::Duration;
 
 use super::Trace;
+use crate::device::DeviceClass;
 use crate::time::BootTime;
 
 /// A device whose restarts nothing shows may have restarted where it answered nothing for so long: no BMC restarts faster.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
 impl Trace {
+    /// Whether nothing but its silence shows that it restarted: also of a host device that tells of its lives, and has told of none in this fence.
+    pub(in crate::confirm) fn hides_its_restarts(&self) -> bool {
+        let untold = self.spec.class == DeviceClass::Host && !self.spec.is_cloud() && self.epoch.is_none();
+        self.spec.hides_its_restarts() || untold
+    }
+
     /// It answered at `answered_at` what was asked at `asked_at`. True if nothing was heard of it for so long before that question that
     /// it may have restarted. The time in which a call of ours ran that it answered is no silence.
     pub(in crate::confirm) fn heard(&mut self, asked_at: BootTime, answered_at: BootTime) -> bool {
-        if !self.spec.hides_its_restarts() {
+        if !self.hides_its_restarts() {
             return false;
         }
         // An answer that lay there unheard is not of now.

@@ -39,6 +39,6 @@ impl Trace {
     /// How soon it is asked again while nothing but another reading is waited for. Where nothing but a silence shows a restart a pause of
     /// our own must not look like one: it is asked within a longer dwell, too, and what it says then does not count.
     fn listens(&self) -> Duration {
-        if self.spec.hides_its_restarts() { self.spec.dwell.min(SILENCE / 2) } else { self.spec.dwell }
+        if self.hides_its_restarts() { self.spec.dwell.min(SILENCE / 2) } else { self.spec.dwell }
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Hand {
     pub(super) answers: bool,
     /// When it was reached last.
     pub(super) reached_at: Option<BootTime>,
+    /// When it answered last: what it was asked, or with an error in a session of ours.
+    pub(super) answered_at: Option<BootTime>,
     pub(super) not_before: BootTime,
     /// Between the first two tries of what failed; longer with each more.
     pub(super) first: Duration,
@@ -76,6 +78,7 @@ impl Hand {
             unanswered: 0,
             answers: false,
             reached_at: None,
+            answered_at: None,
             not_before: BootTime::default(),
             first,
             pause: first,
@@ -108,6 +111,15 @@ impl Hand {
 
     pub(super) fn was_reached_since(&self, since: BootTime) -> bool {
         self.reached_at.is_some_and(|at| at >= since)
+    }
+
+    /// Whether it took an off of this run, or may have, or is being sent one.
+    pub(super) fn is_sent_an_off(&self) -> bool {
+        self.may_have_taken || self.commanded_at.is_some()
+    }
+
+    pub(super) fn answered_since(&self, since: BootTime) -> bool {
+        self.answered_at.is_some_and(|at| at >= since)
     }
 
     /// It answered: what fails next is tried again soon.

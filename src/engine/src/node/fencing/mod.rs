@@ -4,15 +4,15 @@ mod hand;
 mod last_look;
 mod prelude;
 mod rounds;
+mod run;
 mod survey;
 mod taking;
 mod verdict;
 mod waits;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -22,118 +22,16 @@ use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::ledger::EffectKind;
 use picket_core::order::{OffOrder, Opened};
+use picket_core::outcome::Reason;
 use picket_core::record::Fence;
 use picket_core::time::BootTime;
-use picket_driver::{DriverError, ErrorKind};
 
-use self::hand::{Hand, LONGEST_PAUSE, PAUSE, Question, Stage};
-use self::last_look::{LastLook, SERVES};
+use self::hand::{Hand, LONGEST_PAUSE, PAUSE, Stage};
+use self::last_look::SERVES;
 use self::rounds::Round;
-use self::survey::Surveys;
-use self::waits::Turns;
+use self::run::Run;
 use super::drain::Drained;
-use super::hands::Doing;
 use super::{Failure, Fatal, NodeTask, sleep_until};
-
-/// One run: from the phase's beginning until it is left.
-struct Run {
-    judge: Judge,
-    hands: BTreeMap<DeviceId, Hand>,
-    /// The first pauses of devices that have one of their own.
-    retries: BTreeMap<DeviceId, Duration>,
-    doing: FuturesUnordered<Doing>,
-    last_look: LastLook,
-    surveys: Surveys,
-    turns: Turns,
-    level: usize,
-    level_began: BootTime,
-    deadline: BootTime,
-    restarted: bool,
-    round: Round,
-    /// It sent the first off of the fence: no other run sent one.
-    sent_the_first: bool,
-    /// Its sessions were ended to wait something out: whatever follows begins anew.
-    is_over: bool,
-    /// Why the off could not be stored; `None` once one was.
-    away: Option<String>,
-    /// The pause, or the limit, for whose end the fence waits: it cannot be ended by that, since somebody holds the node (S7).
-    barred: Option<String>,
-}
-
-impl Run {
-    fn hand(&mut self, device: &DeviceId) -> &mut Hand {
-        let first = self.retries.get(device).copied().unwrap_or(PAUSE);
-        self.hands.entry(device.clone()).or_insert_with(|| Hand::new(first))
-    }
-
-    /// Drops the calls under way: nothing goes on with them while a command asks the same devices, which would wait for them
-    /// in vain. What was sent may have been taken or not.
-    fn let_go(&mut self) {
-        self.doing.clear();
-        self.surveys.let_go();
-        for (device, hand) in self.hands.iter_mut().filter(|(_, hand)| hand.busy) {
-            if let Some(asked_at) = hand.ended() {
-                self.judge.may_have_taken(device, asked_at);
-                hand.may_have_taken = true;
-            }
-            self.judge.off_failed(device);
-        }
-    }
-
-    fn enter(&mut self, device: &DeviceId, stage: Stage) {
-        let hand = self.hand(device);
-        (hand.stage, hand.unanswered, hand.answers) = (stage, 0, false);
-    }
-
-    /// Notes a question that a device did not answer, or was too busy for. After the second one it is asked for power, and
-    /// then once more. True if it answers that and never the question: it does not know it.
-    fn leaves_unanswered(&mut self, device: &DeviceId, question: Question, error: &DriverError) -> bool {
-        if !matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Throttled) {
-            return false;
-        }
-        let hand = self.hand(device);
-        hand.unanswered += 1;
-        let knows_it_not = hand.answers;
-        if hand.unanswered >= 2 && !knows_it_not {
-            self.enter(device, Stage::Probe(question));
-        }
-        knows_it_not
-    }
-
-    /// In a new life of the device, which it showed just now, it is asked first whose machine it controls (S13).
-    fn asks_whose_again(&mut self, device: &DeviceId) {
-        let is_asked = matches!(self.hand(device).stage, Stage::Identify | Stage::Probe(Question::Identity));
-        if !is_asked && !self.judge.is_identified(device) {
-            self.enter(device, Stage::Identify);
-        }
-    }
-
-    /// What a device that was asked for power between two questions came to.
-    fn probed(&mut self, device: &DeviceId, answers: bool) {
-        let back = match self.hand(device).stage {
-            Stage::Probe(Question::Identity) => Stage::Identify,
-            Stage::Probe(Question::Hold) => Stage::Inspect,
-            _ => return,
-        };
-        self.enter(device, back);
-        self.hand(device).answers = answers;
-    }
-
-    /// An off was taken: one that says "already off" and reads On is not sent one after the other.
-    fn off_taken(&mut self, device: &DeviceId, now: BootTime) {
-        let hand = self.hand(device);
-        hand.refused = None;
-        hand.taken_at = Some(now);
-        hand.off_not_before = now + hand.off_pause;
-        hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE.max(hand.first));
-    }
-
-    fn failed(&mut self, device: &DeviceId, now: BootTime) {
-        let hand = self.hand(device);
-        hand.not_before = now + hand.pause;
-        hand.pause = (hand.pause * 2).min(LONGEST_PAUSE.max(hand.first));
-    }
-}
 
 impl NodeTask {
     fn open_fence(&self) -> Option<&Fence> {
@@ -156,13 +54,15 @@ impl NodeTask {
         if self.place() != here {
             return Ok(());
         }
+        // A loss that was seen while the store was away binds the judge.
+        self.store_sessions().await?;
         let term = self.hands.leadership().term();
         let Some(judge) = Judge::new(self.record(), term, &self.parts.rules, self.resumed) else {
             return Ok(());
         };
         let by_name = self.open_fence().and_then(|fence| self.by_name(fence)).cloned();
         let judge = judge.begun(self.sessions.began).by_name(by_name).known_to_say(&self.have_said_whose());
-        let mut judge = judge.seen_off_at(self.seen_off_at);
+        let mut judge = judge.seen_off_at(self.sessions.seen_off_at);
         for device in self.sessions.take_restarts() {
             // What is stored already binds the judge, or was covered by a person's look since.
             if self.open_fence().is_some_and(|fence| !fence.lost.contains(&device))
@@ -189,6 +89,8 @@ impl NodeTask {
             deadline: now + self.time_left(),
             restarted: false,
             round: Round::default(),
+            lent: false,
+            silent: BTreeSet::new(),
             sent_the_first: false,
             is_over: false,
             away: None,
@@ -202,8 +104,10 @@ impl NodeTask {
                 self.count_members().await;
                 bar = self.barred();
             }
-            if let Some(bar) = bar {
-                let (reason, why) = (bar.reason(), bar.detail());
+            let bar = bar.map(|bar| (bar.reason(), bar.detail()));
+            if let Some((reason, why)) =
+                bar.or_else(|| Some((Reason::Withdrawn, self.nobody_may_any_more()?)))
+            {
                 // What a person wants, or was told, is not ended: it waits.
                 if self.is_undecided() {
                     self.persist(|| Event::Bar { reason, why: why.clone() }).await?;
@@ -297,6 +201,7 @@ impl NodeTask {
                 run.doing.push(self.hands.read(&device));
             }
         }
+        self.ask_silent_levels(run, now);
         Ok(())
     }
 
@@ -324,7 +229,7 @@ impl NodeTask {
             if is_first {
                 // Members fall silent while a level waits for its turn (K11).
                 self.count_members().await;
-                if self.barred().is_some() {
+                if self.barred().is_some() || self.nobody_may_any_more().is_some() {
                     return Ok(());
                 }
             }

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use picket_core::budget::Bar;
-use picket_core::device::Expected;
+use picket_core::device::{Expected, Identity};
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::outcome::Reason;
-use picket_core::record::{Cause, Fence};
+use picket_core::parent::child_of;
+use picket_core::power::Began;
+use picket_core::record::{Cause, Fence, Hold};
+use picket_core::roles::{Person, Proof};
 use picket_driver::{HoldReport, Identified};
 
 use super::{Run, Stage};
@@ -50,6 +53,27 @@ impl NodeTask {
         self.office.last_look(&self.plan)
     }
 
+    /// Why nobody who asked for the fence may have the node fenced by the roles of now, before its first off (S14). A hold of a child, of a restore, or
+    /// of its own call is judged elsewhere.
+    pub(super) fn nobody_may_any_more(&self) -> Option<String> {
+        let record = self.record();
+        let is_asked = self.is_unsent() && !self.is_held_for_a_breach();
+        let is_judged_here = |(holder, hold): (&String, &Hold)| {
+            child_of(holder).is_none() && !hold.kept && !hold.placed_alone && !hold.askers.is_empty()
+        };
+        if !is_asked || !record.holds.iter().all(is_judged_here) {
+            return None;
+        }
+        // What a gateway grants to users of its own machine others need not grant: theirs are judged where the fence began.
+        let is_ours = matches!(self.sessions.began, Began::Here(_));
+        let is_everybodys = |asker: &Person| matches!(asker.proof, Proof::Certificate);
+        let askers: Vec<Person> = record.holds.values().flat_map(|hold| hold.askers.clone()).collect();
+        if !is_ours && !askers.iter().all(is_everybodys) {
+            return None;
+        }
+        self.office.nobody_may(&askers, &self.plan)
+    }
+
     /// Nothing was sent for the open fence, and nothing is known that wants it: a pause or a limit may end it still (S15).
     pub(in crate::node) fn is_undecided(&self) -> bool {
         let is_first = self.open_fence().is_some_and(|fence| fence.round == 0);
@@ -67,10 +91,7 @@ impl NodeTask {
         Identified { identity: said, epoch }: Identified,
     ) -> Result<(), Fatal> {
         // Nothing was known of it until now: another gateway may fence it (S17).
-        if self.expected_identity(&device).is_empty()
-            && self.parts.own.may_be(&self.plan, &said)
-            && self.is_unsent()
-        {
+        if !self.is_known_as(&device, &said) && self.parts.own.may_be(&self.plan, &said) && self.is_unsent() {
             self.parts.own.found(&self.plan.id);
             return self.leave_own_host().await;
         }
@@ -111,6 +132,12 @@ impl NodeTask {
         let topology = self.open_fence().map_or(&self.plan.topology, |fence| &fence.topology);
         let set = topology.device(device).map(|spec| spec.identity.clone()).unwrap_or_default();
         self.record().expected_of(device, &set)
+    }
+
+    /// Whether that is what the device is expected to say. An expectation that has nothing in common with what it says tells as little of it as none:
+    /// a serial number in the settings, of a device that says a UUID alone.
+    pub(in crate::node) fn is_known_as(&self, device: &DeviceId, said: &Identity) -> bool {
+        self.expected_identity(device).compare(said).is_as_expected()
     }
 
     pub(super) async fn held(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use picket_core::confirm::RESTART_DWELL;
+use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::ledger::{EffectKind, OpenEffect};
@@ -11,7 +12,7 @@ use picket_core::time::BootTime;
 
 use picket_liveness::Sign;
 
-use super::{LONGEST_PAUSE, Run, Stage};
+use super::{Hand, LONGEST_PAUSE, Run, Stage};
 use crate::node::drain::Drained;
 use crate::node::{Failure, Fatal, NodeTask};
 
@@ -34,7 +35,8 @@ impl NodeTask {
     pub(super) fn time_left(&self) -> Duration {
         let Some(fence) = self.open_fence() else { return Duration::ZERO };
         let since = fence.confirming_since.unwrap_or(fence.opened_at);
-        let spent = Duration::from_millis(self.wall().millis().saturating_sub(since.millis()));
+        let now = self.office.now_as_of(since);
+        let spent = Duration::from_millis(now.millis().saturating_sub(since.millis()));
         fence.deadline.saturating_sub(spent).max(self.least().min(fence.deadline))
     }
 
@@ -60,12 +62,49 @@ impl NodeTask {
         if run.round.spent.is_some() { share.max(slowest).min(least) } else { share.max(slowest) }
     }
 
-    /// Whether anything of the level answered in this turn of it.
+    /// Whether anything of the level answered in this turn of it. An error of one that let us in is an answer: it is there, and may take an off
+    /// soon.
     pub(super) fn level_answers(&self, run: &Run) -> bool {
-        let answered = |device: &DeviceId| {
-            run.hands.get(device).is_some_and(|hand| hand.was_reached_since(run.level_began))
+        let (said, since) = (run.judge.level_answers(), run.level_began);
+        let answers = |hand: &Hand| hand.answered_since(since) || said && hand.was_reached_since(since);
+        self.level_devices(run.level).iter().any(|device| run.hands.get(device).is_some_and(answers))
+    }
+
+    /// Host devices of the levels that were silent are asked on, while the level whose turn it is was sent no off: what is back has its turn at
+    /// once, and waits for no other level's silence (S16).
+    pub(super) fn ask_silent_levels(&self, run: &mut Run, now: BootTime) {
+        if self.is_sent_an_off(run) {
+            return;
+        }
+        for device in self.silent_hosts(run) {
+            let hand = run.hand(&device);
+            if !hand.busy && hand.not_before <= now {
+                hand.asks();
+                run.doing.push(self.hands.read(&device));
+            }
+        }
+    }
+
+    /// Why the level's turn ends early: a level that was silent answers, and this one was sent no off.
+    pub(super) fn who_is_back(&self, run: &Run) -> Option<String> {
+        let is_back = |device: &DeviceId| {
+            run.hands.get(device).is_some_and(|hand| hand.answered_since(run.level_began))
         };
-        run.judge.level_answers() && self.level_devices(run.level).iter().any(answered)
+        let back = self.silent_hosts(run).into_iter().find(is_back).filter(|_| !self.is_sent_an_off(run))?;
+        Some(format!("{back} answers again"))
+    }
+
+    fn silent_hosts(&self, run: &Run) -> Vec<DeviceId> {
+        let Some(fence) = self.open_fence() else { return Vec::new() };
+        let levels = run.silent.iter().filter(|level| **level != run.level);
+        let devices =
+            levels.filter_map(|level| fence.topology.level(*level)).flat_map(|level| &level.devices);
+        devices.filter(|spec| spec.class == DeviceClass::Host).map(|spec| spec.id.clone()).collect()
+    }
+
+    fn is_sent_an_off(&self, run: &Run) -> bool {
+        let is_sent = |device: &DeviceId| run.hands.get(device).is_some_and(Hand::is_sent_an_off);
+        self.level_devices(run.level).iter().any(is_sent)
     }
 
     /// Whether each device of the level still answers, and took an off or waits for a person, or is gone from the settings: another turn of it
@@ -91,13 +130,18 @@ impl NodeTask {
         let Some(fence) = self.open_fence() else { return Ok(()) };
         let (first, after) = (fence.first_level, fence.level_after(run.level));
         run.round.is_untried |= !self.is_tried(run);
+        if !self.level_answers(run) {
+            run.silent.insert(run.level);
+        }
         if after.is_none() {
             if !run.round.reached {
                 self.let_another_try(&why).await?;
             }
             // Of devices that were never reached nothing is known to be wrong but the way to them, and one that takes no off yet may later.
             if !run.round.is_untried || reason != Reason::LevelsSpent {
-                return self.give_up(reason, why).await;
+                self.take_back_what_did_not_happen(run).await?;
+                let left = self.left_words(run);
+                return self.give_up(reason, why + &left).await;
             }
         }
         let (spent, next) = (run.level, after.unwrap_or(first));
@@ -108,6 +152,7 @@ impl NodeTask {
             self.persist(|| Event::NextLevel { why: told.clone() }).await?;
         }
         run.level = next;
+        run.silent.remove(&next);
         run.level_began = self.now();
         if after.is_none() {
             self.goes_round(run, why).await?;
@@ -147,7 +192,7 @@ impl NodeTask {
     }
 
     /// Where this run sent the first off, and each one is known not to have happened, the fence has sent nothing, and the node may recover (S15).
-    async fn take_back_what_did_not_happen(&mut self, run: &mut Run) -> Result<(), Fatal> {
+    pub(super) async fn take_back_what_did_not_happen(&mut self, run: &mut Run) -> Result<(), Fatal> {
         let Some(fence) = self.open_fence().filter(|fence| fence.off_sent && run.sent_the_first) else {
             return Ok(());
         };
@@ -223,7 +268,7 @@ impl NodeTask {
 
     /// A device was reached: what was told of it is over once it takes an off.
     pub(super) fn reaches(&mut self, run: &mut Run) {
-        if !run.round.reached && run.round.spent.is_some() {
+        if !run.round.reached && run.round.spent.is_some() && !run.lent {
             self.office.reaches(&self.plan.id);
         }
         run.round.reached = true;

@@ -32,6 +32,11 @@ impl NodeTask {
         if did.reached() {
             self.reaches(run);
             run.hand(&device).reached_at = Some(now);
+            let driver = self.plan.drivers.get(&device);
+            let in_session = driver.is_some_and(|driver| driver.epoch_is_a_session() && !driver.is_cold());
+            if did.error().is_none() || in_session {
+                run.hand(&device).answered_at = Some(now);
+            }
         }
         match (&did, did.error()) {
             // A hold that is refused keeps no off from it.
@@ -41,9 +46,11 @@ impl NodeTask {
             }
         }
         match did {
-            Did::Identified { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {
+            Did::Identified { result: Err(error), .. }
+                if error.kind != ErrorKind::Unsupported || !self.expected_identity(&device).is_empty() =>
+            {
                 tracing::warn!(%device, %error, "the device did not tell its identity");
-                run.failed(&device, now);
+                run.failed_by(&device, now, &error);
                 if run.leaves_unanswered(&device, Question::Identity, &error) {
                     self.identified(run, device, Identified::default()).await?;
                 }
@@ -57,7 +64,7 @@ impl NodeTask {
             }
             Did::Inspected { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {
                 tracing::warn!(%device, %error, "the device did not tell what a hold would change");
-                run.failed(&device, now);
+                run.failed_by(&device, now, &error);
                 if error.kind == ErrorKind::Unreachable {
                     // Perhaps as its session is a new one.
                     run.enter(&device, Stage::Identify);
@@ -140,12 +147,12 @@ impl NodeTask {
                     Err(error) if is_another_s(&error) => return self.exchanged(&device, error).await,
                     Err(error) => {
                         tracing::warn!(%device, %error, "the off was not seen to be taken");
-                        run.hand(&device).refused = Some(error.to_string());
+                        run.hand(&device).refused = Some(self.fault_words(&device, &error));
                         if error.effect == Effect::Unknown {
                             run.judge.may_have_taken(&device, asked_at);
                             run.hand(&device).may_have_taken = true;
                         }
-                        run.failed(&device, now);
+                        run.failed_by(&device, now, &error);
                         let lost = match error.refusal {
                             Some(Refusal { asked_at, answered_at, epoch }) => {
                                 run.judge.off_refused(&device, asked_at, answered_at, epoch)
@@ -191,7 +198,7 @@ impl NodeTask {
                 tracing::debug!(%device, %error, "the device gave no reading");
                 run.probed(&device, false);
                 run.judge.silence(&device, asked_at, now);
-                run.failed(&device, now);
+                run.failed_by(&device, now, &error);
             }
             Did::Unheld(..) | Did::On(..) | Did::Quiesced(..) | Did::Ended { .. } => {}
         }

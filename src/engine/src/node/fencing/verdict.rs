@@ -103,6 +103,7 @@ impl NodeTask {
             let deadline = self.open_fence().map(|fence| written(fence.deadline)).unwrap_or_default();
             let detail = format!("not confirmed off within {deadline}: {}", self.words_of_all(run));
             let reason = if run.round.spent.is_some() { Reason::LevelsSpent } else { Reason::Deadline };
+            self.take_back_what_did_not_happen(run).await?;
             return self.give_up(reason, detail).await;
         }
         if self.parent_is_at_work(run.level) {
@@ -117,6 +118,9 @@ impl NodeTask {
             return self.level_spent(run, Reason::LevelsSpent, why.to_owned()).await;
         }
         let reason = if run.restarted { Reason::BmcRestarted } else { Reason::LevelsSpent };
+        if let Some(why) = self.who_is_back(run) {
+            return self.level_spent(run, Reason::LevelsSpent, why).await;
+        }
         let silent_share = self.silent_share_of(run);
         if spent >= silent_share && !self.level_answers(run) {
             let since = match run.round.spent {

@@ -106,6 +106,7 @@ impl NodeTask {
     /// their turns, and the time of the level does not run (K9). A pause takes of the time of the fence.
     pub(super) fn stands_aside(&self, run: &mut Run) -> bool {
         let waits_for_word = run.last_look.waits_for_its_word().is_some();
+        self.lends_its_place(run, waits_for_word && self.is_unsent());
         if !waits_for_word && run.barred.is_none() {
             return false;
         }
@@ -120,6 +121,18 @@ impl NodeTask {
             run.deadline = run.deadline.max(now + self.least());
         }
         true
+    }
+
+    /// The word of what decides about a node may be away for days: others have its place among the fences until it comes (S14).
+    fn lends_its_place(&self, run: &mut Run, lends: bool) {
+        match (lends, std::mem::replace(&mut run.lent, lends)) {
+            (true, false) => self.office.reaches_nothing(&self.plan.id),
+            // Of whom no device answered in a round, others have the place still.
+            (false, true) if run.round.reached || run.round.spent.is_none() => {
+                self.office.reaches(&self.plan.id);
+            }
+            _ => {}
+        }
     }
 
     /// Host devices that were reached are asked for power all the same: a session that ended by its idleness, or a silence of ours, would

@@ -3,8 +3,10 @@
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
 
+use picket_driver::DriverError;
+
 use super::Run;
-use crate::node::NodeTask;
+use crate::node::{NodeTask, words};
 
 impl NodeTask {
     /// What the devices of the level said last, and how often they were asked.
@@ -33,10 +35,26 @@ impl NodeTask {
                 "it does not say any more whose machine it controls: its address may lead to another one's";
             Some(withholds.to_owned())
         } else {
-            hand.and_then(|hand| hand.refused.as_ref()).map(|refused| format!("the off: {refused}")).or(why)
+            let refused = hand.and_then(|hand| hand.refused.as_ref());
+            let lacks = || run.judge.lacks(id, self.now());
+            refused.map(|refused| format!("the off: {refused}")).or(why).or_else(lacks)
         };
         let why = why.map(|why| format!("{why}; ")).unwrap_or_default();
         format!("{id} {said} ({why}{asked})")
+    }
+
+    /// Why a call to it failed, with the setting that bounds a call.
+    pub(super) fn fault_words(&self, id: &DeviceId, error: &DriverError) -> String {
+        let call = self.plan.topology.device(id).map(|spec| spec.call);
+        words::fault(error, call, self.live.devices.get(id).and_then(|live| live.reading_took))
+    }
+
+    /// What is left of the fence's deadline, where anything is.
+    pub(super) fn left_words(&self, run: &Run) -> String {
+        match run.deadline.since(self.now()).as_secs() {
+            0 => String::new(),
+            left => format!("; {left}s of its deadline were left"),
+        }
     }
 
     /// The same in one.
