@@ -6,7 +6,7 @@ use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, EngineError, Until};
 
-use crate::lab::{NODE, lab, node, s};
+use crate::lab::{Lab, NODE, lab, node, s};
 
 #[tokio::test(start_paused = true)]
 async fn while_it_is_away_offs_are_repeated_and_nothing_is_confirmed() {
@@ -74,6 +74,28 @@ async fn a_breach_while_it_is_away_is_fenced_again_when_it_is_back() {
     lab.reach("fencing", s(60)).await;
     lab.reach("released", s(120)).await;
     assert!(!lab.is_on());
+}
+
+/// S2: a BMC that tells of no lives restarts while the store is away in the middle of the releases, and says Off of a machine that runs by then.
+#[tokio::test(start_paused = true)]
+async fn a_restart_that_nothing_shows_is_seen_while_it_is_away() {
+    let mut lab = Lab::with(129, &[&["bmc"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").set_sessionless("bmc");
+    })
+    .await;
+    // What it engaged would let its Off be believed again (S2).
+    lab.fault("bmc", Fault::HoldUnsupported);
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    let attempts = lab.attempts();
+    lab.store.away(s(300));
+    lab.schedule(s(60), Act::RestartBmc { device: "bmc".to_owned(), down: s(20), estranged: true });
+    lab.schedule(s(70), Act::Fault { device: "bmc".to_owned(), fault: Fault::SaysOff });
+    lab.schedule(s(75), Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    tokio::time::sleep(s(900)).await;
+    let fence = lab.record().fence.expect("kept");
+    assert!(fence.moments.iter().any(|one| one.what.contains("bmc: session lost")), "{:#?}", fence.moments);
+    assert!(lab.attempts() == attempts || !lab.is_on(), "something was let go of a machine that runs");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,10 @@
 //! S14: a request that waited, for devices, for the store or behind others, is judged by the roles of the moment in which it is done.
 
 use picket_core::event::BoundKey;
+use picket_core::outcome::{Outcome, Reason};
 use picket_core::roles::{Grant, Pattern, Person, Proof, Role, Roles, Scope};
 use picket_driver_sim::Fault;
-use picket_engine::{Acting, Ask, Engine, EngineError, FenceCall};
+use picket_engine::{Acting, Ask, Engine, EngineError, FenceCall, Until};
 
 use crate::lab::{Lab, NODE, budget_aside, node, person, s};
 use crate::setup::Setup;
@@ -195,4 +196,33 @@ async fn what_the_gateway_does_by_itself_is_judged_by_nobody_s_role() {
     engine.unfence(&hv, "db".to_owned(), ask).await.expect_err("it holds nothing there");
     lab.engine.retire(&node(), person()).await.expect("retired");
     lab.reach_of(&hv, "normal", s(300)).await;
+}
+
+/// A fence that waits, with nothing sent, goes by the roles of the moment of its first off: for a board that takes none yet, or for the word of a
+/// source that is away.
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_has_sent_nothing_ends_with_the_role_of_who_asked_for_it() {
+    for waits_for_word in [false, true] {
+        let mut setup = Setup { roles: roles(&[Role::Controller]), ..Setup::new(NODE, &[&["bmc"]]) };
+        setup.liveness = waits_for_word.then(crate::liveness::gone);
+        let mut lab = Lab::set_up(6310, setup, |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc");
+        })
+        .await;
+        if !waits_for_word {
+            lab.fault("bmc", Fault::Silent);
+        }
+        let mut call = lab.call();
+        (call.holder.name, call.holder.by_person) = ("db".to_owned(), false);
+        call.holder.asker = Some(sue());
+        let fence = lab.engine.fence(&node(), call).await.expect("let in").fence();
+        tokio::time::sleep(s(30)).await;
+        assert_eq!((lab.phase(), lab.received("bmc").offs), ("fencing", 0));
+        reload(&mut lab, &[Role::Viewer]).await;
+        let outcome = lab.outcome_within(fence, Until::Released, s(60)).await;
+        assert_eq!(outcome, Some(Outcome::Blocked(Reason::Withdrawn)), "{waits_for_word}");
+        lab.mend("bmc");
+        tokio::time::sleep(s(700)).await;
+        assert_eq!((lab.is_on(), lab.received("bmc").offs, lab.phase()), (true, 0, "normal"));
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use picket_core::ids::NodeId;
 use picket_core::outcome::{Outcome, Reason};
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::{EngineError, Unit, UnitLimits};
+use picket_engine::{EngineError, Readiness, Unit, UnitLimits, readiness};
 use tokio::time::Instant;
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
@@ -83,6 +83,22 @@ async fn where_no_level_is_left_a_refused_off_is_tried_for_the_whole_share() {
     lab.fault("bmc", Fault::OffForbidden);
     lab.schedule(s(60), Act::Mend { device: "bmc".to_owned() });
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}
+
+/// Each off was refused, and none happened: the fence has sent nothing, and none is sent once its deadline is over.
+#[tokio::test(start_paused = true)]
+async fn an_off_that_was_refused_until_the_deadline_is_not_sent_days_later() {
+    let mut lab = lab(1612).await;
+    lab.fault("bmc", Fault::OffForbidden);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert!(!lab.record().fence.expect("kept").off_sent, "none of them happened");
+    tokio::time::sleep(s(3 * 86_400)).await;
+    lab.mend("bmc");
+    let offs = lab.received("bmc").offs;
+    tokio::time::sleep(s(3_600)).await;
+    assert_eq!((lab.is_on(), lab.phase(), lab.received("bmc").offs), (true, "needs_operator", offs));
+    lab.engine.retry(&node(), person()).await.expect("a person wants it still");
+    lab.reach("released", s(120)).await;
 }
 
 /// Two nodes whose BMCs share one chassis, which answers one at a time; a call to the other one's may take minutes.
@@ -166,4 +182,25 @@ async fn a_board_that_takes_long_for_each_answer_is_proven_off_and_its_check_say
     lab.open().await;
     lab.reach("fenced", s(145)).await;
     assert!(began.elapsed() < s(55), "{:?}", began.elapsed());
+}
+
+/// Its power cannot be read: an unknown word, a status of two bytes. It is not ready, and a fence by it ends with its own words.
+#[tokio::test(start_paused = true)]
+async fn a_board_whose_power_cannot_be_read_is_not_ready_and_the_last_line_says_so() {
+    let mut lab = Lab::with(1611, &[&["bmc"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    })
+    .await;
+    lab.fault("bmc", Fault::SaysNothing);
+    lab.engine.check(&node()).await.expect("checked");
+    let view = lab.view();
+    let live = view.live.devices.values().next().expect("one");
+    let spec = view.plan.topology.devices().next().expect("one");
+    assert_eq!(readiness(spec, live, &view.stored.record.phase), Readiness::NotReady);
+    let obstacles = &live.checked.as_ref().expect("checked").obstacles;
+    assert!(obstacles.iter().any(|one| one.contains("neither on nor off")), "{obstacles:?}");
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    let asks = lab.record().fence.expect("kept").moments.pop().expect("told").what;
+    assert!(asks.contains("not off within 3m: bmc unknown (") && asks.contains("asked "), "{asks}");
+    assert!(asks.contains("of its deadline were left"), "{asks}");
 }

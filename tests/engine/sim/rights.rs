@@ -236,6 +236,8 @@ async fn a_right_over_the_parent_that_was_taken_meanwhile_reaches_it_no_more() {
         let mut lab = lab(6105, |_| {}).await;
         let fence = fence_as(&mut lab, "ops", NODE).await;
         lab.reach("fencing", s(60)).await;
+        // Who joins may have the node itself fenced still.
+        assert_eq!(fence_as(&mut lab, "tenant", NODE).await, fence);
         lab.setup.roles = roles("others");
         match dies {
             true => lab.crash().await,

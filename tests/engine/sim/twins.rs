@@ -69,6 +69,33 @@ async fn a_machine_that_the_settings_give_to_another_node_is_not_switched_off_al
     is_stopped(&mut lab).await;
 }
 
+/// The settings give a serial number, and the device says a UUID alone: what it says is another node's, and nothing of it is what was expected.
+#[tokio::test(start_paused = true)]
+async fn nor_where_the_settings_say_of_this_one_what_its_device_never_says() {
+    let mut setup = two();
+    setup.adjust = Arc::new(|spec: &mut DeviceSpec| {
+        let serial = (spec.id.to_string() == "other").then(|| "SN-0041".to_owned());
+        spec.identity = Identity { uuid: None, serial };
+    });
+    let mut lab = lab(72, setup).await;
+    lab.engine.check(&node()).await.expect("checked");
+    let uuid = lab.world.lock().expect("whole").identity(NODE).uuid.clone();
+    lab.fault("other", Fault::SaysIdentity(Identity { uuid, serial: None }));
+    for heard in [true, false] {
+        if !heard {
+            lab.fault("bmc", Fault::Silent);
+        }
+        let call = lab.call();
+        lab.engine.fence(&n2(), call).await.expect("let in");
+        tokio::time::sleep(s(120)).await;
+        let record = record_of_n2(&lab);
+        assert_eq!(record.phase, Phase::NeedsOperator(Reason::IdentityMismatch), "{record:?}");
+        assert_eq!(lab.received("other").offs, 0);
+        lab.engine.stand_down(&n2(), person()).await.expect("stood down");
+        lab.reach_of(&n2(), "normal", s(600)).await;
+    }
+}
+
 /// The addresses of the two are swapped, and only the first one's machine is known.
 #[tokio::test(start_paused = true)]
 async fn nor_is_one_whose_own_device_says_that_it_controls_another() {

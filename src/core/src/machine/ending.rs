@@ -31,7 +31,10 @@ pub(super) fn recovered(draft: &mut Draft, boot: &str, why: &str) -> Result<(), 
         return Err(Refused::OffSent);
     }
     draft.bars(|kind| matches!(kind, EffectKind::Off(_)))?;
-    draft.fence()?.off_sent = false;
+    let fence = draft.fence()?;
+    fence.off_sent = false;
+    // Each is over: a fence that begins while its holds are undone has sent nothing.
+    fence.switched_off.clear();
     undo(draft, Outcome::AbortedRecovered)?;
     draft.moment(format!("aborted, as no off reached the node: {why}"));
     Ok(())

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Refused;
 use super::draft::Draft;
+use super::identity;
 use super::restored::{self, expect_no_hold};
+use crate::device::DeviceSpec;
 use crate::ids::{DeviceId, EffectId};
 use crate::ledger::EffectKind;
 use crate::record::{Cause, HoldState, Said};
@@ -47,9 +49,24 @@ pub(super) fn new_topology(draft: &mut Draft, topology: Topology) -> Result<(), 
     let class = |levels: &Topology, id: &DeviceId| levels.device(id).map(|spec| spec.class);
     let mut kept = fence.holds.keys().chain(&fence.switched_off).chain(&fence.lost);
     let is_whole = kept.all(|id| class(&topology, id) == class(&fence.topology, id));
-    if is_whole && fence.cause != Cause::Drill && fence.topology != topology {
-        fence.topology = topology;
-        draft.moment("its levels are those that the settings have now");
+    if fence.cause != Cause::Drill && fence.topology != topology {
+        let words = match is_whole {
+            true => "its levels are those that the settings have now",
+            false => {
+                "its levels stay as they were: the settings lack a device that was held, switched off or lost"
+            }
+        };
+        if is_whole {
+            let before = std::mem::replace(&mut fence.topology, topology);
+            // Another board: what the one before earned is none of its (S2).
+            let is_another = |spec: &&DeviceSpec| {
+                fence.topology.device(&spec.id).is_none_or(|now| now.identity != spec.identity)
+            };
+            let others: Vec<DeviceId> =
+                before.devices().filter(is_another).map(|spec| spec.id.clone()).collect();
+            others.iter().for_each(|device| identity::forget_board(fence, device));
+        }
+        draft.moment(words);
     }
     Ok(())
 }

@@ -78,13 +78,19 @@ pub(super) fn accept(
     let wired = std::mem::take(&mut draft.record.wired);
     if let Some(fence) = &mut draft.record.fence {
         fence.topology = fence.topology.clone().without_verified(|id| wired.contains_key(id));
-        fence.said.remove(&device);
-        // What the board before earned is none of this one's: its proof with a hold, and the look at what it controlled (S2).
-        fence.proved_held.remove(&device);
-        fence.seen_off.remove(&device);
-        fence.holds.entry(device).and_modify(|hold| hold.outlives.clear());
+        forget_board(fence, &device);
     }
     Ok(())
+}
+
+/// What the board before earned is none of another one's: what it said, its proof with a hold, and the look at what it controlled (S2).
+pub(super) fn forget_board(fence: &mut Fence, device: &DeviceId) {
+    fence.said.remove(device);
+    fence.proved_held.remove(device);
+    fence.seen_off.remove(device);
+    if let Some(hold) = fence.holds.get_mut(device) {
+        hold.outlives.clear();
+    }
 }
 
 /// How a drill's findings begin among a fence's moments.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use picket_core::event::Event;
-use picket_core::ground::{Look, LookFault};
+use picket_core::ground::{LOOK_LIFE, Look, LookFault};
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
 use picket_core::record::Phase;
@@ -160,15 +160,20 @@ impl NodeTask {
     }
 
     /// Something stands that is to be taken away once the node is not proven off any more, or is under way that is to be cut off then.
+    pub(super) fn lets_go(&self) -> bool {
+        let goes_on = self.asking.is_some() || self.record().ledger.standing().next().is_some();
+        self.stands_on_its_proof() && goes_on
+    }
+
+    /// Something is let go by the proof, or is to be taken away once the node is not proven off any more: its devices are asked on while the store is
+    /// away, as one that restarted unseen then would be believed after that.
     pub(super) fn stands_on_its_proof(&self) -> bool {
-        let record = self.record();
-        let goes_on = self.asking.is_some() || record.ledger.standing().next().is_some();
-        record.phase == Phase::Fenced && self.ground.is_some() && goes_on
+        self.record().phase == Phase::Fenced && self.ground.is_some()
     }
 
     /// One look. Where the proof does not hold by it, it is none from now on, and what stands is taken away at once.
     async fn watch_what_stands(&mut self, waiting: &mut Waiting) {
-        let looks = self.glance().await;
+        let looks = self.glance_within(LOOK_LIFE * 3 / 4, true).await;
         waiting.watch_at = Some(Instant::now() + WATCH);
         let Some(fault) = self.weigh(&looks) else { return };
         let at_once = matches!(fault, LookFault::On(_) | LookFault::NewEpoch(_));

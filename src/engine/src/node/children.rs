@@ -52,7 +52,7 @@ impl NodeTask {
         }
         let (asked_at, needed) = (self.now(), self.needed());
         let ground = self.ground.as_ref().map(Arc::downgrade).unwrap_or_default();
-        let looks = self.glance_within(PATIENCE).await;
+        let looks = self.glance_within(PATIENCE, self.lets_go()).await;
         self.store_sessions().await?;
         let now = self.now();
         let proving = || looks.iter().filter(|look| needed.contains(&look.device));

@@ -10,6 +10,7 @@ use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
+use picket_core::power::Began;
 use picket_core::record::{Cause, Fence, Phase};
 use picket_core::time::BootTime;
 
@@ -28,7 +29,8 @@ impl NodeTask {
         self.wait_for(format!("a decision ({})", reason.words()), "an operator", None);
         let watch = self.parts.rules.watch;
         let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
-        let (here, mut began) = (self.place(), self.now());
+        let (here, entered) = (self.place(), self.now());
+        let mut began = entered;
         loop {
             self.withdraw_unproven();
             if self.pause_between_looks(here, began).await? {
@@ -61,7 +63,7 @@ impl NodeTask {
             let retryable = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
             let again = if breach && self.now() >= retry_at {
                 Some("a breach is never given up")
-            } else if on(&looks).next().is_some() && self.may_send_a_first_off() {
+            } else if self.may_be_tried_again(&looks, entered) {
                 Some("it is on, and no off was sent to it")
             } else {
                 None
@@ -85,10 +87,28 @@ impl NodeTask {
         }
     }
 
+    /// Whether the node reads On, and its first off may be sent still: to a device that refuses each one until a person changes that, as seldom as the
+    /// off of a fence that sent one is repeated.
+    fn may_be_tried_again(&self, looks: &[Look], since: BootTime) -> bool {
+        let refuses =
+            |device: &DeviceId| self.live.devices.get(device).is_some_and(|live| live.refused.is_some());
+        let is_due = !on(looks).any(refuses) || self.now().since(since) >= LONGEST_OFF_PAUSE;
+        is_due && on(looks).next().is_some() && self.may_send_a_first_off()
+    }
+
     /// Whether a fence that sent no off is younger than its deadline (S16).
     fn may_send_a_first_off(&self) -> bool {
-        let deadline = |fence: &Fence| fence.opened_at.after(fence.deadline);
-        self.is_unsent() && self.record().fence.as_ref().is_some_and(|fence| self.wall() < deadline(fence))
+        // A clock that was set back, or is another gateway's, makes no deadline longer.
+        let here = match self.sessions.began {
+            Began::Here(began) => self.now().since(began),
+            Began::Elsewhere { led_since } => self.now().since(led_since),
+        };
+        let wall = self.wall();
+        let is_young = |fence: &Fence| {
+            let until = fence.opened_at.after(fence.deadline);
+            (fence.opened_at..until).contains(&wall) && here < fence.deadline
+        };
+        self.is_unsent() && self.record().fence.as_ref().is_some_and(is_young)
     }
 
     /// Whether the node was held to be off, or something of it let go: found on it is in breach.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::OptionFuture;
-use picket_core::device::DeviceSpec;
+use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, LookFault, ReleaseGround};
 use picket_core::ids::DeviceId;
@@ -30,8 +30,13 @@ impl NodeTask {
         let wall = self.wall();
         let boot = self.now();
         let expected = self.expected_identity(device);
+        let spec = self.stands_by().device(device);
+        let untold = |spec: &DeviceSpec| {
+            spec.class == DeviceClass::Host && !spec.is_cloud() && !self.sessions.told_a_life(device)
+        };
+        let hides = spec.is_some_and(|spec| spec.hides_its_restarts() || untold(spec));
         self.sessions.note(device, did);
-        if self.stands_by().device(device).is_some_and(DeviceSpec::hides_its_restarts) {
+        if hides {
             let refused_at = self.plan.drivers.get(device).and_then(|driver| driver.refused_session_at());
             self.sessions.note_unseen(device, did, refused_at, boot);
         }
@@ -47,6 +52,7 @@ impl NodeTask {
                 let asked = wall.millis().saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(0));
                 live.power = Some((reading.power, picket_core::time::WallTime::from_millis(asked)));
                 live.said.clone_from(&reading.said);
+                live.reading_took = Some(reading.answered_at.since(reading.asked_at));
                 live.reading = Some(reading.clone());
                 None
             }
@@ -79,7 +85,7 @@ impl NodeTask {
             _ => {}
         }
         live.fault_kind = fault.map(|error| error.kind);
-        live.fault = fault.map(|error| (words::fault(error, call), wall));
+        live.fault = fault.map(|error| (words::fault(error, call, live.reading_took), wall));
         if says_whose {
             self.said_whose.insert(device.clone());
         }
@@ -212,14 +218,13 @@ impl NodeTask {
 
     /// The same, and nothing is stored: it may be dropped at any moment.
     pub(super) async fn glance(&mut self) -> Vec<Look> {
-        self.glance_within(LOOK_LIFE * 3 / 4).await
+        self.glance_within(LOOK_LIFE * 3 / 4, self.lets_go()).await
     }
 
-    /// `patience`: how long it waits for the devices besides. It ends at the first On.
-    pub(super) async fn glance_within(&mut self, patience: Duration) -> Vec<Look> {
+    /// `patience`: how long it waits for the devices besides. It ends at the first On. `hurries`: what stands is not kept by a device that is slow, or
+    /// waits for its turn (K3), nor is who waits for the store.
+    pub(super) async fn glance_within(&mut self, patience: Duration, hurries: bool) -> Vec<Look> {
         let (hosts, needed) = (self.hosts(), self.needed());
-        // What stands is not kept by a device that is slow, or waits for its turn (K3).
-        let hurries = self.stands_on_its_proof();
         let is_attested =
             self.ground.as_ref().is_some_and(|held| matches!(held.ground, ReleaseGround::Attested(_)));
         // Nothing but the host devices can speak against a person's word: also a slow one is heard.

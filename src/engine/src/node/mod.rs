@@ -1,6 +1,7 @@
 //! One task a node: it alone changes the node's record, one event after the other.
 
 mod announcing;
+mod around;
 mod asked;
 mod away;
 mod checking;
@@ -135,8 +136,6 @@ pub(crate) struct NodeTask {
     said_first: BTreeMap<DeviceId, Said>,
     /// In which life each device was asked last whose machine it controls, and answered.
     asked_whose_in: BTreeMap<DeviceId, u64>,
-    /// When a person said, to this process, that he looked at the machine after a BMC restarted.
-    seen_off_at: Option<BootTime>,
     sessions: Sessions,
     /// Which sessions may be open.
     spoken: Spoken,
@@ -171,8 +170,8 @@ pub(crate) struct NodeTask {
     /// The check after the start is still to be made.
     unchecked: bool,
     schedule: Schedule,
-    /// What is wrong with its releases, as their far sides said at the last check.
-    release_remarks: Vec<String>,
+    /// What its releases and its liveness source said at the last check.
+    around: around::Around,
     /// How ready each device was found by its last check.
     told: Vec<(DeviceId, Readiness)>,
     work: Work,
@@ -254,7 +253,6 @@ impl NodeTask {
             exchanged: BTreeMap::new(),
             said_first,
             asked_whose_in: BTreeMap::new(),
-            seen_off_at: None,
             sessions,
             spoken: kept.spoken,
             lingering: Lingering::default(),
@@ -282,7 +280,7 @@ impl NodeTask {
             tidying: None,
             unchecked,
             schedule,
-            release_remarks: Vec::new(),
+            around: around::Around::default(),
             told: Vec::new(),
         }
     }

@@ -20,10 +20,14 @@ pub(super) struct Sessions {
     /// When the node's fences began, one after the other until it is back. What had stopped answering before was not lost
     /// within them.
     pub(super) began: Began,
+    /// When a person said, to this process, that he looked at the machine after a BMC restarted within this fence.
+    pub(super) seen_off_at: Option<BootTime>,
     /// The fence that was open when this process led last.
     pub(super) fence: Option<FenceId>,
     /// The session in which each device answered last.
     heard: BTreeMap<DeviceId, u64>,
+    /// Devices that told of a life of their own.
+    told: BTreeSet<DeviceId>,
     lost: BTreeSet<DeviceId>,
     silent: BTreeMap<DeviceId, bool>,
     /// Devices that said On.
@@ -60,8 +64,9 @@ impl Unseen {
                 if error.effect == Effect::Unknown {
                     self.answered.entry(device.clone()).or_insert(asked_at);
                 }
-                // An agent has no word of its own for a BMC that is silent.
-                if error.kind != ErrorKind::NotLeader && self.answered.contains_key(device) {
+                // An agent has no word of its own for a BMC that is silent. What was never asked left nothing unanswered.
+                let was_asked = !matches!(error.kind, ErrorKind::NotLeader | ErrorKind::NoTurn);
+                if was_asked && self.answered.contains_key(device) {
                     self.quiet.insert(device.clone());
                 }
                 false
@@ -176,6 +181,11 @@ impl Sessions {
         }
     }
 
+    /// Whether the device told of a life of its own in this fence.
+    pub(super) fn told_a_life(&self, device: &DeviceId) -> bool {
+        self.told.contains(device)
+    }
+
     /// Whether the device may have restarted, and nobody took note of it yet.
     pub(super) fn may_have_restarted(&self, device: &DeviceId) -> bool {
         self.unseen.restarted.contains(device)
@@ -222,6 +232,7 @@ impl Sessions {
 
     /// The device answered in that life.
     fn heard_in(&mut self, device: &DeviceId, epoch: Epoch) {
+        self.told.insert(device.clone());
         let before = self.heard.insert(device.clone(), epoch.id);
         if before == Some(epoch.id) {
             // A silence that a predecessor noted was in another session: that one never answers again.

@@ -226,14 +226,18 @@ impl NodeTask {
         let sessions: BTreeMap<DeviceId, String> = self.plan.drivers.keys().filter_map(name).collect();
         let said = |(device, driver): (&DeviceId, &Arc<dyn PowerDriver>)| {
             let now = driver.longest_life();
-            if now == driver.traits().max_in_flight {
+            let set = self.plan.topology.device(device).map_or(now, |spec| spec.max_in_flight);
+            // A fence goes on by the levels with which it began, and its drivers send by the settings of now.
+            let stored = self.record().fence.as_ref().and_then(|fence| fence.topology.device(device));
+            let is_stored = stored.is_none_or(|spec| spec.max_in_flight == set);
+            let is_set = now == driver.traits().max_in_flight;
+            if is_set && is_stored {
                 return None;
             }
             // A token ends when its far side says; a session's limit may be longer than was seen of it.
-            let set = self.plan.topology.device(device).map_or(now, |spec| spec.max_in_flight);
             let longer = |set: Option<Duration>, now: Option<Duration>| Some(set?.max(now?));
             let both = MaxInFlight { off: longer(set.off, now.off), on: longer(set.on, now.on) };
-            Some((device.clone(), if driver.epoch_is_a_session() { both } else { now }))
+            Some((device.clone(), if is_set || driver.epoch_is_a_session() { both } else { now }))
         };
         let lives: BTreeMap<DeviceId, MaxInFlight> = self.plan.drivers.iter().filter_map(said).collect();
         if sessions.is_empty() && lives.is_empty() {

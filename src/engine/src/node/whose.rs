@@ -181,7 +181,7 @@ impl NodeTask {
         if let Some((node, other)) = twins.twin_of(&self.plan.id, device, said) {
             return Some(format!("and so does {node}/{other}"));
         }
-        if !self.expected_identity(device).is_empty() {
+        if self.is_known_as(device, said) {
             return None;
         }
         if let Some((node, other)) = twins.expected_of_another(&self.plan.id, said) {
@@ -215,8 +215,8 @@ impl NodeTask {
         if let Some(machine) = self.parts.twins.kept_off_by(said) {
             return Some(format!("{device} says it controls {machine}; nothing was sent to it"));
         }
-        let expected = self.expected_identity(device);
-        if expected.is_empty() && self.parts.own.says(said) {
+        let (expected, is_known) = (self.expected_identity(device), self.is_known_as(device, said));
+        if !is_known && self.parts.own.says(said) {
             return Some(format!(
                 "{device} says it controls {}, on which this gateway stands: nothing was sent to it; give its `identity` in the settings",
                 said.words()
@@ -225,7 +225,7 @@ impl NodeTask {
         match self.told_apart(device, said) {
             (IdentityMatch::Mismatch, _) => Some(mismatch(device, said, &expected.identity)),
             // It is likelier that the device's address is wrong than that two boards say the same; and the other one would be switched off.
-            (_, Some(other)) if expected.is_empty() => Some(format!(
+            (_, Some(other)) if !is_known => Some(format!(
                 "{device} says it controls {}, {other}: nothing was sent to it; if its address is right, give its `identity` in the settings",
                 said.words()
             )),

@@ -141,3 +141,54 @@ async fn what_everybody_may_write_is_neither_read_nor_run() -> Result<()> {
     assert_eq!(home.says(&lines).await?, (0, String::new()));
     Ok(())
 }
+
+/// Each kind of file from which a caller, a device or a cluster is believed: who may change it is believed in its place.
+#[tokio::test]
+async fn nor_is_any_other_file_that_others_may_write_or_may_read_a_secret_of() -> Result<()> {
+    let home = Home::new();
+    let path = |name: &str| home.path().join(name);
+    let tls = tls(home.path()) + ROLE;
+    let device = |more: &str| {
+        format!(
+            "[nodes.n9.devices.bmc]\ndriver = \"redfish\"\nhost = \"127.0.0.1\"\nusername = \"u\"\nidentity = \"{}\"\n{more}",
+            "4c4c4544-0000-0000-0000-000000000000"
+        )
+    };
+    let password = format!("password_file = {:?}\n", path("password"));
+    let webhook = format!(
+        "[groups.all]\nhosts = \"n[1-4]\"\n[[groups.all.releases]]\nid = \"volumes\"\nkind = \"webhook\"\n\
+         url = \"http://127.0.0.1:9/release\"\ntoken_file = {:?}\n",
+        path("token")
+    );
+    let probe = format!(
+        "[groups.all]\nhosts = \"n[1-4]\"\n[groups.all.liveness]\nkind = \"http\"\nurl = \"http://127.0.0.1:9/{{node}}\"\n\
+         token_file = {:?}\n",
+        path("token")
+    );
+    let cluster = format!(
+        "[groups.all]\nhosts = \"n[1-4]\"\n[groups.all.liveness]\nkind = \"kubernetes\"\nkubeconfig = {:?}\n",
+        path("kubeconfig")
+    );
+    for name in ["password", "token"] {
+        secret(&path(name), "a secret that is long enough\n", 0o600);
+    }
+    secret(&path("kubeconfig"), "nothing", 0o600);
+    let receipts = format!("[receipts]\nkey_file = {:?}\n", path("receipts.pem"));
+    let unix = format!("[listen]\nunix = {:?}\n", path("run").join("picket.sock"));
+    for (lines, file, wrong) in [
+        (tls.clone(), "server.key", 0o620),
+        (tls.clone(), "server.pem", 0o666),
+        (tls.clone(), "ca.pem", 0o666),
+        (device(&format!("{password}ca_file = {:?}\n", path("ca.pem"))), "ca.pem", 0o666),
+        (device(&password), "password", 0o644),
+        (device(&password), "password", 0o622),
+        (webhook, "token", 0o666),
+        (probe, "token", 0o644),
+        (cluster, "kubeconfig", 0o666),
+        (receipts, "receipts.pem", 0o640),
+        (unix, "run", 0o777),
+    ] {
+        println!("{file} of mode {wrong:o} for\n{lines}");
+    }
+    Ok(())
+}
