@@ -1,5 +1,7 @@
 //! The one door to a device: what is asked of it, and what comes of it.
 
+use std::time::Duration;
+
 use picket_core::device::DeviceClass;
 use picket_core::time::BootTime;
 
@@ -21,7 +23,7 @@ impl World {
         self.advance(now);
         let sent_to = name;
         let name = &*self.arrives_at(name);
-        let silence = Answer { late_by: std::time::Duration::ZERO, what: Err(Trouble::Silence) };
+        let silence = Answer { late_by: Duration::ZERO, what: Err(Trouble::Silence) };
         // Whoever knows of volumes does not hang on the machine's own power.
         let dead = if request.is_about_volumes() { self.is_broken(name) } else { self.is_dead(name) };
         if self.is_lost(name, Way::There) || dead {
@@ -38,7 +40,8 @@ impl World {
             // Whoever asked throws the second answer away.
             let _ = self.consider(name, session, request);
         }
-        let late_by = self.device(name).late_by();
+        let late_end = if *request == Request::Close { self.late_end(name) } else { Duration::ZERO };
+        let late_by = self.device(name).late_by() + late_end;
         if self.is_lost(name, Way::Back) {
             return silence;
         }
@@ -80,6 +83,20 @@ impl World {
     /// Whether that is wrong with the device.
     pub fn suffers(&self, device: &str, fault: &Fault) -> bool {
         self.device(device).has(|one| one == fault)
+    }
+
+    /// All that is wrong with the device.
+    pub fn faults(&self, device: &str) -> &[Fault] {
+        &self.device(device).faults
+    }
+
+    /// How much later than usual it answers the end of a session.
+    pub fn late_end(&self, device: &str) -> Duration {
+        let late = self.faults(device).iter().find_map(|fault| match fault {
+            Fault::LateEnd(by) => Some(*by),
+            _ => None,
+        });
+        late.unwrap_or_default()
     }
 
     /// To which device a request comes that is sent to the address of that one.

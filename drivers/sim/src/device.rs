@@ -159,7 +159,7 @@ impl Device {
             match fault {
                 Fault::SaysOff => return Power::Off,
                 Fault::SaysOn => return Power::On,
-                Fault::SaysNothing => return Power::Unknown,
+                Fault::SaysNothing | Fault::SaysNonsense => return Power::Unknown,
                 Fault::SaysTransition if in_transition => return Power::Unknown,
                 _ => {}
             }

@@ -50,6 +50,8 @@ pub enum Fault {
     SaysOn,
     /// It answers, but neither On nor Off: stuck in a transitional state.
     SaysNothing,
+    /// It answers what nobody knows: a word that is none (Redfish), a chassis status of two bytes (IPMI).
+    SaysNonsense,
     /// While a fall or rise is under way it answers neither On nor Off.
     SaysTransition,
     /// Off when off (on when on) is answered with an error instead of a flag.
@@ -141,13 +143,48 @@ pub enum Fault {
     NamesNoSystem,
     /// Redfish: its answers end in the middle of their bodies, and their connections with them.
     CutsAnswers,
+    /// Redfish: its refusals (401, 503) end in the middle of their bodies, and their connections with them; other answers are whole.
+    CutsRefusals,
+    /// Redfish: its bodies come packed by gzip, whether that was asked for or not.
+    PacksAnswers,
     /// Redfish: a path without a slash at its end is redirected to the one with it (308).
     Redirects,
+    /// Redfish: its root shows no links to who brings no credentials.
+    HidesLinks,
+    /// Redfish: each login is refused (401); basic authentication is taken.
+    LoginsRefused,
+    /// Redfish: a login makes a session, and its answer does not say all of it.
+    LoginSays(Login),
+    /// Redfish: its restore policy stands where an iLO 5 has it (`Oem.Hpe.PowerAutoOn`), and not where the standard says.
+    HoldsAsIlo,
+    /// IPMI: the sums within its messages are wrong, and the code over the whole packet is right.
+    WrongSums,
+    /// IPMI: its codes and keys are made with the privilege of Open Session, and not with the role of RAKP 1; FreeIPMI's workaround
+    /// `opensesspriv`.
+    KeysByOpenSession,
+    /// The end of a session is carried out at once, and answered so much later.
+    LateEnd(#[serde(with = "crate::span")] Duration),
     /// It is busy.
     Busy {
         /// So many times.
         times: u32,
     },
+}
+
+/// What the answer to a login says of the session that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Login {
+    /// Its token, its place without the slash in front, its id.
+    Slashless,
+    /// Its token, a place beside the collection of sessions, its id.
+    Beside,
+    /// Its token and its id, and no place.
+    Id,
+    /// Its token alone.
+    Token,
+    /// Its place, and no token.
+    Place,
 }
 
 impl Fault {

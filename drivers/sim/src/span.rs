@@ -27,7 +27,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duratio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{Act, Fault};
+    use crate::fault::{Act, Fault, Login};
 
     #[test]
     fn a_duration_has_its_unit() {
@@ -48,6 +48,8 @@ mod tests {
             Fault::OffTakes { least: span, most: span },
             Fault::Slow(span),
             Fault::Reordered { percent: 5, by: span },
+            Fault::LateEnd(span),
+            Fault::LoginSays(Login::Slashless),
             Fault::OffIgnored,
         ] {
             let text = serde_json::to_string(&fault).expect("it is written");

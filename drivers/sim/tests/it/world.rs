@@ -338,6 +338,12 @@ fn ons_may_be_dropped_devices_silent_slow_busy_or_closed_to_us() {
     assert_eq!(world.ask(at(8), DEV, Some(s), &Request::Identify).what, Ok(Response::Identity(other)));
     assert!(world.ask(at(8), DEV, Some(s), &Request::SetHold(HoldSettings::HELD)).what.is_ok());
     assert_eq!(world.hold("n1"), HoldSettings::FREE);
+    world.mend(DEV).fault(DEV, Fault::SaysNonsense).fault(DEV, Fault::LateEnd(secs(2)));
+    let read = Answer { late_by: Duration::ZERO, what: Ok(Response::Power(Power::Unknown)) };
+    assert_eq!(world.ask(at(9), DEV, Some(s), &Request::Read), read);
+    let end = world.ask(at(9), DEV, Some(s), &Request::Close);
+    assert_eq!(end, Answer { late_by: secs(2), what: Ok(Response::Closed) });
+    assert_eq!(world.ask(at(9), DEV, Some(s), &Request::Read).what, Err(Trouble::NoSession));
 }
 
 #[test]
