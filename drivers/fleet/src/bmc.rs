@@ -280,15 +280,15 @@ impl Bmc {
     }
 
     fn answer(self: &Arc<Self>, from: SocketAddr, datagram: &mut [u8]) {
-        let (answer, passage) = {
+        let (answer, late, passage) = {
             let (mut world, now) = (self.world(), self.now());
             let mut ipmi = self.ipmi.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(answer) = ipmi.handle(now, &mut world, datagram) else { return };
-            (answer, world.passage(now, &self.name, Way::Back))
+            (answer, ipmi.late, world.passage(now, &self.name, Way::Back))
         };
         for delay in passage.copies() {
             let copy = answer.clone();
-            self.later(delay, move |bmc| {
+            self.later(late + delay, move |bmc| {
                 // What the kernel has no room for is lost, as on any network.
                 let _ = bmc.socket.try_send_to(&copy, from);
             });

@@ -17,6 +17,8 @@ mod pki;
 mod redfish;
 mod room;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 pub use account::{Account, Role};
 pub use bmc::{Bmc, BmcOptions, RedfishPlace};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::power::Power;
-use picket_driver_sim::{Act, HoldSettings, Request as Asked, Response, RestorePolicy, Verb};
+use picket_driver_sim::{Act, Fault, HoldSettings, Request as Asked, Response, RestorePolicy, Verb};
 
 use super::IpmiBmc;
 use super::command::{Caller, Silence};
@@ -52,9 +52,12 @@ impl IpmiBmc {
 
     /// Get Chassis Status: power and policy, no last event, nothing of the rest, the buttons.
     fn status(&mut self, caller: &mut Caller<'_>) -> Result<Outcome, Silence> {
+        let is_nonsense = caller.world.suffers(&self.options.device, &Fault::SaysNonsense);
         let power = match caller.ask(self, &Asked::Read)? {
             Ok(Response::Power(Power::On)) => 1,
             Ok(Response::Power(Power::Off)) => 0,
+            // Whoever took two bytes for a status would read Off.
+            Ok(Response::Power(Power::Unknown)) if is_nonsense => 0,
             // It answers, and neither On nor Off.
             Ok(_) => return Ok(Err(NO_RESPONSE)),
             Err(code) => return Ok(Err(code)),
@@ -67,6 +70,9 @@ impl IpmiBmc {
             Some(RestorePolicy::AlwaysOn) => 2,
             None => 3,
         };
+        if is_nonsense {
+            return Ok(Ok(vec![policy << 5, 0]));
+        }
         let mut out = vec![power | policy << 5, 0, 0];
         if let Some(held) = held {
             out.push(ALL_LOCKABLE | self.buttons & !POWER_BUTTON | u8::from(held.button_locked));

@@ -2,11 +2,12 @@
 
 use picket_core::time::BootTime;
 use picket_driver_ipmi::wire;
-use picket_driver_sim::{Request as Asked, Response, Trouble, World};
+use picket_driver_sim::{Fault, Request as Asked, Response, Trouble, World};
 
 use super::IpmiBmc;
 use super::message::{
-    BUSY, FORBIDDEN, INVALID_COMMAND, INVALID_DATA, NOT_IN_STATE, Outcome, Request, UNSPECIFIED, WRONG_LENGTH,
+    BUSY, FORBIDDEN, INVALID_COMMAND, INVALID_DATA, NOT_IN_STATE, Outcome, Request, UNSPECIFIED,
+    WRONG_LENGTH, spoil_sums,
 };
 use super::session::Stage;
 use crate::account::Role;
@@ -42,22 +43,19 @@ impl IpmiBmc {
         active.rakp4 = None;
         let role = active.role;
         let request = Request::read(&message)?;
-        let outcome = self.execute(Caller { world, now, id, session: known, role }, &request);
+        let outcome = self.execute(Caller { world: &mut *world, now, id, session: known, role }, &request);
         // What the world does not know is no session any more, and is not spoken to.
         let outcome = outcome.map_err(|Silence| ()).ok()?;
         let iv = self.bytes();
         let session = self.sessions.get_mut(&id)?;
         let Stage::Active(active) = &mut session.stage else { return None };
         active.sent = active.sent.wrapping_add(1).max(1);
+        let mut answer = request.answer(&outcome);
+        if world.suffers(&self.options.device, &Fault::WrongSums) {
+            spoil_sums(&mut answer);
+        }
         let mut out = Vec::with_capacity(128);
-        wire::write_sealed(
-            &mut out,
-            &active.keys,
-            session.console,
-            active.sent,
-            &iv,
-            &request.answer(&outcome),
-        );
+        wire::write_sealed(&mut out, &active.keys, session.console, active.sent, &iv, &answer);
         let over = session.closing;
         if over {
             self.sessions.remove(&id);
@@ -131,12 +129,14 @@ impl IpmiBmc {
                 // "Invalid session id in request".
                 self.sessions.get(&id).ok_or(0x87_u8)?;
                 self.give_up(caller.world, caller.now, id);
+                self.late = caller.world.late_end(&self.options.device);
                 Ok(Vec::new())
             }));
         }
         let closed = caller.ask(self, &Asked::Close)?;
         if let Some(session) = self.sessions.get_mut(&id).filter(|_| closed.is_ok()) {
             session.closing = true;
+            self.late = caller.world.late_end(&self.options.device);
         }
         Ok(closed.map(|_| Vec::new()))
     }

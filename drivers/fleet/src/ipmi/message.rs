@@ -39,6 +39,13 @@ fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)).wrapping_neg()
 }
 
+/// Makes both sums of a message wrong.
+pub fn spoil_sums(message: &mut [u8]) {
+    for at in [2, message.len() - 1] {
+        message[at] ^= 0x55;
+    }
+}
+
 impl<'b> Request<'b> {
     /// Reads one; `None`: it is none, or not whole, or not for the BMC.
     pub fn read(message: &'b [u8]) -> Option<Self> {

@@ -12,6 +12,7 @@ mod session;
 mod watchdog;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use picket_core::time::BootTime;
 use picket_driver_ipmi::crypto::Suite;
@@ -48,6 +49,8 @@ pub struct IpmiBmc {
     buttons: u8,
     /// Boot option parameters 0 to 7 as they were set (IPMI 2.0 §28.12).
     boot_options: BTreeMap<u8, Vec<u8>>,
+    /// How much later than usual its last answer comes.
+    pub(crate) late: Duration,
 }
 
 impl IpmiBmc {
@@ -62,6 +65,7 @@ impl IpmiBmc {
             watchdog: Watchdog::default(),
             buttons: 0,
             boot_options: BTreeMap::new(),
+            late: Duration::ZERO,
         }
     }
 
@@ -72,6 +76,7 @@ impl IpmiBmc {
 
     /// What it answers to a datagram that arrived at `now`; `None`: nothing.
     pub fn handle(&mut self, now: BootTime, world: &mut World, datagram: &mut [u8]) -> Option<Vec<u8>> {
+        self.late = Duration::ZERO;
         if let Some(pong) = outside::pong(datagram) {
             return Some(pong);
         }

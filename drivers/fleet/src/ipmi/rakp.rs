@@ -5,7 +5,7 @@
 
 use picket_core::time::BootTime;
 use picket_driver_ipmi::crypto::{Keys, Suite, hmac};
-use picket_driver_sim::{Request as Asked, Response, Trouble, World};
+use picket_driver_sim::{Fault, Request as Asked, Response, Trouble, World};
 
 use super::IpmiBmc;
 use super::session::{Active, Named, Session, Stage, Window};
@@ -111,7 +111,9 @@ impl IpmiBmc {
             // The world says that these credentials are wrong: it knows another password.
             password.push(b'?');
         }
-        let user = [&[role, name.len() as u8], name].concat();
+        let by_open_session = world.suffers(&self.options.device, &Fault::KeysByOpenSession);
+        let signed = if by_open_session { session.level } else { role };
+        let user = [&[signed, name.len() as u8], name].concat();
         let code = hmac(
             session.suite,
             &password,

@@ -11,6 +11,8 @@ use picket_driver_sim::{Act, Fault, World};
 use super::*;
 use crate::account::Role;
 
+mod odd;
+
 const BMC: &str = "n1";
 const CONSOLE: u32 = 0xA0A1_A2A3;
 
@@ -22,6 +24,10 @@ struct Scene {
     world: World,
     bmc: IpmiBmc,
     suite: Suite,
+    /// What was sent to it.
+    sent: Vec<Vec<u8>>,
+    /// The first byte of what the client's codes and keys are made with, if it is not the role of RAKP 1.
+    signs: Option<u8>,
 }
 
 /// An open session, as a client keeps it.
@@ -45,13 +51,18 @@ impl Scene {
             suites: vec![Suite::Sha1, Suite::Sha256],
         };
         let bmc = IpmiBmc::new(options, &world, 7);
-        Self { world, bmc, suite }
+        Self { world, bmc, suite, sent: Vec::new(), signs: None }
+    }
+
+    fn carry(&mut self, now: BootTime, mut packet: Vec<u8>) -> Option<Vec<u8>> {
+        self.sent.push(packet.clone());
+        self.bmc.handle(now, &mut self.world, &mut packet)
     }
 
     fn bare(&mut self, now: BootTime, kind: Payload, payload: &[u8], answer: Payload) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         wire::write_bare(&mut out, kind, payload);
-        let answered = self.bmc.handle(now, &mut self.world, &mut out)?;
+        let answered = self.carry(now, out)?;
         Some(wire::read_bare(&answered, answer).expect("a packet outside of any session").to_vec())
     }
 
@@ -84,7 +95,8 @@ impl Scene {
         }
         let again = self.bare(now, Payload::Rakp1, &rakp1, Payload::Rakp2);
         assert_eq!(again.as_ref(), Some(&rakp2), "a copy gets the same answer");
-        let user = [&[0x10 | role, name.len() as u8], name.as_bytes()].concat();
+        let signs = self.signs.unwrap_or(0x10 | role);
+        let user = [&[signs, name.len() as u8], name.as_bytes()].concat();
         let theirs = &rakp2[8..24];
         let code = hmac(self.suite, password.as_bytes(), &[theirs, &CONSOLE.to_le_bytes(), &user]);
         let mut rakp3 = vec![3, 0, 0, 0];
@@ -117,7 +129,7 @@ impl Scene {
         message.push(sum(&message[3..]));
         let mut packet = Vec::new();
         wire::write_sealed(&mut packet, &client.keys, client.id, number, &[5; 16], &message);
-        let mut answer = self.bmc.handle(now, &mut self.world, &mut packet)?;
+        let mut answer = self.carry(now, packet)?;
         let opened = wire::read_sealed(&mut answer, &client.keys, CONSOLE).expect("signed for us");
         let message = opened.message;
         assert_eq!((message[0], message[1] >> 2, message[4] >> 2, message[5]), (0x81, netfn | 1, 4, cmd));
