@@ -11,6 +11,7 @@ mod task;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use picket_core::time::{BootTime, WallTime};
 use picket_driver_sim::{Fault, Random, SessionId, Trouble, World};
@@ -48,6 +49,13 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
+impl Request {
+    /// Whether it says who asks, rightly or wrongly.
+    fn has_credentials(&self) -> bool {
+        ["x-auth-token", "authorization"].iter().any(|name| self.headers.contains_key(*name))
+    }
+}
+
 /// An answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
@@ -57,6 +65,8 @@ pub struct Answer {
     pub headers: Vec<(&'static str, String)>,
     /// The body; nothing where it is null.
     pub body: Value,
+    /// How much later than usual it comes.
+    pub late: Duration,
 }
 
 /// No answer at all.
@@ -102,7 +112,7 @@ impl Answer {
         let (id, words) = (format!("Base.1.8.{message}"), words.into());
         let extended = json!([{"MessageId": id, "Message": words, "Severity": "Critical"}]);
         let body = json!({"error": {"code": id, "message": words, "@Message.ExtendedInfo": extended}});
-        Self { status, headers: Vec::new(), body }
+        Self { status, body, ..Self::default() }
     }
 
     fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -182,13 +192,20 @@ impl RedfishBmc {
         if suffers(Fault::Redirects) && !request.path.ends_with('/') {
             return Ok(Answer::empty(308).with("Location", format!("{}/", request.path)));
         }
-        let is_empty = suffers(Fault::NamesNoSystem);
+        let (is_empty, hides) = (suffers(Fault::NamesNoSystem), suffers(Fault::HidesLinks));
         let path: Vec<&str> = request.path.split('/').filter(|part| !part.is_empty()).collect();
         let method = request.method.as_str();
         match (method, path.as_slice()) {
             ("GET" | "HEAD", ["redfish"]) => return Ok(Answer::ok(json!({"v1": "/redfish/v1/"}))),
             ("GET" | "HEAD", ["redfish", "v1"]) => {
-                return Ok(resources::tagged(request, self.root(world)));
+                let is_stranger = hides && !request.has_credentials();
+                if hides
+                    && !is_stranger
+                    && let Err(refused) = self.who(now, world, request)
+                {
+                    return refused;
+                }
+                return Ok(resources::tagged(request, self.root(world, is_stranger)));
             }
             ("POST", ["redfish", "v1", "SessionService", "Sessions"]) => {
                 return self.log_in(now, world, &request.body);

@@ -4,23 +4,61 @@ use std::time::Duration;
 
 use picket_core::power::Power;
 use picket_core::time::BootTime;
-use picket_driver_sim::{Act, HoldSettings, Request as Asked, Response, RestorePolicy, Trouble, Verb, World};
+use picket_driver_sim::{
+    Act, Fault, HoldSettings, Request as Asked, Response, RestorePolicy, Trouble, Verb, World,
+};
 use serde_json::{Value, json};
 
 use super::{Answer, Caller, Handled, RedfishBmc, Request};
 
 /// What may be asked for. There is no graceful one: a machine without a system cannot obey it.
 pub(super) const RESET_TYPES: [&str; 4] = ["On", "ForceOff", "ForceRestart", "PowerCycle"];
+/// A `PowerState` that is none.
+const NONSENSE: &str = "Dreaming";
 /// How long somebody's power cycle stays off.
 const CYCLE: Duration = Duration::from_secs(2);
 /// How long a BMC restarts that is told to.
 const RESTART: Duration = Duration::from_secs(20);
 
-fn policy_word(policy: RestorePolicy) -> &'static str {
-    match policy {
-        RestorePolicy::AlwaysOff => "AlwaysOff",
-        RestorePolicy::LastState => "LastState",
-        RestorePolicy::AlwaysOn => "AlwaysOn",
+/// Where the restore policy stands, and its words.
+struct Place {
+    /// From outside.
+    path: &'static [&'static str],
+    always_off: &'static str,
+    last_state: &'static str,
+    always_on: &'static str,
+}
+
+/// DSP2046, ComputerSystem.
+const STANDARD: Place = Place {
+    path: &["PowerRestorePolicy"],
+    always_off: "AlwaysOff",
+    last_state: "LastState",
+    always_on: "AlwaysOn",
+};
+/// HPE's resource definitions of iLO 5.
+const ILO: Place = Place {
+    path: &["Oem", "Hpe", "PowerAutoOn"],
+    always_off: "RemainOff",
+    last_state: "Restore",
+    always_on: "PowerOn",
+};
+
+impl Place {
+    /// That policy where it stands.
+    fn say(&self, policy: RestorePolicy) -> Value {
+        let word = match policy {
+            RestorePolicy::AlwaysOff => self.always_off,
+            RestorePolicy::LastState => self.last_state,
+            RestorePolicy::AlwaysOn => self.always_on,
+        };
+        self.path.iter().rev().fold(json!(word), |within, name| json!({ *name: within }))
+    }
+
+    /// The policy that was said, and nothing besides; `None`: there is no such one.
+    fn read(&self, said: &Value) -> Option<RestorePolicy> {
+        let all = [RestorePolicy::AlwaysOff, RestorePolicy::LastState, RestorePolicy::AlwaysOn];
+        all.into_iter().find(|policy| self.say(*policy) == *said)
     }
 }
 
@@ -31,6 +69,9 @@ impl RedfishBmc {
             return Err(Trouble::Refused);
         };
         let power = match (power, world.under_way(&self.options.machine)) {
+            (Power::Unknown, _) if world.suffers(&self.options.device, &Fault::SaysNonsense) => {
+                json!(NONSENSE)
+            }
             (Power::On, _) => json!("On"),
             (Power::Off, _) => json!("Off"),
             (Power::Unknown, Some(Verb::Off)) => json!("PoweringOff"),
@@ -63,12 +104,17 @@ impl RedfishBmc {
         }
         // Otherwise it has no such property.
         if let Ok(Response::Hold(held)) = self.ask(now, world, caller, &Asked::InspectHold) {
-            system["PowerRestorePolicy"] = json!(policy_word(held.restore));
+            let place = self.place(world);
+            system[place.path[0]] = place.say(held.restore)[place.path[0]].take();
         }
         Ok(system)
     }
 
-    /// `PowerRestorePolicy` is what can be set.
+    fn place(&self, world: &World) -> &'static Place {
+        if world.suffers(&self.options.device, &Fault::HoldsAsIlo) { &ILO } else { &STANDARD }
+    }
+
+    /// The restore policy is what can be set.
     pub(super) fn patch_system(
         &mut self,
         now: BootTime,
@@ -84,17 +130,17 @@ impl RedfishBmc {
             return Ok(Answer::error(412, "PreconditionFailed", "The resource has changed."));
         }
         let said: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        let Some(said) = said.as_object().filter(|said| !said.is_empty()) else {
+        let Some(properties) = said.as_object().filter(|said| !said.is_empty()) else {
             return Ok(Answer::error(400, "MalformedJSON", "The body is no object with properties."));
         };
-        if let Some(other) = said.keys().find(|key| *key != "PowerRestorePolicy") {
+        let place = self.place(world);
+        if let Some(other) = properties.keys().find(|key| *key != place.path[0]) {
             let words = format!("The property {other} is unknown, or cannot be set.");
             return Ok(Answer::error(400, "PropertyUnknown", words));
         }
-        let word = said["PowerRestorePolicy"].as_str().unwrap_or_default();
-        let all = [RestorePolicy::AlwaysOff, RestorePolicy::LastState, RestorePolicy::AlwaysOn];
-        let Some(restore) = all.into_iter().find(|policy| policy_word(*policy) == word) else {
-            return Ok(Answer::error(400, "PropertyValueNotInList", "No such PowerRestorePolicy."));
+        let Some(restore) = place.read(&said) else {
+            let words = format!("No such {}.", place.path.join("."));
+            return Ok(Answer::error(400, "PropertyValueNotInList", words));
         };
         let held = match self.ask(now, world, caller, &Asked::InspectHold) {
             Ok(Response::Hold(held)) => HoldSettings { restore, ..held },

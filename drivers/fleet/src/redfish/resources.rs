@@ -44,17 +44,26 @@ fn collection(path: &str, kind: &str, members: impl Iterator<Item = String>) -> 
 }
 
 impl RedfishBmc {
-    /// The service's root, which everybody may read.
-    pub(super) fn root(&self, world: &World) -> Value {
-        json!({
+    /// The service's root, which everybody may read; without links where they are hidden.
+    pub(super) fn root(&self, world: &World, is_hidden: bool) -> Value {
+        let mut root = json!({
             "@odata.id": "/redfish/v1/", "@odata.type": "#ServiceRoot.v1_9_0.ServiceRoot",
             "Id": "RootService", "Name": "Root Service", "RedfishVersion": "1.9.0",
             "Product": "Simulated BMC",
             "UUID": world.identity(&self.options.machine).uuid,
-            "Systems": link("Systems"), "Managers": link("Managers"),
-            "SessionService": link("SessionService"), "Tasks": link("TaskService"),
-            "Links": {"Sessions": link("SessionService/Sessions")},
-        })
+        });
+        if !is_hidden {
+            for (name, path) in [
+                ("Systems", "Systems"),
+                ("Managers", "Managers"),
+                ("SessionService", "SessionService"),
+                ("Tasks", "TaskService"),
+            ] {
+                root[name] = link(path);
+            }
+            root["Links"] = json!({"Sessions": link("SessionService/Sessions")});
+        }
+        root
     }
 
     /// Whatever only tells; `None`: there is no such thing.

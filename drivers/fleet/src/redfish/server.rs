@@ -3,14 +3,17 @@
 //! **Invariants.** Connections of one BMC, and the bytes of a request, are bounded. A BMC that is silent neither answers nor
 //! refuses; its connections end with its restart.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures::{StreamExt, TryStreamExt, stream};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use http_body_util::{BodyExt, Collected, Full, Limited, StreamBody};
 use hyper::body::{Body, Bytes, Frame, Incoming};
-use hyper::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Response, StatusCode};
@@ -117,24 +120,49 @@ async fn answer(bmc: &Bmc, request: hyper::Request<Incoming>, life: Life) -> Res
             .handle(now, &mut world, &request)
     };
     let Ok(answer) = answer else { return hang().await };
+    sleep(answer.late).await;
     travel(bmc, Way::Back).await?;
-    let is_cut = bmc.world().suffers(&redfish.device, &Fault::CutsAnswers);
+    let suffers = |fault| bmc.world().suffers(&redfish.device, &fault);
+    let is_cut = suffers(Fault::CutsAnswers);
+    let is_cut_refusal = matches!(answer.status, 401 | 503) && suffers(Fault::CutsRefusals);
     let answer = write(answer);
-    Ok(if is_cut { cut(answer) } else { answer })
+    let answer = if suffers(Fault::PacksAnswers) { packed(answer).await } else { answer };
+    Ok(if is_cut || is_cut_refusal { cut(answer, is_cut) } else { answer })
 }
 
-/// Its head tells of the whole body, of which half comes.
-fn cut(answer: Response<Sent>) -> Response<Sent> {
+/// Half of its body comes. Either its head tells of the whole, or it is in chunks, of which the last is missing.
+fn cut(answer: Response<Sent>, tells_length: bool) -> Response<Sent> {
     let (mut head, body) = answer.into_parts();
     let whole = body.size_hint().exact().unwrap_or_default();
-    head.headers.insert(CONTENT_LENGTH, HeaderValue::from(whole));
-    let ends = || std::io::Error::other("the answer is cut");
+    if tells_length {
+        head.headers.insert(CONTENT_LENGTH, HeaderValue::from(whole));
+    }
+    let ends = stream::once(async {
+        // What is written is sent when there is nothing more to write for now.
+        tokio::task::yield_now().await;
+        Err(std::io::Error::other("the answer is cut"))
+    });
     let half = body.into_data_stream().map_ok(move |bytes| {
         let half = usize::try_from(whole / 2).unwrap_or_default();
         Frame::data(bytes.slice(..half.min(bytes.len())))
     });
-    let half = half.chain(stream::iter([Err(ends())]));
-    Response::from_parts(head, BodyExt::boxed(StreamBody::new(half)))
+    Response::from_parts(head, BodyExt::boxed(StreamBody::new(half.chain(ends))))
+}
+
+/// Its body comes packed, if it has one.
+async fn packed(answer: Response<Sent>) -> Response<Sent> {
+    let (mut head, body) = answer.into_parts();
+    // It was made here, and is whole.
+    let plain = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    let body = match packer.write_all(&plain).and_then(|()| packer.finish()) {
+        Ok(body) if !plain.is_empty() => {
+            head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            body.into()
+        }
+        _ => plain,
+    };
+    Response::from_parts(head, whole(body))
 }
 
 /// What happens on the way.
@@ -178,10 +206,13 @@ async fn read(request: hyper::Request<Incoming>) -> Result<Request, Answer> {
     })
 }
 
+fn whole(body: Bytes) -> Sent {
+    Full::new(body).map_err(|never| match never {}).boxed()
+}
+
 fn write(answer: Answer) -> Response<Sent> {
     let body = if answer.body.is_null() { Bytes::new() } else { answer.body.to_string().into() };
-    let body = Full::new(body).map_err(|never| match never {}).boxed();
-    let mut response = Response::new(body);
+    let mut response = Response::new(whole(body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert("odata-version", HeaderValue::from_static("4.0"));
@@ -197,3 +228,6 @@ fn write(answer: Answer) -> Response<Sent> {
     }
     response
 }
+
+#[cfg(test)]
+mod tests;

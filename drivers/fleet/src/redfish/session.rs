@@ -1,11 +1,14 @@
 //! Who asks: sessions with tokens, and basic authentication (DSP0266 §13.3).
 
 use picket_core::time::BootTime;
-use picket_driver_sim::{Request as Asked, Response, SessionId, Trouble, World};
+use picket_driver_sim::{Fault, Login, Request as Asked, Response, SessionId, Trouble, World};
 use serde_json::{Value, json};
 
 use super::{Answer, Caller, Handled, RedfishBmc, Request};
 use crate::account::Role;
+
+/// Where sessions are.
+const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
 
 /// A session; its key is its id.
 #[derive(Debug)]
@@ -28,7 +31,8 @@ impl RedfishBmc {
         let (Some(user), Some(password)) = (said["UserName"].as_str(), said["Password"].as_str()) else {
             return Ok(Answer::error(400, "PropertyMissing", "UserName and Password are required."));
         };
-        if !self.is_account(user, password) {
+        let is_refused = world.suffers(&self.options.device, &Fault::LoginsRefused);
+        if is_refused || !self.is_account(user, password) {
             return Ok(Answer::unauthorized());
         }
         let id = match world.hand(now, &self.options.device, None, &Asked::Open) {
@@ -41,18 +45,32 @@ impl RedfishBmc {
         let name = format!("{name:016x}");
         let session = Session { world: id, token: token.clone(), user: user.to_owned() };
         self.sessions.insert(name.clone(), session);
-        let body = self.session(&name).unwrap_or_default();
-        let place = format!("/redfish/v1/SessionService/Sessions/{name}");
-        Ok(Answer { status: 201, body, ..Answer::default() }
-            .with("X-Auth-Token", token)
-            .with("Location", place))
+        let says = world.faults(&self.options.device).iter().find_map(|fault| match fault {
+            Fault::LoginSays(says) => Some(*says),
+            _ => None,
+        });
+        let (place, id) = (format!("{SESSIONS}/{name}"), json!({"Id": name}));
+        let whole = self.session(&name).unwrap_or_default();
+        let (token, place, body) = match says {
+            None => (Some(token), Some(place), whole),
+            Some(Login::Slashless) => (Some(token), Some(place.trim_start_matches('/').to_owned()), id),
+            Some(Login::Beside) => {
+                (Some(token), Some(format!("/redfish/v1/AccountService/Accounts/{name}")), id)
+            }
+            Some(Login::Id) => (Some(token), None, id),
+            Some(Login::Token) => (Some(token), None, Value::Null),
+            Some(Login::Place) => (None, Some(place), whole),
+        };
+        let said = [("X-Auth-Token", token), ("Location", place)];
+        let headers = said.into_iter().filter_map(|(header, value)| Some((header, value?))).collect();
+        Ok(Answer { status: 201, headers, body, ..Answer::default() })
     }
 
     /// A session as a resource.
     pub(super) fn session(&self, name: &str) -> Option<Value> {
         let session = self.sessions.get(name)?;
         Some(json!({
-            "@odata.id": format!("/redfish/v1/SessionService/Sessions/{name}"),
+            "@odata.id": format!("{SESSIONS}/{name}"),
             "@odata.type": "#Session.v1_3_0.Session",
             "Id": name, "Name": "Session", "UserName": session.user,
         }))
@@ -63,7 +81,7 @@ impl RedfishBmc {
         let Some(session) = self.sessions.remove(name) else { return Ok(super::resources::not_found()) };
         match world.hand(now, &self.options.device, Some(session.world), &Asked::Close) {
             Err(Trouble::Silence) => Answer::trouble(Trouble::Silence),
-            _ => Ok(Answer::empty(204)),
+            _ => Ok(Answer { late: world.late_end(&self.options.device), ..Answer::empty(204) }),
         }
     }
 

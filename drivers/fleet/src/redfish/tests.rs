@@ -8,6 +8,8 @@ use super::task::TASKS;
 use super::*;
 use crate::account::Role;
 
+mod odd;
+
 const BMC: &str = "n1";
 const SYSTEM: &str = "/redfish/v1/Systems/1";
 const RESET: &str = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
