@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use picket_driver_sim::{Fault, Verb};
+use picket_driver_sim::{Fault, Login, Verb};
 
 use super::*;
 
@@ -66,6 +66,30 @@ fn right_settings_say_what_there_is_and_what_happens() {
             (60, 2, &What::RestartBmc { down: Duration::from_secs(5), estranged: true }),
         ]
     );
+}
+
+#[test]
+fn what_is_odd_of_a_board_has_a_name() {
+    for (text, fault) in [
+        ("{ late_end = \"2500ms\" }", Fault::LateEnd(Duration::from_millis(2_500))),
+        ("{ login_says = \"slashless\" }", Fault::LoginSays(Login::Slashless)),
+        ("{ login_says = \"beside\" }", Fault::LoginSays(Login::Beside)),
+        ("{ login_says = \"id\" }", Fault::LoginSays(Login::Id)),
+        ("{ login_says = \"token\" }", Fault::LoginSays(Login::Token)),
+        ("{ login_says = \"place\" }", Fault::LoginSays(Login::Place)),
+        ("\"logins_refused\"", Fault::LoginsRefused),
+        ("\"hides_links\"", Fault::HidesLinks),
+        ("\"cuts_refusals\"", Fault::CutsRefusals),
+        ("\"packs_answers\"", Fault::PacksAnswers),
+        ("\"holds_as_ilo\"", Fault::HoldsAsIlo),
+        ("\"says_nonsense\"", Fault::SaysNonsense),
+        ("\"wrong_sums\"", Fault::WrongSums),
+        ("\"keys_by_open_session\"", Fault::KeysByOpenSession),
+    ] {
+        let settings = Settings::parse(&RIGHT.replace("\"off_ignored\"", text));
+        let settings = settings.unwrap_or_else(|wrong| panic!("{text}: {wrong}"));
+        assert_eq!(settings.faults[0], ("rack1-1".to_owned(), fault), "{text}");
+    }
 }
 
 #[test]
@@ -160,7 +184,7 @@ suites = "all"
 sessions = -1
 idle = "30"
 tasks = "no"
-faults = ["off_ignord", { loss = { percent = 250 } }, { loss = { precent = 5 } }, { off_takes = { least = "8s", most = "2s" } }]
+faults = ["off_ignord", { loss = { percent = 250 } }, { loss = { precent = 5 } }, { off_takes = { least = "8s", most = "2s" } }, { late_end = "2.5s" }, { login_says = "nothing" }]
 fautls = []
 [groups.rack2]
 count = 2
@@ -201,6 +225,8 @@ when = "now"
         ("[groups.rack1]: faults: number 2: ", "250 percent"),
         ("[groups.rack1]: faults: number 3: ", "`precent`"),
         ("[groups.rack1]: faults: number 4: ", "at least 8s and at most 2s"),
+        ("[groups.rack1]: faults: number 5: ", "\"2.5s\" is no duration; write \"250ms\""),
+        ("[groups.rack1]: faults: number 6: ", "`nothing`, expected one of `slashless`"),
         ("[groups.rack1]: fautls: ", "unknown key; known are count, ipmi"),
         ("[groups.rack2]: ipmi: ", "is missing"),
         ("[groups.rack3]: sessions: ", "64: give 1 to 63"),
