@@ -218,6 +218,7 @@ impl Peer for Simulated {
                 self.bmc.restart(Duration::ZERO, false);
                 return Some(true);
             }
+            Trouble::Nonsense => Fault::SaysNonsense,
             Trouble::Missing => Fault::SaysNothing,
             Trouble::SlowFall(time) => Fault::OffTakes { least: time, most: time },
             Trouble::AlreadyIsError => Fault::AlreadyIsError,
@@ -225,7 +226,7 @@ impl Peer for Simulated {
             Trouble::SlowAnswers(by) => Fault::Slow(by),
             Trouble::RepeatRefused => Fault::AlreadyIsRefused,
             Trouble::OtherMachine => Fault::SaysIdentity(another()),
-            Trouble::Nonsense | Trouble::Transition | Trouble::Gone => return Some(false),
+            Trouble::Transition | Trouble::Gone => return Some(false),
             _ => return None,
         };
         let other = matches!(fault, Fault::SaysIdentity(_));

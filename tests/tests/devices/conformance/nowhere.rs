@@ -21,13 +21,11 @@ pub const LEFT: &str = "no login leaves a session behind";
 pub const CREDENTIALS: &str = "wrong credentials are said, and have no effect";
 
 /// What no peer of a driver shows, and why that is so.
-pub const SHOWN_NOWHERE: [(&str, &str, &str); 63] = [
+pub const SHOWN_NOWHERE: [(&str, &str, &str); 61] = [
     ("ipmi", CUT, "a datagram arrives as a whole, or not at all"),
     ("ipmi", REDIRECT, "IPMI has no paths"),
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
-    ("redfish", CUT, "drivers/redfish shows it with a service of its own"),
-    ("redfish", REDIRECT, "drivers/redfish shows it with a service of its own"),
     (
         "agent",
         ALREADY,

@@ -10,7 +10,7 @@ use picket_core::time::{BootTime, Clock};
 use picket_driver::PowerDriver;
 use picket_driver::conformance::{Subject, Trouble};
 use picket_driver_redfish::RedfishKind;
-use picket_driver_sim::Fault;
+use picket_driver_sim::{Fault, Login};
 use picket_tests::peers::{ADMIN, PASSWORD, TcpFault};
 use serde_json::{Value, json};
 
@@ -78,6 +78,9 @@ impl Subject for OverHttps {
         }
         match trouble {
             Trouble::Silence => self.peer.bmc.fault(Fault::Silent),
+            Trouble::CutAnswers => self.peer.bmc.fault(Fault::CutsAnswers),
+            Trouble::Redirects => self.peer.bmc.fault(Fault::Redirects),
+            Trouble::UselessLogins => self.peer.bmc.fault(Fault::LoginSays(Login::Place)),
             Trouble::AnswersLost => self.network.cut_after_the_request(),
             Trouble::FirstCopyLost => self.network.lose_the_next_request(),
             Trouble::WrongCredentials => self.wrong.store(true, Ordering::SeqCst),

@@ -48,19 +48,19 @@ const FLEET_IPMI: Row =
 const FLEET_REDFISH: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, in sessions",
-    left_out: &[RESTART, SIGHT, LIFE, LATE_COPY, CUT, REDIRECT, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, LATE_COPY, DOUBLED],
     volumes: false,
 };
 const FLEET_BASIC: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, without sessions",
-    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, CUT, REDIRECT, LEFT, DOUBLED],
+    left_out: &[RESTART, SIGHT, LIFE, SILENT_END, LATE_COPY, ON_ALONE, LEFT, DOUBLED],
     volumes: false,
 };
 const FLEET_TASKS: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, with tasks and LastResetTime",
-    left_out: &[LATE_COPY, CUT, REDIRECT, DOUBLED],
+    left_out: &[LATE_COPY, DOUBLED],
     volumes: false,
 };
 // It has no sessions, and goes wrong in few ways.
