@@ -15,6 +15,24 @@ use crate::moves::Moves;
 
 /// What may follow the stop that proves: none of it switches anything on.
 const HARMLESS: [&str; 4] = ["stop", "lock", "unlock", "detach_volume"];
+/// What starts no guest, and defines none anew. Of an action that is not among them nothing is known: that of tomorrow, too.
+pub(crate) const CALM: [&str; 15] = [
+    "stop",
+    "lock",
+    "unlock",
+    "detach_volume",
+    "attach_volume",
+    "extend_volume",
+    "attach_interface",
+    "detach_interface",
+    "changePassword",
+    "resetState",
+    "live_migration_cancel",
+    "live_migration_force_complete",
+    "delete",
+    "forceDelete",
+    "softDelete",
+];
 /// As many actions are asked for at once: enough of the newest for most servers, and of the older ones as many as Nova gives by its
 /// default, since years of attached volumes are to be read within one call. Nova's own limit (`max_limit`) may be less.
 const PAGE: usize = 100;
@@ -27,6 +45,9 @@ pub(crate) struct Action {
     pub(crate) request_id: String,
     #[serde(default)]
     pub(crate) user_id: Option<String>,
+    /// When it was asked for, by the clock of the API's host.
+    #[serde(default)]
+    pub(crate) start_time: Option<String>,
     /// Said of one action alone, from 2.51 on also to who is no admin.
     #[serde(default)]
     pub(crate) events: Option<Vec<Step>>,
@@ -42,6 +63,8 @@ pub(crate) struct Step {
     pub(crate) event: String,
     #[serde(default)]
     pub(crate) result: Option<String>,
+    #[serde(default)]
+    pub(crate) start_time: Option<String>,
     #[serde(default)]
     pub(crate) finish_time: Option<String>,
     /// Why it failed, from 2.84 on.
@@ -106,7 +129,7 @@ impl Action {
 }
 
 impl Step {
-    fn succeeded(&self) -> bool {
+    pub(crate) fn succeeded(&self) -> bool {
         self.finish_time.is_some() && self.result.as_deref() == Some("Success")
     }
 }

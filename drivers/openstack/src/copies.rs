@@ -40,6 +40,11 @@ impl Evacuated {
         self.at.as_ref()
     }
 
+    /// The host of the compute service there.
+    pub(crate) fn host(&self) -> Option<&String> {
+        self.host.as_ref()
+    }
+
     pub(crate) fn shown(&mut self, server: &Server) {
         self.is_gone = false;
         self.at.clone_from(&server.hypervisor);

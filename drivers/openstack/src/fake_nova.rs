@@ -52,6 +52,34 @@ pub(crate) fn stopped() -> Value {
     })
 }
 
+/// What Nova answers to a question for the server's actions, of which these are all, newest first; `None`: it is another question.
+pub(crate) fn actions(path: &str, all: &[Value]) -> Option<Option<Value>> {
+    let rest = path.strip_prefix(&format!("/servers/{SERVER}/os-instance-actions"))?;
+    Some(match rest.strip_prefix('/') {
+        Some(request) => {
+            let one = all.iter().find(|action| action["request_id"] == request);
+            one.map(|one| json!({ "instanceAction": one }))
+        }
+        None => Some(json!({ "instanceActions": all })),
+    })
+}
+
+/// An action that was asked for then, a time of one day, with its steps: the name, the result, the host, and when it began and ended.
+/// Without a result it has not ended.
+pub(crate) fn action(name: &str, request: &str, at: &str, steps: &[Step]) -> Value {
+    let time = |at: &str| format!("2026-11-22T{at}.000000");
+    let step = |(event, result, host, began, ended): &Step| {
+        json!({
+            "event": event, "result": result, "hostId": host, "start_time": time(began),
+            "finish_time": result.map(|_| time(ended)),
+        })
+    };
+    let steps: Vec<Value> = steps.iter().map(step).collect();
+    json!({ "action": name, "request_id": request, "user_id": USER, "start_time": time(at), "events": steps })
+}
+
+pub(crate) type Step = (&'static str, Option<&'static str>, &'static str, &'static str, &'static str);
+
 /// The driver of a server of that Nova, logged in with that role.
 pub(crate) async fn driver(
     role: &str,

@@ -10,12 +10,14 @@
 mod actions;
 mod cloud;
 mod copies;
+mod deleted;
 mod driver;
 mod evacuations;
 #[cfg(test)]
 mod fake_nova;
 mod hold;
 mod kind;
+mod live;
 mod moves;
 mod placement;
 mod power;

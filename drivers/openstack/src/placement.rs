@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::cloud::{Found, Service};
 use crate::driver::OpenstackDriver;
 use crate::evacuations;
+use crate::live::LIVE;
 use crate::server::{Field, Server};
 
 /// States of a migration that is over (Compute API, os-migrations). What is not among them is open, known or not: `finished` too,
@@ -53,7 +54,7 @@ impl Migration {
         let how = match self.status.as_str() {
             // A live migration that fails after the guest has moved is in `error`, like one that was rolled back, and a nova-compute
             // that starts at the source takes the guest for its own then.
-            "error" if self.is_a("live-migration") => {
+            "error" if self.is_a(LIVE) => {
                 let to = to.unwrap_or("a host that is not told");
                 format!("its last live migration, to {to}, ended in error")
             }
@@ -123,6 +124,18 @@ fn moving(server: &Server, migrations: &[Migration]) -> Option<String> {
         (Field::Absent, _) => Some("its task is not told".to_owned()),
         _ => None,
     }
+}
+
+/// Whether each live migration of a server that Nova has at `host` is told to have come to nothing, or to have brought it there. Where none is
+/// told that is not known: Nova tells none of a server that it deleted.
+pub(crate) fn live_ones_are_over(migrations: &[Migration], host: Option<&str>) -> bool {
+    let mut live = migrations.iter().filter(|migration| migration.is_a(LIVE)).peekable();
+    live.peek().is_some()
+        && live.all(|migration| match migration.status.as_str() {
+            "completed" | "failed" | "cancelled" => true,
+            "error" => migration.dest_compute.is_some() && migration.dest_compute.as_deref() == host,
+            _ => false,
+        })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::actions;
 use crate::cloud::{Bound, Command, Found, Service, Told};
+use crate::deleted::ENDS;
 use crate::driver::OpenstackDriver;
 use crate::hold::{STOPS, UP};
 use crate::server::{Said, Server};
@@ -175,7 +176,7 @@ impl OpenstackDriver {
             Some(actions) => actions?,
             None => self.newest_actions(call).await?,
         };
-        if let Some(why) = self.may_run_elsewhere(&actions, call).await? {
+        if let Some(why) = self.may_run_elsewhere(&actions, false, call).await? {
             return Ok((Power::Unknown, format!("{words}; {why}")));
         }
         if said == Said::Off {
@@ -220,7 +221,7 @@ impl OpenstackDriver {
     async fn was_ended(&self, newest: &actions::Page, call: &Call) -> Result<bool, DriverError> {
         let Some(delete) = newest.actions.first().filter(|action| action.deletes()) else { return Ok(false) };
         let delete = actions::one(&self.cloud, &self.settings.server, &delete.request_id, call).await?;
-        Ok(delete.is_some_and(|delete| delete.succeeded() && delete.did("compute_terminate_instance")))
+        Ok(delete.is_some_and(|delete| delete.succeeded() && delete.did(ENDS)))
     }
 
     /// A server that is not there.
@@ -230,7 +231,7 @@ impl OpenstackDriver {
             return Ok((Power::Unknown, not_told(why)));
         }
         self.evacuated().gone();
-        Ok(match self.may_run_elsewhere(&newest, call).await? {
+        Ok(match self.may_run_elsewhere(&newest, true, call).await? {
             Some(why) => (Power::Unknown, format!("deleted: its host ended it with Success; {why}")),
             None => (Power::Off, "deleted: its host ended it with Success".to_owned()),
         })
