@@ -91,7 +91,9 @@ impl OutOfService {
                 return Err(replaced);
             }
             // Who is another machine is not who was met.
-            self.known_by(of, node, &all, &subject.identities)?;
+            if self.known_by(of, node, &all, &subject.identities)? == identity::BY_PROVIDER_ID {
+                self.shows_no_life(of, node, round_of(subject), until).await?;
+            }
             met = Some(Met::of(node).words());
         } else {
             // The pods that were listed may be those of a machine that took the name meanwhile.
@@ -154,6 +156,7 @@ impl OutOfService {
 
     async fn found(&self, identities: &[Identity], until: Instant) -> Result<Vec<String>, ReleaseError> {
         let of = self.of()?;
+        of.looks_anew();
         self.cluster.is_meant(until).await?;
         let name = self.name(of, identities, None, until).await?;
         let node = match node::read(&self.cluster, &name, until).await {
@@ -163,8 +166,11 @@ impl OutOfService {
             read => read?,
         };
         let all = self.cluster.nodes(rivals::FRESH, until).await?;
-        self.known_by(of, &node, &all, identities)?;
+        let by = self.known_by(of, &node, &all, identities)?;
         let mut told = rivals::of(&self.cluster, &node, until).await;
+        if by == identity::BY_PROVIDER_ID {
+            told.extend(self.found_alone(of, &node, until).await);
+        }
         told.extend(self.foreign(of, &node));
         told.extend(self.cluster.clock.remark());
         told.extend(foreign::left(&node, &of.sought.ours.owner));
@@ -288,7 +294,8 @@ impl OutOfService {
             Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
             read => read.map_err(Fault::of_a_look)?,
         };
-        self.is_who_stays(of, &node, subject, until).await
+        self.is_who_stays(of, &node, subject, until).await?;
+        self.still_shows_no_life(of, &node, round_of(subject), until).await
     }
 
     /// Whether that Node is the machine's still that was met; else it is let be. One that was made anew for it is its own. What booted is told while

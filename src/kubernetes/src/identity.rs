@@ -104,6 +104,10 @@ pub(crate) enum Match {
     Name,
 }
 
+/// How a Node is known, in words.
+pub(crate) const BY_UUID: &str = "by its system UUID";
+pub(crate) const BY_PROVIDER_ID: &str = "by its providerID";
+
 /// Compares them. In words how it is known; `Err`: it is another machine, or nothing says that it is this one. What another one of `all` Nodes
 /// says of itself, too, says nothing.
 pub(crate) fn is_this(
@@ -134,14 +138,14 @@ pub(crate) fn is_this(
     let mut shared = None;
     if compared.contains(&IdentityMatch::Match) {
         match who_shares_its_uuid(node, all) {
-            None => return Ok("by its system UUID"),
+            None => return Ok(BY_UUID),
             other => shared = other.map(|other| (other, "system UUID")),
         }
     }
     if provider.is_some() {
         let same = |other: &Node| other.spec.provider_id == node.spec.provider_id;
         match another(node, all, same) {
-            None => return Ok("by its providerID"),
+            None => return Ok(BY_PROVIDER_ID),
             other => shared = other.map(|other| (other, "providerID")),
         }
     }

@@ -11,6 +11,7 @@
 //! Nothing is sent twice by the client itself.
 
 mod alive;
+mod alone;
 mod announcing;
 mod attachments;
 mod attempt;

@@ -9,6 +9,7 @@ use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
+use picket_core::power::Power;
 use picket_reach::{LastWord, SettingFault, Settings};
 use picket_release::{
     ForNode, Left, LetOn, Machine, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose,
@@ -17,6 +18,7 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
+use crate::alone::Alone;
 use crate::back::Back;
 use crate::cluster::{ASKED, Cluster, Patch, SERVED};
 use crate::fault::Fault;
@@ -52,6 +54,8 @@ pub(crate) struct OfNode {
     pub(crate) read: Mutex<Option<Read>>,
     /// Pods that are left to taint eviction.
     pub(crate) evictions: Mutex<Evictions>,
+    /// Where nothing but its providerID says which machine its Node is.
+    pub(crate) alone: Mutex<Alone>,
 }
 
 /// A Node and its pods, as a quorum had them before the store said its last word.
@@ -148,8 +152,11 @@ impl OutOfService {
         all: &[Node],
         devices: &[Identity],
     ) -> Result<&'static str, ReleaseError> {
-        identity::is_this(node, all, devices, of.sought.provider_id.as_deref(), self.asked.matched)
-            .map_err(ReleaseError::DidNotHappen)
+        let provider_id = of.sought.provider_id.as_deref();
+        let by = identity::is_this(node, all, devices, provider_id, self.asked.matched)
+            .map_err(ReleaseError::DidNotHappen)?;
+        of.is_known(by);
+        Ok(by)
     }
 
     /// Somebody else's taint `out-of-service`, in words.
@@ -207,7 +214,14 @@ impl Releaser for OutOfService {
     }
 
     fn by_name_alone(&self) -> bool {
-        self.asked.matched == Match::Name
+        let by_provider_id = || self.of.as_ref().is_some_and(OfNode::may_be_by_provider_id_alone);
+        self.asked.matched == Match::Name || by_provider_id()
+    }
+
+    fn reads(&self, power: Power) {
+        if let Some(of) = &self.of {
+            of.reads(power);
+        }
     }
 
     fn passes_on(&self) -> bool {
@@ -248,11 +262,13 @@ impl Releaser for OutOfService {
                 "find_by = \"provider_id\" needs the node's provider_id: its table has none".to_owned()
             );
         }
+        let names_uuid = node.devices.values().any(|device| device.names().uuid.is_some());
         let of = OfNode {
             sought: Sought { by, ours: Ours { owner, node: node.id.to_string() }, provider_id },
             back: Mutex::default(),
             read: Mutex::default(),
             evictions: Mutex::default(),
+            alone: Mutex::new(Alone::of_devices(names_uuid)),
         };
         let (asked, cluster, machines) = (self.asked.clone(), self.cluster.clone(), self.machines.clone());
         Ok(Some(Arc::new(Self { asked, cluster, machines, of: Some(of) })))

@@ -10,6 +10,7 @@ use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use picket_core::order::ReleaseOrder;
+use picket_core::power::Power;
 use picket_core::record::Part;
 use picket_driver::{Call, PowerDriver};
 use tokio::time::Instant;
@@ -176,8 +177,9 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Whether the settings let its far side know the node by its name alone. The fence's evidence is graded one step lower then: it says of a machine
-    /// that it is off, and less of whom is let go (K1).
+    /// Whether its far side knows the node, or may know it, by a name alone: by the settings, or as nothing else was found that says which machine it
+    /// is. The fence's evidence is graded one step lower then: it says of a machine that it is off, and less of whom is let go (K1). Asked again for each
+    /// proof.
     fn by_name_alone(&self) -> bool {
         false
     }
@@ -255,6 +257,12 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     async fn check(&self, identities: &[Identity], until: Instant) -> Vec<String> {
         let _ = (identities, until);
         Vec::new()
+    }
+
+    /// What all of the node's host devices read in a check, after what [`Releaser::check`] found in the same one: on where one of them reads on, off where
+    /// all do. A far side that has a machine which lives, while they read off, has another one (K1). Told of what lingers.
+    fn reads(&self, power: Power) {
+        let _ = power;
     }
 
     /// What the far side says of the machine that it has for the node, and who says so, in words: found without what the node's devices

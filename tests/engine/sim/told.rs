@@ -9,20 +9,22 @@ use picket_core::ground::ReleasePermit;
 use picket_core::ids::DeviceId;
 use picket_core::order::ReleaseOrder;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::power::Power;
 use picket_core::time::Clock;
-use picket_driver_sim::{Fault, World};
+use picket_driver_sim::{Fault, Verb, World};
 use picket_engine::{Readiness, readiness};
 use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 use crate::lab::{Lab, NODE, node, s};
+use crate::restored::by_hand;
 use crate::setup::Setup;
 
 const OTHER: &str = "elsewhere";
 
 /// It knows which machine has the node's name, as Kubernetes does.
 #[derive(Debug, Default)]
-struct Knows(Mutex<Option<Identity>>);
+struct Knows(Mutex<Option<Identity>>, Mutex<Vec<Power>>);
 
 #[async_trait]
 impl Releaser for Knows {
@@ -36,6 +38,10 @@ impl Releaser for Knows {
 
     fn pace(&self) -> Pace {
         Pace::default()
+    }
+
+    fn reads(&self, power: Power) {
+        self.1.lock().expect("whole").push(power);
     }
 
     async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
@@ -160,4 +166,27 @@ async fn of_two_devices_that_say_two_machines_the_second_is_not_learned() {
     assert_eq!(lab.record().learned.len(), 1);
     lab.fault("bmc", Fault::Silent);
     is_stopped(&mut lab, "second").await;
+}
+
+/// A far side whose machine lives, while the node's own is off, has another one (K1). One device of two says nothing of both.
+#[tokio::test(start_paused = true)]
+async fn releases_are_told_what_all_devices_read_at_a_check() {
+    let (lab, knows) = lab(954, &[&["bmc"], &["second"]], |world| {
+        world.add_host(NODE, "bmc").add_host(NODE, "second");
+    })
+    .await;
+    let mut told = Vec::new();
+    lab.engine.check(&node()).await.expect("checked");
+    told.push(Power::On);
+    lab.fault("second", Fault::Silent);
+    lab.engine.check(&node()).await.expect("checked");
+    told.push(Power::On);
+    lab.happen(by_hand(Verb::Off));
+    tokio::time::sleep(s(10)).await;
+    lab.engine.check(&node()).await.expect("checked");
+    told.push(Power::Unknown);
+    lab.mend("second");
+    lab.engine.check(&node()).await.expect("checked");
+    told.push(Power::Off);
+    assert_eq!(*knows.1.lock().expect("whole"), told);
 }

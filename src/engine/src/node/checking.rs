@@ -13,6 +13,7 @@ use futures::stream::FuturesUnordered;
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
+use picket_core::power::Power;
 use picket_core::record::NodeRecord;
 use picket_core::time::BootTime;
 use picket_driver::ErrorKind;
@@ -40,6 +41,8 @@ struct Run {
     late: Option<DeviceId>,
     /// What the far sides of releases say of the node's machine.
     machines: Vec<(Identity, String)>,
+    /// What devices read.
+    powers: BTreeMap<DeviceId, Power>,
 }
 
 impl NodeTask {
@@ -173,6 +176,7 @@ impl NodeTask {
             releases: true,
             late: None,
             machines: Vec::new(),
+            powers: BTreeMap::new(),
         };
         let around = self.look_around();
         tokio::pin!(around);
@@ -209,6 +213,7 @@ impl NodeTask {
                 },
             }
         }
+        self.tell_power(&run.powers);
         // Once all is heard: what was learned just now is compared, too.
         for device in self.compare_with(&run.machines).await? {
             self.conclude(&mut run, &device);
@@ -221,6 +226,9 @@ impl NodeTask {
 
     /// What one question came to, and the next one.
     async fn checked(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
+        if let Did::Read { result: Ok(reading), .. } = &did {
+            run.powers.insert(device.clone(), reading.power);
+        }
         let hands = self.hands.unheard(!run.waiting.is_empty());
         let next = match did {
             Did::Identified { result: Err(error), .. } if error.kind == ErrorKind::Unsupported => {
@@ -291,6 +299,19 @@ impl NodeTask {
         self.teller.readiness(device, was, is, &words);
         // The node's revision is what it was: what is watched besides the store has a feed of its own.
         let _ = self.shown.send(self.record().node.clone());
+    }
+
+    /// What lingers is told what the node's host devices read, all of them.
+    fn tell_power(&self, powers: &BTreeMap<DeviceId, Power>) {
+        let hosts = self.plan.topology.hosts().map(|spec| powers.get(&spec.id).copied());
+        let hosts: Vec<Power> = hosts.map(|power| power.unwrap_or(Power::Unknown)).collect();
+        let power = match hosts.contains(&Power::On) {
+            true => Power::On,
+            false if !hosts.is_empty() && hosts.iter().all(|power| *power == Power::Off) => Power::Off,
+            false => Power::Unknown,
+        };
+        let lingering = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
+        lingering.for_each(|plan| plan.releaser.reads(power));
     }
 
     /// Another node's device that claims the same of itself, or an orphan whose machine it controls.

@@ -27,7 +27,7 @@ pub const CLUSTER: &str = "c";
 pub struct Api {
     nodes: Mutex<BTreeMap<String, Value>>,
     /// What else there is, by its path.
-    others: BTreeMap<String, Value>,
+    others: Mutex<BTreeMap<String, Value>>,
     failing: Mutex<String>,
     reports: Mutex<u32>,
     connects_in: Mutex<Duration>,
@@ -50,7 +50,7 @@ impl Api {
         let name = |node: &Value| node["metadata"]["name"].as_str().expect("a name").to_owned();
         let nodes = nodes.into_iter().map(|node| (name(&node), node)).collect();
         let others = others.into_iter().map(|(path, object)| (path.to_owned(), object)).collect();
-        Arc::new(Self { nodes: Mutex::new(nodes), others, ..Self::default() })
+        Arc::new(Self { nodes: Mutex::new(nodes), others: Mutex::new(others), ..Self::default() })
     }
 
     /// One with these objects, each by its path, and no Node.
@@ -92,6 +92,11 @@ impl Api {
     pub fn has(&self, node: Value) {
         let name = node["metadata"]["name"].as_str().expect("a name").to_owned();
         self.nodes.lock().expect("whole").insert(name, node);
+    }
+
+    /// From now on it has that object at that path.
+    pub fn also(&self, path: &str, object: Value) {
+        self.others.lock().expect("whole").insert(path.to_owned(), object);
     }
 
     /// What was to be changed there so far: each method and path.
@@ -139,6 +144,7 @@ impl Api {
             return (403, json!("it is forbidden"));
         }
         let mut nodes = self.nodes.lock().expect("whole");
+        let others = self.others.lock().expect("whole");
         match path.strip_prefix("/api/v1/nodes/") {
             Some(name) => match nodes.get_mut(name) {
                 None => (404, json!("no such Node")),
@@ -154,10 +160,10 @@ impl Api {
                 }
             },
             None if path == "/api/v1/nodes" => (200, json!({ "items": nodes.values().collect::<Vec<_>>() })),
-            None if path == SYSTEM && !self.others.contains_key(SYSTEM) => {
+            None if path == SYSTEM && !others.contains_key(SYSTEM) => {
                 (200, json!({ "metadata": { "name": "kube-system", "uid": CLUSTER } }))
             }
-            None => match self.others.get(path) {
+            None => match others.get(path) {
                 Some(object) => (200, object.clone()),
                 None if path.ends_with("/pods") || path.ends_with("/volumeattachments") => {
                     (200, json!({ "items": [] }))

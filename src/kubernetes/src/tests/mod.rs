@@ -1,5 +1,6 @@
 //! Nodes that are found by what they say of their machine, before an API of a few lines.
 
+mod alone;
 mod api;
 mod attachments;
 mod belonging;

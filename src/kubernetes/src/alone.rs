@@ -1,0 +1,246 @@
+//! A Node that is known by its providerID alone (K1, S13).
+//!
+//! **Invariant.** A Node keeps its providerID whatever machine registers under its name: alone it says which machine had the Node first, and not which
+//! one has it now. So what is let go by it has to show no life: nothing lives that is off. What is known here is this process's; nothing of it is
+//! stored.
+
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use picket_core::power::Power;
+use picket_release::ReleaseError;
+use tokio::time::Instant;
+
+use crate::identity::{BY_PROVIDER_ID, BY_UUID, Met};
+use crate::node;
+use crate::note::Round;
+use crate::object::Node;
+use crate::release::{OfNode, OutOfService};
+
+/// A kubelet that lives renews its lease every ten seconds, unless its settings say otherwise (`nodeLeaseDurationSeconds`, a quarter of it).
+const QUIET: Duration = Duration::from_secs(20);
+/// What was on its way when the machine was switched off may land once.
+const LATE: u32 = 1;
+
+/// What is known of the machine of such a Node.
+#[derive(Debug, Default)]
+pub(crate) struct Alone {
+    /// How the Node was known last.
+    known: Option<&'static str>,
+    /// A device of the node names its machine's UUID without being asked.
+    names_uuid: bool,
+    /// Whom the last check found, and whether that one was ready.
+    found: Option<(Met, bool)>,
+    /// Who had the Node when a check read the node's devices on.
+    was_on: Option<Met>,
+    /// The last check read all of the node's devices off.
+    reads_off: bool,
+    /// The lease as it was found first after that.
+    lease: Option<String>,
+    /// Why another machine has the Node, as checks found it.
+    stranger: Option<String>,
+    /// The round in which that was said to a person: in another one of that fence he has looked.
+    told_in: Option<Round>,
+    /// The lease since the proof of a round.
+    pulse: Option<Pulse>,
+}
+
+#[derive(Debug)]
+struct Pulse {
+    of: Round,
+    uid: String,
+    lease: Option<String>,
+    /// Since when it is that one, by our clock.
+    since: Instant,
+    renewed: u32,
+}
+
+/// Why nothing is let go yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Bar {
+    /// It may be that it lives.
+    NotYet(String),
+    /// It is another machine's.
+    Another(String),
+}
+
+impl Alone {
+    pub(crate) fn of_devices(names_uuid: bool) -> Self {
+        Self { names_uuid, ..Self::default() }
+    }
+
+    /// Whether nothing but a providerID may say which machine the Node is. Before anything was found that is so.
+    fn is_so(&self) -> bool {
+        self.known.map_or(!self.names_uuid, |known| known != BY_UUID)
+    }
+
+    /// A check found that Node, with that lease.
+    fn found(&mut self, node: &Node, lease: Option<String>) {
+        let is_ready = node::is_ready(node);
+        if self.reads_off {
+            match (&self.lease, &lease) {
+                (Some(was), Some(is)) if was != is && is_ready => self.stranger = Some(lives(node)),
+                (None, Some(_)) => self.lease = lease,
+                _ => {}
+            }
+        }
+        self.found = Some((Met::of(node), is_ready));
+    }
+
+    /// What the node's devices read at the check that found it.
+    fn reads(&mut self, power: Power) {
+        self.reads_off = power == Power::Off;
+        if !self.reads_off {
+            self.lease = None;
+        }
+        let found = self.found.take();
+        if power == Power::On {
+            self.stranger = None;
+            if let Some((met, true)) = found {
+                self.was_on = Some(met);
+            }
+        }
+    }
+
+    /// Why nothing of that Node's is let go in that round, in which the machine was proven off.
+    fn bar(&mut self, of: Round, node: &Node, lease: Option<String>, now: Instant) -> Option<Bar> {
+        let name = &node.metadata.name;
+        let changed = || self.was_on.as_ref()?.differs(node, false);
+        let another = self.stranger.clone().or_else(|| {
+            changed().map(|_| {
+                format!(
+                    "replaced: another machine has Node {name} than when the node's devices were read on last, and its providerID says \
+                     nothing of that"
+                )
+            })
+        });
+        // Only a person goes on with the same fence after that.
+        let has_looked = self.told_in.is_some_and(|told| told.0 == of.0 && told.1 != of.1);
+        if let Some(why) = another.filter(|_| !has_looked) {
+            self.told_in = Some(of);
+            return Some(Bar::Another(why));
+        }
+        let renewed = self.renewed(of, node, lease, now);
+        let pulse = self.pulse.as_ref()?;
+        if renewed > LATE {
+            return Some(Bar::Another(lives(node)));
+        }
+        let is_quiet = now.duration_since(pulse.since) >= QUIET;
+        let may_live = match node::is_ready(node) {
+            true => !is_quiet || pulse.lease.is_none(),
+            false => renewed > 0 && !is_quiet,
+        };
+        may_live.then(|| {
+            Bar::NotYet(format!(
+                "Node {name} is known by its providerID alone, and may be that of another machine, which lives: it is let go once it is not \
+                 ready, or its kubelet's lease was not renewed for {QUIET:?}"
+            ))
+        })
+    }
+
+    /// How often its lease was renewed since the proof of that round.
+    fn renewed(&mut self, of: Round, node: &Node, lease: Option<String>, now: Instant) -> u32 {
+        let uid = &node.metadata.uid;
+        match self.pulse.as_mut().filter(|pulse| pulse.of == of && pulse.uid == *uid) {
+            Some(pulse) => {
+                if lease.is_some() && pulse.lease != lease {
+                    pulse.renewed += u32::from(pulse.lease.is_some());
+                    (pulse.lease, pulse.since) = (lease, now);
+                }
+                pulse.renewed
+            }
+            None => {
+                self.pulse = Some(Pulse { of, uid: uid.clone(), lease, since: now, renewed: 0 });
+                0
+            }
+        }
+    }
+}
+
+fn lives(node: &Node) -> String {
+    let name = &node.metadata.name;
+    format!(
+        "replaced: Node {name} lives while the node's devices read off (its kubelet renews its lease): another machine has it, and its \
+         providerID says nothing of that"
+    )
+}
+
+impl OfNode {
+    fn alone(&self) -> MutexGuard<'_, Alone> {
+        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its Node may be known by its providerID alone.
+    pub(crate) fn may_be_by_provider_id_alone(&self) -> bool {
+        self.sought.provider_id.is_some() && self.alone().is_so()
+    }
+
+    pub(crate) fn is_known(&self, by: &'static str) {
+        self.alone().known = Some(by);
+    }
+
+    pub(crate) fn reads(&self, power: Power) {
+        self.alone().reads(power);
+    }
+
+    /// A check begins: what an earlier one found that came to no end says nothing of what this one reads.
+    pub(crate) fn looks_anew(&self) {
+        self.alone().found = None;
+    }
+}
+
+impl OutOfService {
+    /// What a check tells of a Node that is known so.
+    pub(crate) async fn found_alone(&self, of: &OfNode, node: &Node, until: Instant) -> Vec<String> {
+        let name = &node.metadata.name;
+        let lease = node::lease(&self.cluster, name, until).await;
+        let mut alone = of.alone();
+        alone.found(node, lease);
+        let told = format!(
+            "Node {name} is known by its providerID alone, which it keeps whatever machine registers under its name: a fence's evidence is \
+             graded one step lower; with the system UUID that the machine itself says (/sys/class/dmi/id/product_uuid) in the `identity` of \
+             its device it is known by that"
+        );
+        std::iter::once(told).chain(alone.stranger.clone()).collect()
+    }
+
+    /// Whether nothing shows that a machine of that Node lives, though the node's was proven off in that round.
+    pub(crate) async fn shows_no_life(
+        &self,
+        of: &OfNode,
+        node: &Node,
+        round: Round,
+        until: Instant,
+    ) -> Result<(), ReleaseError> {
+        let lease = node::lease(&self.cluster, &node.metadata.name, until).await;
+        let bar = of.alone().bar(round, node, lease, Instant::now());
+        match bar {
+            None => Ok(()),
+            Some(Bar::NotYet(why)) => Err(ReleaseError::DidNotHappen(why)),
+            Some(Bar::Another(why)) => {
+                self.let_be(&of.sought.ours, node, round.0, until).await;
+                Err(ReleaseError::Replaced(why))
+            }
+        }
+    }
+
+    /// The same of a node that is kept off, where it was known so in that round.
+    pub(crate) async fn still_shows_no_life(
+        &self,
+        of: &OfNode,
+        node: &Node,
+        round: Round,
+        until: Instant,
+    ) -> Result<(), ReleaseError> {
+        let is_watched = |alone: &Alone| {
+            alone.known == Some(BY_PROVIDER_ID) && alone.pulse.as_ref().is_some_and(|pulse| pulse.of == round)
+        };
+        if !is_watched(&of.alone()) {
+            return Ok(());
+        }
+        match self.shows_no_life(of, node, round, until).await {
+            Err(replaced @ ReleaseError::Replaced(_)) => Err(replaced),
+            _ => Ok(()),
+        }
+    }
+}
