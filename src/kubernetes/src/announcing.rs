@@ -46,7 +46,7 @@ impl OutOfService {
         let node = read?;
         let name = &node.metadata.name;
         self.known_by(of, &node, &all?, &subject.identities)?;
-        let met = Met::of(&node).words();
+        let met = Met::of(&node).in_cluster(self.cluster.uid()).words();
         if subject.met.as_deref().and_then(Met::read).is_some_and(|met| met.differs(&node, true).is_some()) {
             return Err(ReleaseError::DidNotHappen(format!("another machine is Node {name} by now")));
         }
@@ -71,6 +71,8 @@ impl OutOfService {
     /// What the next attempt goes by. Answers whom it met.
     pub(crate) async fn prepared(&self, subject: &Subject, until: Instant) -> Result<Prepared, ReleaseError> {
         let of = self.of()?;
+        // Another cluster does not know the Node, which is no word that it was deleted.
+        self.cluster.is_where(subject.met.as_deref())?;
         let finding = self.name(of, &subject.identities, subject.met.as_deref(), until);
         let (meant, name) = tokio::join!(self.cluster.is_meant(until), finding);
         meant?;
@@ -94,7 +96,7 @@ impl OutOfService {
             if self.known_by(of, node, &all, &subject.identities)? == identity::BY_PROVIDER_ID {
                 self.shows_no_life(of, node, round_of(subject), until).await?;
             }
-            met = Some(Met::of(node).words());
+            met = Some(Met::of(node).in_cluster(self.cluster.uid()).words());
         } else {
             // The pods that were listed may be those of a machine that took the name meanwhile.
             match node::read(&self.cluster, &name, until).await {

@@ -89,6 +89,7 @@ impl OutOfService {
     /// How far it is.
     pub(crate) async fn observed(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
         let of = self.of()?;
+        self.cluster.is_where(subject.met.as_deref()).map_err(Fault::of_a_look)?;
         let finding = self.name(of, &subject.identities, subject.met.as_deref(), until);
         let name = finding.await.map_err(Fault::of_a_look)?;
         // Between two looks at power: what stands may have to go.

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::client::{self, Word};
 use crate::clock::ServerClock;
 use crate::fault::{Fault, Kind};
+use crate::identity::Met;
 use crate::object::{List, Namespace, Node};
 use crate::{attachments, rights, rivals};
 
@@ -123,6 +124,17 @@ impl Cluster {
                 self.uid
             )
         }))
+    }
+
+    /// The one that the settings mean.
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// Whether it is the cluster in which that one was met.
+    pub(crate) fn is_where(&self, met: Option<&str>) -> Result<(), Fault> {
+        let elsewhere = met.and_then(Met::read).and_then(|met| met.is_elsewhere(&self.uid));
+        elsewhere.map_or(Ok(()), |why| Err(Fault::refused(why)))
     }
 
     /// Reads from a quorum.

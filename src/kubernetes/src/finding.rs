@@ -67,11 +67,8 @@ impl Sought {
         met: Option<&str>,
         until: Instant,
     ) -> Result<String, Fault> {
-        if self.by == FindBy::Name {
-            return Ok(self.ours.node.clone());
-        }
-        if let Some(met) = met.and_then(Met::read) {
-            return Ok(met.node().to_owned());
+        if let Some(met) = self.met(met) {
+            return Ok(met);
         }
         let nodes = cluster.nodes(FRESH, until).await?;
         let found: Vec<&str> = nodes
@@ -89,12 +86,11 @@ impl Sought {
         }
     }
 
-    /// The name of the Node that the record has for it, whatever any list says.
+    /// The name of the Node that the record has for it, whatever any list says, and by whatever the settings find it by now; else that which it has by
+    /// its own name.
     pub(crate) fn met(&self, met: Option<&str>) -> Option<String> {
-        match self.by {
-            FindBy::Name => Some(self.ours.node.clone()),
-            _ => met.and_then(Met::read).map(|met| met.node().to_owned()),
-        }
+        let met = met.and_then(Met::read).map(|met| met.node().to_owned());
+        met.or_else(|| (self.by == FindBy::Name).then(|| self.ours.node.clone()))
     }
 
     /// The names of the Nodes on which something of this node's may be left: its own, and those on which it is noted. By a list that serves others

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::machines;
 use crate::object::Node;
 
-/// Whom the API had by that name when a fence began. It stands in the gateway's record.
+/// Whom the API had by that name when a fence began, and where. It stands in the gateway's record: what the fence set up stands there, whatever the
+/// settings say by then (K3).
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Met {
@@ -22,6 +23,9 @@ pub(crate) struct Met {
     /// Its providerID; empty: it had none, or a version before this one noted none.
     #[serde(rename = "providerID", default, skip_serializing_if = "String::is_empty")]
     provider_id: String,
+    /// The UID of its cluster; empty: a version before this one noted none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    cluster: String,
 }
 
 /// A field of a Node has no length that the API server bounds, and whoever writes it may write a megabyte. No machine needs more than this.
@@ -47,7 +51,24 @@ impl Met {
             machine_id: bounded(&info.machine_id),
             machine: machines::named(&node.metadata),
             provider_id: bounded(&node.spec.provider_id),
+            cluster: String::new(),
         }
+    }
+
+    /// The same, in the cluster of that UID.
+    pub(crate) fn in_cluster(self, uid: &str) -> Self {
+        Self { cluster: bounded(uid), ..self }
+    }
+
+    /// Why what is asked of the cluster with that UID is not asked where it was met.
+    pub(crate) fn is_elsewhere(&self, uid: &str) -> Option<String> {
+        let (node, cluster) = (&self.node, &self.cluster);
+        (!cluster.is_empty() && cluster != uid).then(|| {
+            format!(
+                "its Node was {node} of the cluster {cluster} when the fence began, and the settings say the cluster {uid}, which says nothing of what \
+                 the fence set up there: start the gateway with this release as it was"
+            )
+        })
     }
 
     /// As it stands in the record; `None`: nothing of ours.

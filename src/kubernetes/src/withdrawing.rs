@@ -5,7 +5,6 @@ use picket_release::Whose;
 use tokio::time::Instant;
 
 use crate::fault::Fault;
-use crate::finding::FindBy;
 use crate::release::OutOfService;
 use crate::{pods, taints};
 
@@ -14,6 +13,8 @@ impl OutOfService {
     /// read before of that Node, or of its pods, is refused from then on (S8).
     pub(crate) async fn withdrawn(&self, whose: &Whose, until: Instant) -> Result<(), Fault> {
         let of = self.of()?;
+        // Where it does not stand it is not there, and that says nothing.
+        self.cluster.is_where(whose.met.as_deref())?;
         self.cluster.is_meant(until).await?;
         let sought = &of.sought;
         let from = async |name: String| {
@@ -32,9 +33,6 @@ impl OutOfService {
             }
         };
         let others = async {
-            if sought.by == FindBy::Name {
-                return Ok(());
-            }
             let mut names = sought.letting_go(&self.cluster, &whose.identities, until).await?;
             names.retain(|name| met.as_ref() != Some(name));
             join_all(names.into_iter().map(from)).await.into_iter().collect()

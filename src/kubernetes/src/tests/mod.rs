@@ -8,6 +8,7 @@ mod clocks;
 mod evicted;
 mod forged;
 mod machines;
+mod moved;
 mod permit;
 mod replaced;
 mod signs;
