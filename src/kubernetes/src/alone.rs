@@ -11,16 +11,21 @@ use picket_core::power::Power;
 use picket_release::ReleaseError;
 use tokio::time::Instant;
 
+use crate::fault::Fault;
 use crate::identity::{BY_PROVIDER_ID, BY_UUID, Met};
 use crate::node;
 use crate::note::Round;
-use crate::object::Node;
+use crate::object::{CsiNode, CsiNodeDriver, List, Node};
 use crate::release::{OfNode, OutOfService};
 
 /// A kubelet that lives renews its lease every ten seconds, unless its settings say otherwise (`nodeLeaseDurationSeconds`, a quarter of it).
 const QUIET: Duration = Duration::from_secs(20);
 /// What was on its way when the machine was switched off may land once.
 const LATE: u32 = 1;
+
+/// CSI drivers that call a node as its cloud calls the instance on which they run: as the last part of a providerID does. They register with the kubelet
+/// at each start, which writes that to the CSINode of its Node.
+const BY_INSTANCE: [&str; 2] = ["ebs.csi.aws.com", "cinder.csi.openstack.org"];
 
 /// What is known of the machine of such a Node.
 #[derive(Debug, Default)]
@@ -102,11 +107,17 @@ impl Alone {
         }
     }
 
-    /// Why nothing of that Node's is let go in that round, in which the machine was proven off.
-    fn bar(&mut self, of: Round, node: &Node, lease: Option<String>, now: Instant) -> Option<Bar> {
+    /// Why nothing of that Node's is let go in that round, in which the machine was proven off. `registered`: as which other one.
+    fn bar(
+        &mut self,
+        of: Round,
+        node: &Node,
+        (lease, registered): (Option<String>, Option<String>),
+        now: Instant,
+    ) -> Option<Bar> {
         let name = &node.metadata.name;
         let changed = || self.was_on.as_ref()?.differs(node, false);
-        let another = self.stranger.clone().or_else(|| {
+        let another = registered.or_else(|| self.stranger.clone()).or_else(|| {
             changed().map(|_| {
                 format!(
                     "replaced: another machine has Node {name} than when the node's devices were read on last, and its providerID says \
@@ -157,6 +168,24 @@ impl Alone {
     }
 }
 
+/// Why the machine on which a CSI driver registered last as that Node is not that of its providerID.
+fn registered_as_another(node: &Node, registered: &[CsiNode]) -> Option<String> {
+    let name = &node.metadata.name;
+    let provider_id = &node.spec.provider_id;
+    let instance = provider_id.rsplit('/').next().unwrap_or_default();
+    let of_node = registered.iter().filter(|one| one.metadata.name == *name);
+    let mut drivers = of_node.flat_map(|one| one.spec.drivers.iter().flatten());
+    let is_another = |driver: &&CsiNodeDriver| {
+        BY_INSTANCE.contains(&driver.name.as_str()) && !driver.node_id.eq_ignore_ascii_case(instance)
+    };
+    drivers.find(is_another).map(|driver| {
+        format!(
+            "replaced: another machine has Node {name}: its CSI driver {} registered on {}, and its providerID is {provider_id}",
+            driver.name, driver.node_id
+        )
+    })
+}
+
 fn lives(node: &Node) -> String {
     let name = &node.metadata.name;
     format!(
@@ -193,7 +222,9 @@ impl OutOfService {
     /// What a check tells of a Node that is known so.
     pub(crate) async fn found_alone(&self, of: &OfNode, node: &Node, until: Instant) -> Vec<String> {
         let name = &node.metadata.name;
-        let lease = node::lease(&self.cluster, name, until).await;
+        let lease = node::lease(&self.cluster, name, until);
+        let (lease, registered) = tokio::join!(lease, self.registered(node, until));
+        let registered = registered.unwrap_or_else(|fault| Some(fault.to_string()));
         let mut alone = of.alone();
         alone.found(node, lease);
         let told = format!(
@@ -201,7 +232,15 @@ impl OutOfService {
              graded one step lower; with the system UUID that the machine itself says (/sys/class/dmi/id/product_uuid) in the `identity` of \
              its device it is known by that"
         );
-        std::iter::once(told).chain(alone.stranger.clone()).collect()
+        std::iter::once(told).chain(registered).chain(alone.stranger.clone()).collect()
+    }
+
+    /// Why a CSI driver says that another machine has that Node.
+    async fn registered(&self, node: &Node, until: Instant) -> Result<Option<String>, Fault> {
+        let name = &node.metadata.name;
+        let path = format!("/apis/storage.k8s.io/v1/csinodes?fieldSelector=metadata.name%3D{name}");
+        let all: List<CsiNode> = self.cluster.get(&path, until).await?;
+        Ok(registered_as_another(node, &all.items))
     }
 
     /// Whether nothing shows that a machine of that Node lives, though the node's was proven off in that round.
@@ -212,8 +251,9 @@ impl OutOfService {
         round: Round,
         until: Instant,
     ) -> Result<(), ReleaseError> {
-        let lease = node::lease(&self.cluster, &node.metadata.name, until).await;
-        let bar = of.alone().bar(round, node, lease, Instant::now());
+        let lease = node::lease(&self.cluster, &node.metadata.name, until);
+        let (lease, registered) = tokio::join!(lease, self.registered(node, until));
+        let bar = of.alone().bar(round, node, (lease, registered?), Instant::now());
         match bar {
             None => Ok(()),
             Some(Bar::NotYet(why)) => Err(ReleaseError::DidNotHappen(why)),

@@ -158,6 +158,7 @@ pub(crate) struct CsiDriverSpec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct CsiNode {
+    pub(crate) metadata: Metadata,
     pub(crate) spec: CsiNodeSpec,
 }
 
@@ -172,6 +173,9 @@ pub(crate) struct CsiNodeSpec {
 #[serde(default)]
 pub(crate) struct CsiNodeDriver {
     pub(crate) name: String,
+    /// What the driver calls the node.
+    #[serde(rename = "nodeID")]
+    pub(crate) node_id: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -187,3 +187,37 @@ async fn a_machine_that_took_the_node_since_its_own_was_on_is_another() {
     api.has(another(there("", false)));
     release.prepare(&Subject { generation: Generation(11), ..about(0) }, soon()).await.expect("the same");
 }
+
+/// A CSI driver that registers says on which instance it runs; whether that one lives by now nobody needs to have seen.
+#[tokio::test(start_paused = true)]
+async fn a_node_on_which_a_driver_registered_from_another_instance_is_that_one_s() {
+    let registers = |api: &Api, driver: &str, instance: &str| {
+        let one = json!({ "metadata": { "name": "r1" }, "spec": { "drivers": [{ "name": driver, "nodeID": instance }] } });
+        let other = json!({ "metadata": { "name": "r2" }, "spec": { "drivers": [{ "name": driver, "nodeID": "i-7" }] } });
+        api.also("/apis/storage.k8s.io/v1/csinodes", json!({ "items": [other, one] }));
+    };
+    for (driver, instance, is_another) in [
+        ("ebs.csi.aws.com", "i-2", true),
+        ("ebs.csi.aws.com", "i-1", false),
+        ("ebs.csi.aws.com", "", true),
+        // What others call a node is their matter.
+        ("csi.example.com", "i-2", false),
+    ] {
+        let api = Api::of([there("", false)]);
+        let release = of_provider(&api, json!({}));
+        registers(&api, driver, instance);
+        let told = check(&release, &[], Power::On).await;
+        let said = release.prepare(&about(0), soon()).await;
+        assert_eq!(told.contains("registered on"), is_another, "{driver} {instance}: {told}");
+        match is_another {
+            true => is_replaced(said, "its CSI driver ebs.csi.aws.com registered on"),
+            false => drop(said.expect("the same")),
+        }
+    }
+    // Who is not told lets nothing go.
+    let api = Api::of([there("", false)]);
+    let release = of_provider(&api, json!({}));
+    api.fails("csinodes");
+    let said = release.prepare(&about(0), soon()).await;
+    assert!(matches!(said, Err(ReleaseError::DidNotHappen(_))), "{said:?}");
+}

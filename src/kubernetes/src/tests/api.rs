@@ -165,7 +165,9 @@ impl Api {
             }
             None => match others.get(path) {
                 Some(object) => (200, object.clone()),
-                None if path.ends_with("/pods") || path.ends_with("/volumeattachments") => {
+                None if ["pods", "volumeattachments", "csinodes"]
+                    .contains(&path.rsplit('/').next().unwrap_or_default()) =>
+                {
                     (200, json!({ "items": [] }))
                 }
                 None => (404, json!("not here")),

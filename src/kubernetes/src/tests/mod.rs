@@ -107,16 +107,6 @@ fn soon() -> Instant {
 
 /// What stood still before it set its taint goes by the version that it read: after a withdrawal it is another one, also where nothing
 /// of the fence stands on that Node yet, and no list tells of it (S8).
-/// What it is found by is missing: the gateway on it does not know where it stands.
-#[tokio::test(start_paused = true)]
-async fn a_node_with_no_uuid_of_its_own_tells_no_gateway_where_it_stands() {
-    for (uuid, is_told) in [(UUID, true), ("03000200-0400-0500-0006-000700080009", false)] {
-        let api = Api::of([node("worker-7", uuid, &[])]);
-        let said = release(&api).machine_named("worker-7", Instant::now() + Duration::from_secs(5)).await;
-        assert_eq!(said.is_ok(), is_told, "{said:?}");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn whom_the_record_met_is_withdrawn_from_though_nothing_stands_there() {
     let met = node("n1", "", &[]);

@@ -43,3 +43,13 @@ async fn a_node_that_says_what_another_one_says_vouches_for_nothing() {
     let api = Api::of([node("r1", UUID, &[]), node("r2", UUID, &[])]);
     assert_eq!(machine(&api, "name", None).await, None);
 }
+
+/// What it is found by is missing: the gateway on it does not know where it stands.
+#[tokio::test(start_paused = true)]
+async fn a_node_with_no_uuid_of_its_own_tells_no_gateway_where_it_stands() {
+    for (uuid, is_told) in [(UUID, true), ("03000200-0400-0500-0006-000700080009", false)] {
+        let api = Api::of([node("worker-7", uuid, &[])]);
+        let said = release(&api).machine_named("worker-7", Instant::now() + Duration::from_secs(5)).await;
+        assert_eq!(said.is_ok(), is_told, "{said:?}");
+    }
+}
