@@ -225,8 +225,8 @@ impl PowerDriver for OpenstackDriver {
         }))
     }
 
-    /// There is no session: what was sent is over when it was answered, and when nothing of it is under way at the server; what was not
-    /// answered is over when its token is.
+    /// There is no session: what was sent is over when it was answered, when nothing of it is under way at the server, and a start when its host made an
+    /// end of it; what was not answered is over when its token is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         loop {
             let (kind, why, rest) = match self.unclear.until(call.now()) {
@@ -243,7 +243,19 @@ impl PowerDriver for OpenstackDriver {
                         let why = format!("something is under way at the server: {}", server.words());
                         (ErrorKind::TimedOut, why, LOOK)
                     }
-                    Ok(_) => return Ok(()),
+                    Ok(Found::It(_)) => {
+                        match self.start_under_way(&call.until(Instant::now() + CALL)).await {
+                            Ok(None) => return Ok(()),
+                            Ok(Some(start)) => {
+                                let why = format!(
+                                    "our start {start} is not known to have ended: its host may do it when it is back"
+                                );
+                                (ErrorKind::TimedOut, why, LOOK)
+                            }
+                            Err(error) => (error.kind, error.detail, LONGER),
+                        }
+                    }
+                    Ok(Found::NotThere(_)) => return Ok(()),
                     Err(error) => (error.kind, error.detail, LONGER),
                 },
             };

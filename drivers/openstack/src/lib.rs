@@ -17,6 +17,7 @@ mod evacuations;
 mod fake_nova;
 mod hold;
 mod kind;
+mod late;
 mod live;
 mod moves;
 mod placement;

@@ -112,6 +112,9 @@ impl OpenstackDriver {
         if let Some(why) = self.may_have_gone_live(&all, is_gone, call).await? {
             return Ok(Some(why));
         }
+        if let Some(why) = self.may_start_late(&all, call).await? {
+            return Ok(Some(why));
+        }
         let known = self.ours().moves.clone();
         let since: Vec<Action> = all.into_iter().take_while(|action| !known.is_settled(action)).collect();
         // Most servers were never evacuated: no steps need be asked for.

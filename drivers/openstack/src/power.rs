@@ -303,6 +303,9 @@ impl OpenstackDriver {
             };
             match told.code.as_u16() {
                 202 => {
+                    if verb == Verb::Start {
+                        self.ours().start.clone_from(&told.request);
+                    }
                     match verb {
                         Verb::Stop => self.ours().took(told.request.as_deref()),
                         Verb::Start if unlocked => self.lock_again(&server, call).await,

@@ -172,7 +172,8 @@ async fn an_evacuation_older_than_the_newest_actions_is_found() {
     for (max_limit, oldest, power) in
         [(2, BAD, Power::Unknown), (2, GOOD, Power::Off), (4, BAD, Power::Unknown)]
     {
-        let done = vec![STOPPED, LOCK, NOWHERE, ("start", "req-start", &[] as &[Step]), oldest, CREATE];
+        let started: &[Step] = &[("compute_start_instance", Some("Success"), "hv1")];
+        let done = vec![STOPPED, LOCK, NOWHERE, ("start", "req-start", started), oldest, CREATE];
         let (driver, _) = driver("admin", Some(stopped()), done, max_limit).await;
         let (is, said) = reading(&driver).await;
         assert_eq!(is, power, "{max_limit}, {oldest:?}: {said}");
