@@ -6,7 +6,7 @@ use picket_release::ReleaseError;
 /// What a failed request means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// There is no such object.
+    /// There is no such object, in the API server's own words: a proxy, or an API that does not know its kind, says nothing of it.
     NotFound,
     /// It is another object by now, or was changed since it was read.
     Conflict,
@@ -102,9 +102,14 @@ impl Fault {
     }
 }
 
+/// An API server that looked for an object says which one it did not find.
+fn names_what_is_not_there(status: &Status) -> bool {
+    status.reason == "NotFound" && status.details.as_ref().is_some_and(|details| !details.name.is_empty())
+}
+
 fn kind(status: &Status) -> Kind {
     match status.code {
-        404 => Kind::NotFound,
+        404 if names_what_is_not_there(status) => Kind::NotFound,
         409 => Kind::Conflict,
         422 => Kind::Invalid,
         429 | 500.. => Kind::Away,
@@ -129,6 +134,8 @@ impl From<Fault> for ReleaseError {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn of(code: u16) -> Fault {
@@ -142,7 +149,7 @@ mod tests {
             (400, Kind::Refused, false),
             (401, Kind::Refused, false),
             (403, Kind::Refused, false),
-            (404, Kind::NotFound, false),
+            (404, Kind::Refused, false),
             (409, Kind::Conflict, false),
             (422, Kind::Invalid, false),
             (429, Kind::Away, false),
@@ -153,6 +160,22 @@ mod tests {
             let fault = of(code);
             assert_eq!((fault.kind, fault.unknown), (kind, unknown), "{code}");
             assert!(fault.to_string().starts_with("patch Node n1: no"), "{fault}");
+        }
+    }
+
+    /// With a Node its taints are gone, and with its name its pods: no page of a proxy says that.
+    #[test]
+    fn an_object_is_not_there_where_the_api_server_names_it() {
+        for (status, kind) in [
+            (json!({ "reason": "NotFound", "details": { "name": "n1", "kind": "nodes" } }), Kind::NotFound),
+            (json!({ "reason": "NotFound", "details": {} }), Kind::Refused),
+            (json!({ "reason": "NotFound" }), Kind::Refused),
+            (json!({ "reason": "", "details": { "name": "n1" } }), Kind::Refused),
+            (json!({ "message": "<html>", "reason": "Failed to parse error data" }), Kind::Refused),
+        ] {
+            let whole = Status { code: 404, ..serde_json::from_value(status.clone()).expect("a status") };
+            let fault = Fault::of("get Node n1", kube::Error::Api(Box::new(whole)));
+            assert_eq!((fault.kind, fault.unknown), (kind, false), "{status}");
         }
     }
 }

@@ -127,6 +127,13 @@ impl Api {
         let (code, answer) = self.said(&head.method, head.uri.path(), &body);
         let answer = match code {
             200 => answer,
+            404 => {
+                let name = head.uri.path().rsplit('/').next().unwrap_or_default();
+                json!({
+                    "kind": "Status", "status": "Failure", "message": answer, "reason": "NotFound", "code": code,
+                    "details": { "name": name },
+                })
+            }
             _ => {
                 json!({ "kind": "Status", "status": "Failure", "message": answer, "reason": "", "code": code })
             }
