@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use picket_core::ids::Generation;
-use picket_driver::{Call, DriverError};
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
 
 use crate::cloud::{Cloud, Found, Service, tame};
@@ -83,6 +83,8 @@ pub(crate) struct Page {
     pub(crate) goes_on: bool,
     /// The move that was known to have ended well before these were asked for.
     pub(crate) landed: Option<String>,
+    /// Nova has no actions of it: what was done to it is not known.
+    pub(crate) are_hidden: bool,
 }
 
 #[derive(Deserialize)]
@@ -208,9 +210,13 @@ pub(crate) async fn page(
     match cloud.get::<List>(Service::Compute, &path, call).await? {
         Found::It(List { actions, links }) => {
             let goes_on = !links.is_empty() || actions.len() >= limit;
-            Ok(Page { actions, goes_on, landed: None })
+            Ok(Page { actions, goes_on, ..Page::default() })
         }
-        Found::NotThere(_) => Ok(Page::default()),
+        Found::NotThere(_) if older_than.is_none() => Ok(Page { are_hidden: true, ..Page::default() }),
+        Found::NotThere(why) => {
+            let detail = format!("os-instance-actions: {why}");
+            Err(DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, detail))
+        }
     }
 }
 

@@ -176,6 +176,9 @@ impl OpenstackDriver {
             Some(actions) => actions?,
             None => self.newest_actions(call).await?,
         };
+        if actions.are_hidden {
+            return Ok((Power::Unknown, format!("{words}; Nova has no actions of it")));
+        }
         if let Some(why) = self.may_run_elsewhere(&actions, false, call).await? {
             return Ok((Power::Unknown, format!("{words}; {why}")));
         }

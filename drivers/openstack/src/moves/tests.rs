@@ -198,3 +198,18 @@ async fn what_is_known_of_its_moves_for_good_is_not_asked_for_again() {
         }
     }
 }
+
+/// Nova shows the server, and has no list of what was done to it: that is no list without an evacuation, nor one without a stop.
+#[tokio::test]
+async fn a_server_whose_actions_are_not_there_is_not_off() {
+    let nova = |path: &str| match path.contains("os-instance-actions") {
+        true => None,
+        false => Some(json!({ "server": stopped() })),
+    };
+    let driver = fake_nova::driver("admin", nova).await;
+    let (power, said) = reading(&driver).await;
+    assert_eq!(power, Power::Unknown, "{said}");
+    assert!(said.contains("Nova has no actions of it"), "{said}");
+    let found = driver.inspect(&fake_nova::reading()).await.expect("an answer");
+    assert_eq!(found.get(crate::hold::STOPS), None);
+}
