@@ -1,6 +1,5 @@
 //! What of a node is in the API still, and what of that is waited for (K5).
 
-use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use crate::attachments::{self, Attachments};
@@ -39,7 +38,7 @@ impl OutOfService {
             tokio::join!(pods::of(&self.cluster, name, until), attachments::of(&self.cluster, name, until));
         let Attachments { volumes, ignored } = attached?;
         let mut left = Remains { volumes, ignored, ..Remains::default() };
-        let now = OffsetDateTime::now_utc();
+        let now = self.cluster.clock.now();
         for pod in pods? {
             match pods::fate(&pod, node, now) {
                 Fate::Stays(why) => left.ignored.push(format!("{} ({why})", pods::words(&pod))),

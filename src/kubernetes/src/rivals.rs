@@ -25,6 +25,10 @@ const GROUPS: &[(&str, &str)] = &[
     ("machine-deletion-remediation.medik8s.io", "Machine Deletion Remediation deletes the Machines of Nodes"),
     ("cluster.x-k8s.io", "a MachineHealthCheck of Cluster API deletes Machines whose Node is not healthy"),
     ("machine.openshift.io", "a MachineHealthCheck of OpenShift deletes Machines whose Node is not healthy"),
+    (
+        "metal3.io",
+        "the operator of Metal3 switches on within a minute what is off and whose BareMetalHost says online",
+    ),
     ("karpenter.sh", "Karpenter ends instances whose Node is not healthy"),
 ];
 /// Of the Nodes that kube-fencing reboots and flushes.
@@ -139,8 +143,9 @@ mod tests {
             groups: names.iter().map(|name| Group { name: (*name).to_owned() }).collect(),
         };
         assert_eq!(rivals(&groups(&["apps", "picket.dev"])), [""; 0]);
-        let told = rivals(&groups(&["apps", "cluster.x-k8s.io", "karpenter.sh"]));
-        assert_eq!(told.len(), 2);
+        let told = rivals(&groups(&["apps", "cluster.x-k8s.io", "metal3.io", "karpenter.sh"]));
+        assert_eq!(told.len(), 3);
+        assert!(told[1].contains("switches on within a minute"));
         assert!(told[0].contains("MachineHealthCheck of Cluster API"));
     }
 }

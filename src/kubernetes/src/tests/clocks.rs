@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use picket_core::ids::Generation;
-use picket_release::Left;
+use picket_release::{Left, Progress};
 use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::api::Api;
 use super::{OURS, UUID, node, noted, release, soon, subject, whose};
-use crate::taints::FENCED;
+use crate::taints::{FENCED, OUT_OF_SERVICE};
 
 /// A gateway whose clock is late would delete what taint eviction deletes by its name a moment later, in its new place.
 #[tokio::test(start_paused = true)]
@@ -29,6 +29,13 @@ async fn when_taint_eviction_comes_is_reckoned_by_the_api_server_s_clock() {
         api.is_ahead(ahead);
         let prepared = release(&api).prepare(&subject(whose(None, UUID)), soon()).await.expect("it is read");
         assert_eq!(prepared.beside.is_some(), goes, "{ahead} s ahead");
+        // A look goes by the same.
+        let mut standing = node.clone();
+        let ours = json!({ "key": OUT_OF_SERVICE, "value": "picket.blue.7", "effect": "NoExecute" });
+        standing["spec"]["taints"].as_array_mut().expect("a list").push(ours);
+        api.has(standing);
+        let seen = release(&api).observe(&subject(whose(None, UUID)), soon()).await.expect("answered");
+        assert_eq!(matches!(seen, Progress::NotThere(_)), goes, "{ahead} s ahead: {seen:?}");
     }
 }
 
