@@ -18,8 +18,9 @@ use crate::settings::Settings;
 pub(crate) const SERVER: &str = "5a1bd2c8-1111-4222-8333-444455556666";
 /// The user whose token it is.
 pub(crate) const USER: &str = "u1";
+const FORBIDDEN: &str = "forbidden";
 
-/// The answer to a path with its query, or, of what is no question, to method, path and body; `None`: 404.
+/// The answer to a path with its query, or, of what is no question, to method, path and body; `None`: 404. One of [`forbidden`] is a 403.
 type Answers = Box<dyn FnMut(&str) -> Option<Value> + Send>;
 
 #[derive(Debug)]
@@ -79,6 +80,11 @@ pub(crate) fn action(name: &str, request: &str, at: &str, steps: &[Step]) -> Val
 }
 
 pub(crate) type Step = (&'static str, Option<&'static str>, &'static str, &'static str, &'static str);
+
+/// What Nova says where its policy does not let this user do something (Compute API, Faults).
+pub(crate) fn forbidden(policy: &str) -> Value {
+    json!({ FORBIDDEN: { "code": 403, "message": format!("Policy doesn't allow {policy} to be performed.") } })
+}
 
 /// The driver of a server of that Nova, logged in with that role.
 pub(crate) async fn driver(
@@ -145,6 +151,7 @@ async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>
     };
     let status = match (&answer, head.starts_with("POST /v3/")) {
         (None, _) => "404 Not Found",
+        (Some(answer), _) if answer.get(FORBIDDEN).is_some() => "403 Forbidden",
         (Some(_), true) => "201 Created\r\nX-Subject-Token: t",
         (Some(_), false) if head.starts_with("POST ") => "202 Accepted",
         (Some(_), false) => "200 OK",

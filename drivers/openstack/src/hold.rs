@@ -228,7 +228,7 @@ impl OpenstackDriver {
                 effort.refused();
                 let detail =
                     format!("an administrator locked it, and this user may not unlock it: {}", told.words);
-                Err(DriverError::new(ErrorKind::Forbidden, Effect::DidNotHappen, detail))
+                Err(DriverError::new(ErrorKind::Forbidden, Effect::DidNotHappen, detail).for_good(true))
             }
             _ => Err(refused("unlock", &told, &mut effort)),
         }

@@ -19,6 +19,7 @@ mod hold;
 mod kind;
 mod late;
 mod live;
+mod locked;
 mod moves;
 mod placement;
 mod power;

@@ -227,7 +227,9 @@ impl Cloud {
             let answer = ask(request, &token, call, &place).await?;
             let wrong = |kind, detail: String| {
                 let asked = format!("{}, GET {path}: {detail}", service.words());
-                Err(DriverError::new(kind, Effect::DidNotHappen, asked))
+                let error = DriverError::new(kind, Effect::DidNotHappen, asked);
+                // Nova's policy stays as it is until a person changes it.
+                Err(error.for_good(kind == ErrorKind::Forbidden))
             };
             match answer.code {
                 StatusCode::OK => {
