@@ -48,6 +48,9 @@ pub(crate) struct Action {
     /// When it was asked for, by the clock of the API's host.
     #[serde(default)]
     pub(crate) start_time: Option<String>,
+    /// The project for which its user was logged in.
+    #[serde(default)]
+    pub(crate) project_id: Option<String>,
     /// Said of one action alone, from 2.51 on also to who is no admin.
     #[serde(default)]
     pub(crate) events: Option<Vec<Step>>,

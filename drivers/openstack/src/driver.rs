@@ -141,6 +141,10 @@ impl PowerDriver for OpenstackDriver {
         self.remarks.told()
     }
 
+    fn obstacles(&self) -> Vec<String> {
+        self.remarks.obstacles()
+    }
+
     fn cloud(&self) -> Option<String> {
         Some(self.cloud.words())
     }

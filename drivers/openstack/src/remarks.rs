@@ -21,6 +21,8 @@ pub(crate) struct Remarks(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     by_check: Vec<String>,
+    /// What keeps a fence from its end.
+    barred: Option<String>,
     /// A copy that an evacuation left, by whoever asked last where the server runs.
     left: Option<String>,
 }
@@ -35,6 +37,10 @@ impl Remarks {
         known.by_check.iter().chain(&known.left).cloned().collect()
     }
 
+    pub(crate) fn obstacles(&self) -> Vec<String> {
+        self.known().barred.iter().cloned().collect()
+    }
+
     /// What a reading says, and with it a copy that was left: that one's power is not read.
     pub(crate) fn with_left(&self, words: String) -> String {
         match &self.known().left {
@@ -43,8 +49,9 @@ impl Remarks {
         }
     }
 
-    fn set(&self, remarks: Vec<String>) {
-        self.known().by_check = remarks;
+    fn set(&self, remarks: Vec<String>, barred: Option<String>) {
+        let mut known = self.known();
+        (known.by_check, known.barred) = (remarks, barred);
     }
 
     /// Where a copy of the server is left, if one is.
@@ -77,7 +84,14 @@ impl OpenstackDriver {
         if self.settings.hold && hold::locks_as_owner(server, &token) {
             remarks.push(format!("{}: log in to another project", hold::OWNERS));
         }
-        self.remarks.set(remarks);
+        let barred = match self.locked_by_another(server, &token, call).await {
+            Ok(barred) => barred,
+            Err(error) => {
+                remarks.push(format!("it is locked, and who locked it could not be asked: {}", error.detail));
+                None
+            }
+        };
+        self.remarks.set(remarks, barred);
     }
 
     /// The image's timeout: `Some(None)`: it has none; `None`: that is not known.
