@@ -2,9 +2,11 @@
 //! restarts. Its wire is written by hand, so that it can also be wrong.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::sync::Mutex as Turn;
 
 mod answers;
 mod boards;
@@ -154,8 +156,12 @@ pub struct World {
     pub then: VecDeque<(&'static str, Then)>,
     /// Requests whose line holds this text are answered so much later.
     pub slow: Option<(&'static str, Duration)>,
+    /// It does one thing after another, on whichever connection that came, also for a client who left meanwhile.
+    pub one_at_a_time: Option<Arc<Turn<()>>>,
     /// Requests that came, in order, with the answer's status.
     pub log: Vec<String>,
+    /// The same, once their answers were on the way, and when that was.
+    pub answered: Vec<(String, Instant)>,
     /// How many requests came that change something.
     pub commands: u64,
     /// How many connections were made.
@@ -202,7 +208,9 @@ impl World {
             after: VecDeque::new(),
             then: VecDeque::new(),
             slow: None,
+            one_at_a_time: None,
             log: Vec::new(),
+            answered: Vec::new(),
             commands: 0,
             connections: 0,
             shown: Vec::new(),
@@ -246,6 +254,16 @@ impl World {
     /// Lets every connection end, and nothing else.
     pub fn drop_connections(&mut self) {
         self.epoch += 1;
+    }
+
+    /// It does one thing after another from now on.
+    pub fn does_one_thing_at_a_time(&mut self) {
+        self.one_at_a_time = Some(Arc::default());
+    }
+
+    /// When the last answer to such a request was on its way.
+    pub fn answered_at(&self, what: &str) -> Option<Instant> {
+        self.answered.iter().rev().find(|(line, _)| line.contains(what)).map(|(_, at)| *at)
     }
 
     /// How many requests had this in their line.

@@ -6,6 +6,7 @@ mod elsewhere;
 mod fake;
 mod faults;
 mod holds;
+mod late_ends;
 mod law;
 mod lives;
 mod machines;

@@ -93,19 +93,6 @@ async fn a_repeat_that_is_refused_is_told_as_the_board_s_own_answer() {
     }
 }
 
-/// The service is done with it, and says so a little later than a client would like.
-#[tokio::test]
-async fn a_deletion_that_is_answered_late_ends_its_session() {
-    let fake = Fake::start().await;
-    let hand = Hand::of(&fake, json!({})).await;
-    hand.off().await.expect("taken");
-    fake.world().slow = Some(("DELETE", Duration::from_millis(2_500)));
-    let began = Instant::now();
-    hand.quiesce().await.expect("its end was told");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    assert_eq!(fake.world().open_sessions(), 0);
-}
-
 #[tokio::test]
 async fn a_deletion_that_was_lost_is_asked_for_again() {
     for lost in [1, 4] {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -124,7 +124,15 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, world: Arc<Mutex<W
             };
             // Who is silent does not shake hands either.
             let Some(epoch) = epoch else { return std::future::pending().await };
-            let Ok(mut stream) = acceptor.accept(stream).await else { return };
+            let turn = world.lock().expect("whole").one_at_a_time.clone();
+            let shaken = match &turn {
+                Some(turn) => {
+                    let _turn = turn.lock().await;
+                    acceptor.accept(stream).await
+                }
+                None => acceptor.accept(stream).await,
+            };
+            let Ok(mut stream) = shaken else { return };
             loop {
                 let over = async {
                     while world.lock().expect("whole").epoch == epoch {
@@ -143,6 +151,11 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, world: Arc<Mutex<W
 
 async fn serve(stream: &mut TlsStream<TcpStream>, world: &Arc<Mutex<World>>, epoch: u64) -> Option<bool> {
     let request = listen(stream).await?;
+    let turn = world.lock().expect("whole").one_at_a_time.clone();
+    let _turn = match &turn {
+        Some(turn) => Some(turn.lock().await),
+        None => None,
+    };
     let (reply, closes) = {
         let mut world = world.lock().expect("whole");
         if world.epoch != epoch {
@@ -183,13 +196,15 @@ async fn serve(stream: &mut TlsStream<TcpStream>, world: &Arc<Mutex<World>>, epo
     if reply.drip.is_zero() {
         stream.write_all(&reply.body).await.ok()?;
     } else {
-        for byte in reply.body {
+        for byte in &reply.body {
             tokio::time::sleep(reply.drip).await;
-            stream.write_all(&[byte]).await.ok()?;
+            stream.write_all(&[*byte]).await.ok()?;
             stream.flush().await.ok()?;
         }
     }
     stream.flush().await.ok()?;
+    let line = format!("{} {} {}", request.method, request.path, reply.status);
+    world.lock().expect("whole").answered.push((line, Instant::now()));
     Some(!closes)
 }
 

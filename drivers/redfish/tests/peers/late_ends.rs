@@ -1,0 +1,72 @@
+//! Boards that end a session, and say so late: its end is known as soon as they say it.
+
+use std::time::{Duration, Instant};
+
+use picket_driver::PowerDriver;
+use serde_json::json;
+
+use crate::fake::{Fake, SYSTEM};
+use crate::subject::Hand;
+
+/// What a session's end may take to be known, once it was said: what the operator was promised. It is a hundredth of that.
+const PROMISED: Duration = Duration::from_secs(3);
+
+/// Asks for power, and leaves when the board has begun to answer that.
+async fn leave_a_question(hand: &Hand, fake: &Fake) {
+    let call = hand.call();
+    let begun = async {
+        while fake.world().asked(SYSTEM) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = begun => {}
+        read = hand.driver.read_power(&call) => panic!("it is answered late: {read:?}"),
+    }
+}
+
+/// The end of the session is told within what was promised since the answer to its deletion.
+async fn ends_with_its_answer(hand: &Hand, fake: &Fake, what: &str) {
+    hand.quiesce().await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let since = fake.world().answered_at("DELETE").expect("it was answered").elapsed();
+    assert!(since < PROMISED, "{what}: known {since:?} after the board had said so");
+    assert_eq!(fake.world().open_sessions(), 0, "{what}");
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_answered_late_ends_its_session_then() {
+    for one_at_a_time in [false, true] {
+        let fake = Fake::start().await;
+        if one_at_a_time {
+            fake.world().does_one_thing_at_a_time();
+        }
+        let hand = Hand::of(&fake, json!({})).await;
+        hand.off().await.expect("taken");
+        fake.world().slow = Some(("DELETE", Duration::from_millis(2_500)));
+        ends_with_its_answer(&hand, &fake, &format!("one at a time: {one_at_a_time}")).await;
+        assert_eq!(fake.world().asked("DELETE"), 1, "it was waited for");
+    }
+}
+
+/// Nobody waits for the answer to that question any more, and the board goes on with it: the deletion has its turn after that.
+#[tokio::test]
+async fn a_board_that_is_busy_with_a_question_that_was_left_ends_its_session_after_that() {
+    for (busy, late) in [(1_300, 0), (3_000, 0), (3_000, 2_500)] {
+        let fake = Fake::start().await;
+        fake.world().does_one_thing_at_a_time();
+        let hand = Hand::of(&fake, json!({})).await;
+        hand.off().await.expect("taken");
+        fake.world().log.clear();
+        fake.world().slow = Some((SYSTEM, Duration::from_millis(busy)));
+        leave_a_question(&hand, &fake).await;
+        fake.world().slow = Some(("DELETE", Duration::from_millis(late)));
+        let began = Instant::now();
+        ends_with_its_answer(&hand, &fake, &format!("busy for {busy} ms, and {late} ms late")).await;
+        assert!(
+            began.elapsed() > Duration::from_millis(busy / 2),
+            "the board was busy: {:?}",
+            began.elapsed()
+        );
+    }
+}
