@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::power::Power;
-use picket_driver::{Call, PowerDriver};
+use picket_driver::{Call, Effect, ErrorKind, PowerDriver};
 use serde_json::json;
 
 use crate::fake::{Fake, Reply, SYSTEM};
@@ -103,4 +103,93 @@ async fn a_system_that_moved_is_looked_for() {
     fake.world().script.push_back((SYSTEM, Reply::raw(404, "")));
     hand.driver.identify(&hand.call()).await.expect("it is looked for at once");
     assert_eq!(fake.world().asked(SYSTEMS), 2);
+}
+
+/// The off is carried out at once, and said to be after 3.5 s, or after 7 s where a call has that much time.
+#[tokio::test]
+async fn a_force_off_that_is_answered_late_is_told_from_its_asking_to_its_answer() {
+    for (late, call) in [(3_500, 5), (7_000, 12)] {
+        let late = Duration::from_millis(late);
+        let fake = Fake::start().await;
+        let hand = Hand::of(&fake, json!({ "last_reset_time": true })).await;
+        let before = hand.read().await.expect("a reading");
+        fake.world().slow = Some(("ComputerSystem.Reset", late));
+        // The first one falls; the one that seals it finds the machine off.
+        for _ in 0..2 {
+            let order = hand.orders.off().await.expect("an order");
+            let called_at = hand.clock.boot();
+            let taken = hand.driver.power_off(&order, &hand.call_of(Duration::from_secs(call))).await;
+            let taken = taken.unwrap_or_else(|error| panic!("{late:?}: {error}"));
+            assert!(taken.asked_at >= called_at && taken.answered_at <= hand.clock.boot(), "{taken:?}");
+            let took = taken.answered_at.since(taken.asked_at);
+            // All of it, and little else: what is asked around it belongs to no command.
+            assert!(took >= late && took < late * 2, "{late:?}: {taken:?}");
+            let after = hand.read().await.expect("a reading");
+            assert_eq!(after.power, Power::Off);
+            assert!(after.asked_at >= taken.answered_at, "{after:?}, {taken:?}");
+            // Nothing was lost meanwhile.
+            assert_eq!((taken.epoch, after.epoch), (before.epoch, before.epoch), "{late:?}");
+        }
+        assert_eq!(hand.driver.refused_session_at(), None);
+        let world = fake.world();
+        assert_eq!((world.commands, world.asked(LOGIN)), (2, 1), "each was sent once: {:?}", world.log);
+    }
+}
+
+/// Each off ends with its call, and may have happened: it is sent again, and what is read after that is of the same session and life.
+#[tokio::test]
+async fn a_force_off_that_outlasts_its_call_is_unknown_and_loses_nothing() {
+    let fake = Fake::start().await;
+    let hand = Hand::of(&fake, json!({ "last_reset_time": true })).await;
+    let before = hand.read().await.expect("a reading");
+    fake.world().slow = Some(("ComputerSystem.Reset", Duration::from_secs(7)));
+    for _ in 0..2 {
+        let order = hand.orders.off().await.expect("an order");
+        let asked = hand.driver.power_off(&order, &hand.call_of(Duration::from_secs(2))).await;
+        let error = asked.expect_err("it is not answered in time");
+        assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
+        let after = hand.read().await.expect("a reading");
+        assert_eq!((after.power, after.epoch), (Power::Off, before.epoch), "{after:?}");
+    }
+    assert_eq!(hand.driver.refused_session_at(), None);
+    let world = fake.world();
+    assert_eq!((world.commands, world.asked(LOGIN)), (2, 1), "{:?}", world.log);
+}
+
+/// At 1.3 s for each answer four fit into a call of 5 s, and six are needed: what the calls before learned stays, also where the board goes on
+/// with what nobody waits for any more.
+#[tokio::test]
+async fn a_service_at_1_3_seconds_a_request_is_found_over_several_calls_of_5_seconds() {
+    let found = async |one_at_a_time: bool| {
+        let fake = Fake::start().await;
+        if one_at_a_time {
+            fake.world().does_one_thing_at_a_time();
+        }
+        // Each line holds that.
+        fake.world().slow = Some(("", Duration::from_millis(1_300)));
+        let hand = Hand::of(&fake, json!({})).await;
+        let check =
+            || Call::reading(tokio::time::Instant::now() + Duration::from_secs(5), hand.clock.clone());
+        let mut calls = 1;
+        while let Err(error) = hand.driver.read_power(&check()).await {
+            assert_eq!(error.kind, ErrorKind::TimedOut, "{error}");
+            assert!(calls < 10, "it is never found: {:?}", fake.world().log);
+            calls += 1;
+        }
+        assert!(calls > 1, "six answers do not fit into a call");
+        let before = fake.world().log.clone();
+        // What was not answered in time is asked once more.
+        for question in [ROOT, LOGIN, SYSTEMS, SESSION_SERVICE] {
+            let times = before.iter().filter(|line| line.contains(question)).count();
+            assert!(times <= 2, "{question}, {times} times: {before:?}");
+        }
+        // And it is known from now on.
+        hand.driver.read_power(&check()).await.expect("the answers fit into a call");
+        let after = fake.world().log.split_off(before.len());
+        assert!(
+            after.iter().all(|line| line.contains(SYSTEM) || line.contains("Managers")),
+            "{before:?}, {after:?}"
+        );
+    };
+    tokio::join!(found(false), found(true));
 }
