@@ -23,13 +23,48 @@ pub const ASKING: Duration = Duration::from_secs(60);
 /// Wait before it is asked for again; it doubles.
 pub const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
+/// What bounds a thing that was not seen to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// A session's idle limit, by the settings; by the service's own word, where that is longer.
+    Idle { limit: Duration, said: Option<Duration> },
+    /// The life of what was sent without a session.
+    Life(Duration),
+}
+
+impl Bound {
+    /// In words, for people: what was not seen to end, how often that was `asked` for in how long, what of its time is `left`, and which setting
+    /// says how long that is.
+    pub fn words(self, asked: u32, since: Instant, left: Duration) -> String {
+        let (took, left) = (since.elapsed().as_secs_f64(), left.as_secs());
+        let open = format!(
+            "a session that carried commands was not seen to end, asked {asked} times in {took:.1} s, and may be open for {left} s more: by \
+             its idle limit"
+        );
+        match self {
+            Bound::Idle { limit, said: None } => {
+                format!("{open}, session_timeout = \"{}s\"", limit.as_secs())
+            }
+            Bound::Idle { limit, said: Some(said) } => format!(
+                "{open}, the service's SessionTimeout of {} s, which is longer than session_timeout = \"{}s\"",
+                said.as_secs(),
+                limit.as_secs()
+            ),
+            Bound::Life(life) => format!(
+                "a command that was sent without a session was not answered clearly, and may land for {left} s more: by max_life = \"{}s\"",
+                life.as_secs()
+            ),
+        }
+    }
+}
+
 /// How far the end is of what carried commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
     /// Nothing of it is open.
     Yes,
     /// From then on the rest is surely over, if nothing more is sent.
-    At(Instant),
+    At(Instant, Bound),
     /// The sessions are over since then; a command had no clear end, and was sent at that time: what the service had begun of it may
     /// be at work. In any case it is over by the end of its life.
     AtWork { sent: Instant, over: Instant, until: Instant },
@@ -69,7 +104,15 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Result<Closed, DriverErr
     let sessions = line.orphans.iter().map(|session| session.dead_at(longest)).max();
     let bare = without_session(line)?;
     if let Some(over_at) = sessions.max(bare) {
-        return Ok(Closed::At(over_at));
+        let settings = &line.settings;
+        let bound = match settings.max_life.filter(|_| bare == Some(over_at)) {
+            Some(life) => Bound::Life(life),
+            None => {
+                let limit = settings.session_timeout;
+                Bound::Idle { limit, said: line.said_timeout.filter(|said| *said > limit) }
+            }
+        };
+        return Ok(Closed::At(over_at, bound));
     }
     line.unclear.in_session = line.unclear.in_session.filter(|sent| Instant::now() < *sent + longest);
     let Some(sent) = line.unclear.in_session else { return Ok(Closed::Yes) };

@@ -296,13 +296,15 @@ impl PowerDriver for RedfishDriver {
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
-        let (asked_until, mut pause) = (Instant::now() + closing::ASKING, closing::FIRST_PAUSE);
+        let (since, mut pause, mut asked) = (Instant::now(), closing::FIRST_PAUSE, 0);
+        let asked_until = since + closing::ASKING;
         loop {
+            asked += 1;
             // The wait is without the line: a reading may open a session of its own meanwhile.
             let closed = closing::close_all(&mut self.line(call).await?.line, call).await?;
-            let over_at = match closed {
+            let (over_at, bound) = match closed {
                 Closed::Yes => return Ok(()),
-                Closed::At(over_at) => over_at,
+                Closed::At(over_at, bound) => (over_at, bound),
                 Closed::AtWork { sent, over, until } => {
                     self.see_it_end(sent, over, until, call).await?;
                     continue;
@@ -315,11 +317,8 @@ impl PowerDriver for RedfishDriver {
                 continue;
             }
             if over_at >= end_of(call) {
-                let detail = format!(
-                    "{}: a session that carried commands did not answer its deletion and may be open until its idle \
-                     limit has passed",
-                    self.traits.endpoint
-                );
+                let left = over_at.saturating_duration_since(Instant::now());
+                let detail = format!("{}: {}", self.traits.endpoint, bound.words(asked, since, left));
                 return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
             }
             sleep_until(over_at).await;

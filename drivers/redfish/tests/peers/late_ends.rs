@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use picket_driver::PowerDriver;
+use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
 
-use crate::fake::{Fake, SYSTEM};
+use crate::fake::{Fake, Reply, SYSTEM};
 use crate::subject::Hand;
 
 /// What a session's end may take to be known, once it was said: what the operator was promised. It is a hundredth of that.
@@ -68,5 +68,41 @@ async fn a_board_that_is_busy_with_a_question_that_was_left_ends_its_session_aft
             "the board was busy: {:?}",
             began.elapsed()
         );
+    }
+}
+
+/// Whoever waits for it reads for what, how long it is, what was tried, and which setting says so.
+#[tokio::test]
+async fn an_end_that_was_not_seen_names_the_setting_that_bounds_it() {
+    for (more, said, names) in [
+        (json!({}), 1_800, r#"session_timeout = "1800s""#),
+        (json!({ "session_timeout": "10m" }), 600, r#"session_timeout = "600s""#),
+        // A fence goes on with a service that says more, and waits for longer.
+        (json!({ "session_timeout": "10m" }), 1_200, "the service's SessionTimeout of 1200 s"),
+        (json!({ "authentication": "basic", "max_life": "2h" }), 1_800, r#"max_life = "7200s""#),
+    ] {
+        let fake = Fake::start().await;
+        fake.world().session_timeout = said;
+        let hand = Hand::of(&fake, more.clone()).await;
+        if more["authentication"] == "basic" {
+            hand.power().await;
+            fake.world().script.push_back(("Reset", Reply::raw(504, "")));
+            hand.driver
+                .power_off(
+                    &hand.orders.off().await.expect("an order"),
+                    &hand.call_of(Duration::from_millis(90)),
+                )
+                .await
+                .expect_err("nobody knows what became of it");
+        } else {
+            hand.off().await.expect("taken");
+        }
+        fake.world().script.extend((0..99).map(|_| ("DELETE", Reply::raw(500, ""))));
+        let call = hand.call_of(Duration::from_secs(2));
+        let error = hand.driver.quiesce(&call).await.expect_err("it may be open");
+        assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
+        assert!(error.detail.contains(names) && error.detail.contains(" more"), "{more}: {error}");
+        let is_counted = error.detail.contains("times in");
+        assert_eq!(is_counted, more["authentication"] != "basic", "{more}: {error}");
     }
 }
