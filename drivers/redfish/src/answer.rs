@@ -43,6 +43,8 @@ pub struct Answer {
     pub etag: Option<String>,
     /// It says that it is no answer of now.
     pub stored: bool,
+    /// The body came packed, and is unpacked here.
+    pub packed: bool,
     /// The body, as far as it was read.
     pub body: Vec<u8>,
     /// Why that is not all of it.
@@ -69,6 +71,7 @@ impl Answer {
             token,
             etag: text(ETAG).map(str::to_owned),
             stored: is_stored(headers),
+            packed: false,
             body: Vec::new(),
             cut: None,
             asked_at: BootTime::default(),

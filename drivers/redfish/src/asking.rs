@@ -10,6 +10,7 @@ use crate::answer::{Answer, Cut, LARGEST, tame};
 use crate::ask::Ask;
 use crate::connection::Broken;
 use crate::line::{Line, end_of};
+use crate::oddities::Oddity;
 use crate::{quirks, redirect};
 
 /// Wait before the same is asked again; it doubles.
@@ -59,6 +60,9 @@ impl Line {
         };
         match &told {
             Ok(answer) => {
+                if answer.packed {
+                    self.oddities.see(Oddity::Packed, || self.settings.authority());
+                }
                 if quirks::is_clear(answer) {
                     self.unclear = unclear_before;
                 }

@@ -281,7 +281,7 @@ async fn listen(mut response: Response<Incoming>, until: Instant) -> (Answer, bo
     }
     if let Some(coding) = coding.filter(|_| answer.cut.is_none() && !answer.body.is_empty()) {
         match encoding::unpack(&coding, &answer.body) {
-            Ok(plain) => answer.body = plain,
+            Ok(plain) => (answer.body, answer.packed) = (plain, true),
             Err(cut) => answer.cut = Some(cut),
         }
     }

@@ -21,11 +21,12 @@ use tokio_rustls::TlsConnector;
 
 use crate::closing::{self, Closed};
 use crate::line::{Line, end_of};
+use crate::oddities::Oddities;
 use crate::pool::Pool;
 use crate::service::{Found, NEVER, Service};
 use crate::settings::{Authentication, Settings};
 use crate::whose::said_by;
-use crate::{ending, hold, policy, power};
+use crate::{ending, hold, login, policy, power};
 
 /// How long one call may take unless the settings say otherwise.
 const CALL: Duration = Duration::from_secs(5);
@@ -159,6 +160,10 @@ struct Seen {
     life_remark: Option<String>,
     /// The last login named no place at which its session can be ended.
     placeless: bool,
+    /// What of it is borne.
+    oddities: Oddities,
+    /// The account may only read.
+    only_reads: bool,
     /// What its BIOS does when power comes back, where people ought to know.
     bios_remark: Option<String>,
 }
@@ -174,6 +179,8 @@ impl Drop for Turn<'_> {
             has_epochs: self.line.shows_restarts(),
             life_remark: self.line.life_remark(),
             placeless: self.line.placeless,
+            oddities: self.line.oddities,
+            only_reads: self.line.only_reads,
             bios_remark: self.line.bios_remark.clone(),
         };
     }
@@ -210,7 +217,13 @@ impl PowerDriver for RedfishDriver {
         let placeless = "its login names no place at which a session can be ended: each stays until its idle limit, and \
                          what it carried is waited out; a shorter SessionTimeout at the service shortens that";
         let placeless = seen.placeless.then(|| placeless.to_owned());
-        anyone.into_iter().chain(seen.life_remark).chain(placeless).chain(seen.bios_remark).collect()
+        let known = anyone.into_iter().chain(seen.life_remark).chain(placeless).chain(seen.bios_remark);
+        known.chain(seen.oddities.remarks()).collect()
+    }
+
+    fn obstacles(&self) -> Vec<String> {
+        let only_reads = self.seen().only_reads.then(|| login::ONLY_READS.to_owned());
+        only_reads.into_iter().collect()
     }
 
     fn shares(&self) -> Option<Shared> {

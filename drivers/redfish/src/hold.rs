@@ -10,6 +10,7 @@ use crate::ask::Ask;
 use crate::asking::unread;
 use crate::bios;
 use crate::line::Line;
+use crate::oddities::Oddity;
 use crate::policy::{self, Policy};
 use crate::quirks::{self, Verdict};
 use crate::service::{Object, Service};
@@ -170,11 +171,15 @@ async fn set(
         if unless == Unless::IsSo && is_so(&now.object) {
             return Ok(Told { stands: true, ..Told::default() });
         }
-        let version = quirks::if_match(now.version, tries, refused);
-        let says_version = version.is_some();
+        let version = quirks::if_match(now.version.clone(), tries, refused);
+        let (says_version, is_other) = (version.is_some(), version != now.version);
         let ask = Ask::patch(now.path, place.change(wanted), version);
         let answer = line.ask(&ask, call, &mut effort).await?;
-        match quirks::verdict(answer.status) {
+        let verdict = quirks::verdict(answer.status);
+        if is_other && matches!(verdict, Verdict::Done | Verdict::Task) {
+            line.oddities.see(Oddity::Version, || line.settings.authority());
+        }
+        match verdict {
             Verdict::Done => {
                 waits = quirks::waits_for_a_reset(&answer);
                 break;

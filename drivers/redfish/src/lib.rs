@@ -63,6 +63,7 @@ mod life;
 mod line;
 mod login;
 mod looking;
+mod oddities;
 mod policy;
 mod pool;
 mod power;

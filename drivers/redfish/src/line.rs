@@ -21,6 +21,7 @@ use crate::connection::Connection;
 use crate::discovery::Learned;
 use crate::life::Life;
 use crate::login::{Lockout, Login};
+use crate::oddities::Oddities;
 use crate::pool::Pool;
 use crate::service::Service;
 use crate::session::{Session, name_of};
@@ -93,6 +94,10 @@ pub struct Line {
     pub(crate) sighted: bool,
     /// Since when questions are not answered, or not by a manager that is known to be in the same life.
     pub(crate) unanswered_since: Option<BootTime>,
+    /// What of it is borne.
+    pub(crate) oddities: Oddities,
+    /// The service said at the last login that the account may only read.
+    pub(crate) only_reads: bool,
     /// What the BIOS of a system without a hold said at the last check of a person.
     pub(crate) bios_remark: Option<String>,
 }
@@ -153,6 +158,8 @@ impl Line {
             untold: None,
             sighted: false,
             unanswered_since: None,
+            oddities: Oddities::default(),
+            only_reads: false,
             bios_remark: None,
         }
     }

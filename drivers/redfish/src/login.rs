@@ -27,6 +27,20 @@ const WITHOUT_SESSION: Duration = Duration::from_secs(30);
 /// The same once a login was refused: each further one counts as a wrong password at services that lock accounts.
 const WITHOUT_LOGIN: Duration = Duration::from_secs(600);
 
+/// The role that DSP0266 ("Roles") gives the privileges Login and ConfigureSelf alone, as the only one of a session.
+const READ_ONLY: &str = "ReadOnly";
+/// That its session is of that.
+pub(crate) const ONLY_READS: &str = "the service gives its account the role ReadOnly and no other, and that one switches nothing off: give it Operator, or \
+     another role with ConfigureComponents";
+
+/// Whether the answer to a login says that the session may only read (`Roles`, DSP2046, Session 1.7). Where it does not say that, nobody knows it
+/// before an off is refused.
+fn only_reads(answer: &Answer) -> bool {
+    let said = answer.object();
+    let roles = said.as_ref().and_then(|session| session.get("Roles")?.as_array());
+    roles.is_some_and(|roles| !roles.is_empty() && roles.iter().all(|role| role == READ_ONLY))
+}
+
 /// What is said while nothing is asked.
 pub(crate) struct Lockout {
     pub(crate) until: Instant,
@@ -180,7 +194,7 @@ impl Line {
     /// The session that a login made. One that has no place is used all the same, and waited out; one without a token is of no use.
     async fn take_session(&mut self, answer: Answer, call: &Call, until: Instant) -> Result<(), DriverError> {
         let collection = self.sessions.clone().unwrap_or_default();
-        let said = places(&collection, &answer);
+        let (said, only_reads) = (places(&collection, &answer), only_reads(&answer));
         let believed = |token: &Secret, orphans: &[Session]| {
             said.iter().find_map(|said| place_in(&collection, said, token, orphans.iter()))
         };
@@ -191,6 +205,7 @@ impl Line {
         (self.lockout, self.basic_is_refused) = (None, false);
         let path = believed(&token, &self.orphans);
         self.placeless = path.is_none();
+        self.only_reads = only_reads;
         if path.is_none() {
             let endpoint = self.settings.authority();
             tracing::warn!(%endpoint, "a session whose place cannot be believed: nothing but its idleness ends it");

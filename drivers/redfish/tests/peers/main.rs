@@ -14,6 +14,7 @@ mod odd_boards;
 mod ordinary;
 mod places;
 mod redirects;
+mod remarks;
 mod slow_boards;
 mod subject;
 mod succession;

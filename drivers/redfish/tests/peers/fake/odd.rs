@@ -4,6 +4,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use serde_json::Value;
 
 use super::Reply;
 
@@ -68,6 +69,8 @@ pub struct Odd {
     pub refuses_logins: Option<u16>,
     /// What the answer to a login says.
     pub says: Says,
+    /// And the roles of the session in it.
+    pub roles: Option<Value>,
     /// Its versions.
     pub etag: Etag,
     /// Each body is packed by gzip.

@@ -46,9 +46,12 @@ impl World {
         self.sessions.insert(id, Session { token: token.clone(), used: Instant::now() });
         // As DSP0266 allows: an absolute link, here with another name of the same host.
         let place = format!("https://bmc.example{}/{id}", self.sessions_at());
-        let body = |has_id: bool| if has_id { json!({ "Id": id.to_string() }) } else { json!({}) };
         let says = self.odd.says;
-        let reply = Reply::json(201, body(says != Says::Token));
+        let mut body = if says == Says::Token { json!({}) } else { json!({ "Id": id.to_string() }) };
+        if let Some(roles) = &self.odd.roles {
+            body["Roles"] = roles.clone();
+        }
+        let reply = Reply::json(201, body);
         let reply = if says == Says::Place { reply } else { reply.with("X-Auth-Token", token) };
         match says {
             Says::All | Says::Place => reply.with("Location", place),
