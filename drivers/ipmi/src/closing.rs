@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ipmi_rs_core::connection::IpmiCommand;
 use picket_driver::{Call, Effort};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::command::{CloseSession, GetSessionInfo};
 use crate::line::{Line, Lost, end_of};
@@ -17,11 +17,24 @@ use crate::live::Live;
 
 /// How long a close may stay unanswered, at least: a BMC that closed, and whose answer was lost, does not answer again.
 const PATIENCE: Duration = Duration::from_millis(750);
+/// What is told of sessions that were not seen to end, asked for so often since then.
+pub fn open_still(idle_limit: Duration, asked: u32, since: Instant, over_at: Instant) -> String {
+    format!(
+        "a session that carried commands did not answer its close, asked for {asked} times in {:.1} s, and may be open for {} s more: by its idle \
+         limit, idle_limit = \"{}s\"",
+        since.elapsed().as_secs_f64(),
+        over_at.saturating_duration_since(Instant::now()).as_secs(),
+        idle_limit.as_secs()
+    )
+}
+
 /// How long it is tried to open a session in which to ask after those that do not answer.
 const OUTSIDE: Duration = Duration::from_secs(10);
 /// The pauses before a BMC is asked again after sessions that it says nothing of. Then their idle limit is waited out: each
 /// look costs a login.
 pub const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
+/// Between two looks whether an answer to a close came late.
+const HEARKENING: Duration = Duration::from_millis(100);
 /// Completion code of Close Session: no such session (IPMI 2.0 table 22-23).
 const NO_SUCH_SESSION: u8 = 0x87;
 
@@ -118,16 +131,33 @@ async fn look(line: &mut Line, call: &Call) {
 
 /// Takes the answers in that came late.
 fn hear(line: &mut Line) {
+    hear_in(&mut line.orphans, &mut line.lost);
+}
+
+fn hear_in(orphans: &mut Vec<Live>, lost: &mut Option<Lost>) {
     let mut index = 0;
-    while let Some(live) = line.orphans.get_mut(index) {
+    while let Some(live) = orphans.get_mut(index) {
         if !live.was_closed() {
             index += 1;
             continue;
         }
         // It answered, so the BMC did not restart before.
-        line.lost.take_if(|lost| lost.epoch == live.epoch().id);
-        line.orphans.swap_remove(index).closed();
+        lost.take_if(|lost| lost.epoch == live.epoch().id);
+        orphans.swap_remove(index).closed();
     }
+}
+
+/// Waits until each of the sessions has said, too late for who asked, that it closed itself.
+pub async fn all_closed_late(orphans: &mut [Live]) {
+    while !orphans.iter_mut().all(Live::was_closed) {
+        sleep(HEARKENING).await;
+    }
+}
+
+/// Whether nothing is open any more, by what was answered since. Nothing is sent.
+pub fn is_heard(line: &mut Line) -> bool {
+    hear(line);
+    line.orphans.is_empty()
 }
 
 /// Whether one BMC surely has both sessions. Another one, to which the address leads by now, knows none of ours, and they live on.
@@ -147,9 +177,11 @@ async fn look_from_outside(line: &mut Line, call: &Call) {
         opened.as_mut()
     };
     let Some(outside) = outside else { return };
+    // A BMC that does one thing after another has answered the close before it took this login.
+    hear_in(&mut line.orphans, &mut line.lost);
     let own = outside.remote_id();
     // A BMC that does not know the very session in which it is asked does not know the others either.
-    let knows = is_open(outside, own, call).await == Some(true);
+    let knows = !line.orphans.is_empty() && is_open(outside, own, call).await == Some(true);
     let mut index = 0;
     while let Some(orphan) = line.orphans.get(index) {
         let id = orphan.remote_id();

@@ -27,11 +27,15 @@ use crate::settings::Settings;
 /// How long one call may take unless the settings say otherwise.
 const CALL: Duration = Duration::from_secs(5);
 
+/// While a session's end is waited out, it is heard so often whether it came: what it may take is three seconds.
+const HEARD_EACH: Duration = Duration::from_secs(1);
+
 /// One BMC.
 #[derive(Debug)]
 pub struct IpmiDriver {
     traits: Traits,
     shortest_idle: Duration,
+    idle_limit: Duration,
     line: Mutex<Line>,
     far_side: Arc<std::sync::Mutex<Option<String>>>,
     counters: Arc<Counters>,
@@ -51,10 +55,17 @@ impl IpmiDriver {
             call: CALL,
             endpoint: format!("ipmi {}", settings.authority()),
         };
-        let shortest_idle = settings.shortest_idle();
+        let (shortest_idle, idle_limit) = (settings.shortest_idle(), settings.idle_limit);
         let counters = Arc::new(Counters::default());
         let line = Line::new(Arc::new(settings), context.random.clone(), counters.clone());
-        Self { traits, shortest_idle, far_side: line.far_side(), line: Mutex::new(line), counters }
+        Self {
+            traits,
+            shortest_idle,
+            idle_limit,
+            far_side: line.far_side(),
+            line: Mutex::new(line),
+            counters,
+        }
     }
 
     /// Datagrams so far.
@@ -68,6 +79,20 @@ impl IpmiDriver {
             let detail = format!("{}: an earlier call did not end in time", self.traits.endpoint);
             DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
         })
+    }
+}
+
+impl IpmiDriver {
+    /// Waits until `wake`; true: before that each session that was asked to close has said that it did. The wait is without the line: a reading may
+    /// open a session of its own meanwhile.
+    async fn hear_until(&self, wake: Instant, call: &Call) -> Result<bool, DriverError> {
+        while Instant::now() < wake {
+            sleep_until(wake.min(Instant::now() + HEARD_EACH)).await;
+            if closing::is_heard(&mut *self.line(call).await?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -142,23 +167,22 @@ impl PowerDriver for IpmiDriver {
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
-        let mut pauses = closing::PAUSES.into_iter();
+        let (since, mut asked, mut pauses) = (Instant::now(), 1, closing::PAUSES.into_iter());
         let mut left = closing::close_all(&mut *self.line(call).await?, call).await;
         while let Some(over_at) = left {
             let wake = pauses.next().map_or(over_at, |pause| over_at.min(Instant::now() + pause));
             if wake >= end_of(call) {
-                let detail = format!(
-                    "{}: a session that carried commands did not answer its close and may be open until its \
-                     idle limit has passed",
-                    self.traits.endpoint
-                );
+                let why = closing::open_still(self.idle_limit, asked, since, over_at);
+                let detail = format!("{}: {why}", self.traits.endpoint);
                 return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
             }
-            // The wait is without the line: a reading may open a session of its own meanwhile.
-            sleep_until(wake).await;
+            let is_heard = self.hear_until(wake, call).await?;
             let mut line = self.line(call).await?;
-            if wake < over_at {
+            if is_heard {
+                left = None;
+            } else if wake < over_at {
                 left = closing::look_again(&mut line, call).await;
+                asked += 1;
             }
             if wake == over_at || left.is_none() {
                 left = closing::close_all(&mut line, call).await;

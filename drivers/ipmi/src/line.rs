@@ -15,6 +15,7 @@ use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Random;
+use crate::closing;
 use crate::command::GetChassisStatus;
 use crate::door::Door;
 use crate::link::Counters;
@@ -142,12 +143,17 @@ impl Line {
             .ok_or_else(|| Effort::reading().error(ErrorKind::Protocol, "the session is gone"))
     }
 
-    /// Opens a session that is not the next epoch: it ends where it began, and the next one tells the loss that is to be told.
+    /// Opens a session that is not the next epoch: it ends where it began, and the next one tells the loss that is to be told. `None`: there
+    /// is none to be had, or none is needed any more, as each that was asked to close has said meanwhile that it did.
     pub(crate) async fn open_outside(&mut self, call: &Call, until: Instant) -> Option<Live> {
-        let (lost, loss, unseen) = (self.lost, self.loss, self.unseen);
-        let is_open = self.warm_up(call, until).await.is_ok();
-        (self.lost, self.loss, self.unseen) = (lost, loss, unseen);
-        self.session.take().filter(|_| is_open)
+        let epoch = self.next_epoch(self.lost.map(|lost| lost.since));
+        let opened = tokio::select! {
+            biased;
+            () = closing::all_closed_late(&mut self.orphans) => return None,
+            opened = self.door.open(epoch, call, until) => opened.ok()?,
+        };
+        *self.far_side.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.system());
+        Some(opened)
     }
 
     /// The session fell silent: opens another one, and asks the old one a last time. Where the call ends before that, the

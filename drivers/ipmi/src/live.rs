@@ -72,6 +72,8 @@ pub struct Live {
     carried: bool,
     /// The question whether it closes itself, as long as it may be answered.
     close_asked: Option<Request>,
+    /// It said so, too late for who asked.
+    said_closed: bool,
     closed: bool,
     out: Vec<u8>,
 }
@@ -101,6 +103,7 @@ impl Live {
             unanswered_since: None,
             carried: false,
             close_asked: None,
+            said_closed: false,
             closed: false,
             out: Vec::with_capacity(128),
         }
@@ -219,12 +222,13 @@ impl Live {
     pub fn was_closed(&mut self) -> bool {
         let Some(request) = &self.close_asked else { return false };
         let mut buffer = [0; LARGEST];
-        (0..MOST_LEFTOVERS)
+        self.said_closed |= (0..MOST_LEFTOVERS)
             .map_while(|_| {
                 let datagram = self.link.leftover(&mut buffer)?;
                 Some(self.session.answer(request, datagram).is_some_and(|answer| answer.code == 0))
             })
-            .any(|closed| closed)
+            .any(|closed| closed);
+        self.said_closed
     }
 
     /// The last question before the session is given up: with copies at a short, constant distance, many of them, so that

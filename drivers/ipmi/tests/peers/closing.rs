@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::bench::Bench;
 use crate::network::{Fate, Network};
 use crate::pyghmi::Pyghmi;
-use picket_driver::{Effect, PowerDriver};
+use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -94,4 +94,70 @@ async fn a_bmc_that_comes_back_while_its_idle_limit_is_waited_out_is_asked_again
     let last = rest.iter().rposition(|session| session == old).map_or(0, |at| at + 1);
     let other = sent.iter().position(|session| session != old).expect("another session was opened");
     assert!(last < other, "a packet in the old session begins its idle limit anew");
+}
+
+/// What a session's end may take to be known, once it was said: what the operator was promised. It is a hundredth of that.
+const PROMISED: Duration = Duration::from_secs(3);
+
+/// The end is told within what was promised since its answer, which comes so long after the BMC closed the session.
+async fn ends_with_its_answer(bench: &Bench, bmc: &Pyghmi, late: Duration, what: &str) {
+    bench.driver.quiesce(&bench.call()).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let now = std::time::SystemTime::now();
+    let said = bmc.did_at("closed").expect("it was closed") + late;
+    let since = now.duration_since(said).unwrap_or_default();
+    println!("{what}: known {since:?} after it was said");
+    assert!(since < PROMISED, "{what}: known {since:?} after the BMC had said so");
+}
+
+/// It does one thing after another: while it has not answered the close it takes no other login either, nor says anything of the session there.
+#[tokio::test]
+async fn a_close_that_is_answered_late_ends_the_session_then() {
+    for (each, late) in [("0", 2_500), ("0.6", 2_500), ("0", 9_000)] {
+        let bmc = Pyghmi::start("17");
+        let network = Network::before(bmc.address()).await;
+        let mut bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+        bench.life = LIFE;
+        bmc.set("slow_all", each);
+        bench.read().await.expect("answered");
+        bench.off().await.expect("taken");
+        let late = Duration::from_millis(late);
+        bmc.set("late_06_3c", &late.as_secs_f64().to_string());
+        ends_with_its_answer(&bench, &bmc, late, &format!("{each} s each, the close {late:?} late")).await;
+    }
+}
+
+/// Nobody waits for the answer to that question any more, and the BMC goes on with it: the close has its turn after that.
+#[tokio::test]
+async fn a_bmc_that_is_busy_with_a_question_that_was_left_ends_its_session_after_that() {
+    for busy in ["1.3", "3"] {
+        let bmc = Pyghmi::start("17");
+        let network = Network::before(bmc.address()).await;
+        let bench = carried(&network).await;
+        bmc.set("late_00_01", busy);
+        let call = bench.call();
+        let left = tokio::time::timeout(Duration::from_millis(100), bench.driver.read_power(&call)).await;
+        assert!(left.is_err(), "it is busy with that: {left:?}");
+        bmc.clear("late_00_01");
+        ends_with_its_answer(&bench, &bmc, Duration::ZERO, &format!("busy for {busy} s")).await;
+        let after = bench.read().await.expect("in a new session").epoch.expect("it has epochs");
+        assert_eq!(after.loss, None, "{busy} s: the old one answered");
+    }
+}
+
+/// Whoever waits for it reads for what, how long it is, what was tried, and which setting says so.
+#[tokio::test]
+async fn an_end_that_was_not_seen_names_the_idle_limit() {
+    for (idle_limit, says) in [("60s", r#"idle_limit = "60s""#), ("10m", r#"idle_limit = "600s""#)] {
+        let bmc = Pyghmi::start("17");
+        let settings = json!({ "cipher_suites": [17], "idle_limit": idle_limit });
+        let mut bench = Bench::new(bmc.address(), settings).await;
+        bench.read().await.expect("answered");
+        bench.off().await.expect("taken");
+        bmc.set("answer_06_3c", "c0 99");
+        bench.life = Duration::from_secs(4);
+        let error = bench.driver.quiesce(&bench.call()).await.expect_err("it may be open");
+        assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
+        let is_whole = [says, "times in", " s more"].iter().all(|words| error.detail.contains(words));
+        assert!(is_whole, "{error}");
+    }
 }

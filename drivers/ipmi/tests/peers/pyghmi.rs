@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
@@ -87,6 +88,14 @@ impl Pyghmi {
     pub fn commands(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.file("commands.log")).unwrap_or_default();
         log.lines().filter_map(|line| line.split_once(' ')).map(|(_, what)| what.to_owned()).collect()
+    }
+
+    /// When it did that first.
+    pub fn did_at(&self, what: &str) -> Option<SystemTime> {
+        let log = std::fs::read_to_string(self.file("commands.log")).unwrap_or_default();
+        let (at, _) =
+            log.lines().filter_map(|line| line.split_once(' ')).find(|(_, did)| did.starts_with(what))?;
+        Some(UNIX_EPOCH + Duration::from_secs_f64(at.parse().ok()?))
     }
 
     fn kill(&mut self) {
