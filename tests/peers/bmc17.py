@@ -25,6 +25,7 @@ DIR/power holds 0 or 1. Knobs, files in DIR, looked at for each command:
                all in hexadecimal but the times
   late_NN_CC   seconds after which such commands are answered, each carried out before; nothing else is done meanwhile
   mute_NN_CC   so many such commands are carried out and not answered
+  short_NN_CC  so many bytes of what such commands say are sent, and the rest is not
   close_own_only  sessions of others are closed for nobody (0xD4), as for a user below administrator
   session_info Get Session Info is there, and tells of the asking session alone ("own") or of all ("all")
 What was commanded stands in DIR/commands.log, with the time in seconds."""
@@ -256,6 +257,9 @@ class Session(serversession.ServerSession):
         late = self.bmc.knobs.get("late_" + self.asked)
         if late:
             time.sleep(float(late))
+        short = self.bmc.knobs.get("short_" + self.asked)
+        if short:
+            data = list(data)[: int(short)]
         if not self.bmc.knobs.take("mute_" + self.asked) and not self.bmc.knobs.take("drop"):
             super().send_ipmi_response(list(data), code)
 

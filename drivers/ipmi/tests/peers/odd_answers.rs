@@ -45,6 +45,22 @@ async fn a_user_who_does_not_get_the_level_waits_before_the_next_login_and_not_f
     }
 }
 
+/// S1: an answer that is not whole says neither on nor off, and how long it was.
+#[tokio::test]
+async fn a_chassis_status_of_two_bytes_is_unknown() {
+    let bmc = Pyghmi::start("17");
+    let bench = bench(&bmc).await;
+    for (power, length) in [("0", 2), ("1", 2), ("0", 0)] {
+        bmc.set("power", power);
+        bmc.set("short_00_01", &length.to_string());
+        let reading = bench.read().await.expect("an answer");
+        let said = format!("chassis status of {length} bytes");
+        assert_eq!((reading.power, reading.said), (Power::Unknown, said), "{power}");
+    }
+    bmc.clear("short_00_01");
+    assert_eq!(bench.read().await.expect("whole").power, Power::Off);
+}
+
 #[tokio::test]
 async fn a_question_that_came_to_nothing_is_no_answer() {
     let bmc = Pyghmi::start("17");
