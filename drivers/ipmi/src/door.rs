@@ -32,6 +32,8 @@ const RAISE: Duration = Duration::from_millis(1_750);
 /// what the checks before it have earned.
 const LOCKOUT: Duration = Duration::from_secs(1);
 const LONGEST_LOCKOUT: Duration = Duration::from_secs(10);
+/// Open Session, RAKP 1 and 3, Set Session Privilege Level, and a reading.
+const ANSWERS: u32 = 5;
 /// Completion codes of Set Session Privilege Level: this user, or this channel, does not get it (IPMI 2.0 table 22-22).
 const NO_SUCH_LEVEL: [u8; 2] = [0x80, 0x81];
 
@@ -49,6 +51,8 @@ pub struct Door {
     pace: Pace,
     /// The last handshake's packets came more than once.
     doubled: bool,
+    /// How much time the newest call has for a login.
+    has: Duration,
     lockout: Option<Lockout>,
     /// A session that the call before opened, and that is not at its privilege yet. It has carried nothing.
     unraised: Option<Live>,
@@ -81,6 +85,7 @@ impl Door {
             counters,
             pace,
             doubled: false,
+            has: Duration::ZERO,
             lockout: None,
             unraised: None,
             offered: None,
@@ -90,6 +95,7 @@ impl Door {
     /// Opens a session of that epoch, at the privilege of the settings. What a call that ended too soon came to is gone on with:
     /// a BMC that takes a second for each answer takes longer for a login than one call.
     pub async fn open(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
+        self.has = until.saturating_duration_since(Instant::now());
         if let Some(lockout) = self.lockout.as_ref().filter(|lockout| Instant::now() < lockout.until) {
             return Err(lockout.error.clone());
         }
@@ -156,6 +162,7 @@ impl Door {
 
     async fn knock(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
         let settings = self.settings.clone();
+        self.pace.begin();
         let mut link = self.connect(until).await?;
         let mut earlier = 0;
         // The first one in each knock: that it is refused is said by nobody in particular, and must not bind the next.
@@ -352,7 +359,23 @@ impl Door {
         }
         match trouble {
             Some(why) => failed(ErrorKind::Unreachable, format!("{authority}: {why}")),
-            None => failed(ErrorKind::TimedOut, format!("{authority} did not answer the login in time")),
+            None => {
+                let why = self.too_slow().unwrap_or_default();
+                failed(ErrorKind::TimedOut, format!("{authority} did not answer the login in time{why}"))
+            }
         }
+    }
+
+    /// That the BMC's answers do not fit into the call, and what would give them the time: a login is four of them and a reading the fifth. A sixth
+    /// is for the copy of the first question, where that is sent before its answer can be there.
+    fn too_slow(&self) -> Option<String> {
+        let takes = self.pace.soonest().filter(|takes| *takes * ANSWERS > self.has)?;
+        let wanted = (takes * (ANSWERS + 1)).as_secs() + 2;
+        Some(format!(
+            ": its answers take {:.1} s, and the {ANSWERS} of a login and a reading do not fit into the {:.1} s that it had; a call as long as \
+             call = \"{wanted}s\" has the time",
+            takes.as_secs_f64(),
+            self.has.as_secs_f64()
+        ))
     }
 }

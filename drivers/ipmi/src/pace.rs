@@ -53,6 +53,8 @@ pub struct Pace {
     /// A login that was answered came to no end, and no answer was measured: what comes just after a copy may be late, and need not be the
     /// copy's.
     may_be_slow: bool,
+    /// The soonest answer since a login was begun: no answer takes longer than it came after its first copy.
+    soonest: Option<Duration>,
     /// Of the packets of logins, which are few: one late answer must not slow all that follow it.
     is_of_logins: bool,
 }
@@ -60,7 +62,14 @@ pub struct Pace {
 impl Pace {
     /// Nothing was measured yet.
     pub fn new() -> Self {
-        Self { measured: None, pause: UNMEASURED, answers: false, may_be_slow: false, is_of_logins: true }
+        Self {
+            measured: None,
+            pause: UNMEASURED,
+            answers: false,
+            may_be_slow: false,
+            soonest: None,
+            is_of_logins: true,
+        }
     }
 
     /// The pace of commands, as far as logins tell it. Some commands take longer than others.
@@ -84,9 +93,20 @@ impl Pace {
         self.measured.map_or(Duration::ZERO, |measured| measured.takes)
     }
 
+    /// A login is begun.
+    pub fn begin(&mut self) {
+        self.soonest = None;
+    }
+
+    /// What one answer took at the most, since the last login was begun; `None`: none came.
+    pub fn soonest(self) -> Option<Duration> {
+        self.soonest
+    }
+
     /// An answer came.
     pub fn answered(&mut self, answered: Answered) {
         self.answers = true;
+        self.soonest = Some(self.soonest.unwrap_or(answered.since_first).min(answered.since_first));
         if answered.copies == 1 {
             self.measure(answered.since_first);
         } else if self.may_be_slow || !self.is_of_last_copy(answered.since_last) {
