@@ -178,7 +178,8 @@ async fn look_from_outside(line: &mut Line, call: &Call) {
     };
     let Some(outside) = outside else { return };
     // A BMC that does one thing after another has answered the close before it took this login.
-    hear_in(&mut line.orphans, &mut line.lost);
+    let (orphans, lost) = (&mut line.orphans, &mut line.lost);
+    hear_in(orphans, lost);
     let own = outside.remote_id();
     // A BMC that does not know the very session in which it is asked does not know the others either.
     let knows = !line.orphans.is_empty() && is_open(outside, own, call).await == Some(true);

@@ -126,6 +126,22 @@ async fn a_close_that_is_answered_late_ends_the_session_then() {
     }
 }
 
+/// Its last session is the one that closes, or its network loses what begins one: nobody can ask after it, and nobody has to.
+#[tokio::test]
+async fn a_close_that_is_answered_late_ends_the_session_where_no_other_can_be_opened() {
+    let bmc = Pyghmi::start("17");
+    let network = Network::before(bmc.address()).await;
+    let bench = carried(&network).await;
+    let late = Duration::from_millis(2_500);
+    bmc.set("late_06_3c", "2.5");
+    // Of the handshake all packets are outside of any session.
+    network.rule(|to_bmc, packet| match packet.get(6..10) {
+        Some([0, 0, 0, 0]) if to_bmc => Fate::Lose,
+        _ => Fate::Pass,
+    });
+    ends_with_its_answer(&bench, &bmc, late, "no other session").await;
+}
+
 /// Nobody waits for the answer to that question any more, and the BMC goes on with it: the close has its turn after that.
 #[tokio::test]
 async fn a_bmc_that_is_busy_with_a_question_that_was_left_ends_its_session_after_that() {
