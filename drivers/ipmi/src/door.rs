@@ -305,10 +305,9 @@ impl Door {
                 self.unraised = None;
                 let user = &self.settings.login.username;
                 let (level, said) = (wanted.word(), quirks::describe(answer.code));
-                return Err(failed(
-                    kind,
-                    format!("user {user:?} does not get the privilege {level}: {said}"),
-                ));
+                let error = failed(kind, format!("user {user:?} does not get the privilege {level}: {said}"));
+                // Said in a session, and by nobody else: what RAKP says of it may be a stranger's word.
+                return Err(error.for_good(kind == ErrorKind::Forbidden));
             }
             sleep_until(next).await;
             pause *= 2;
