@@ -123,6 +123,11 @@ pub enum Fault {
     },
     /// It says that it controls something else.
     SaysIdentity(Identity),
+    /// It says nothing of what it controls, as one that starts.
+    SaysNoIdentity {
+        /// So many times.
+        times: u32,
+    },
     /// It knows nothing of holds.
     HoldUnsupported,
     /// It has no restore policy and locks no button: its hold is the watchdog's alone.

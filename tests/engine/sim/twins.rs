@@ -96,6 +96,22 @@ async fn nor_where_the_settings_say_of_this_one_what_its_device_never_says() {
     }
 }
 
+/// Its address leads to the other one's board, which starts and says nothing of its machine at first: it is asked again.
+#[tokio::test(start_paused = true)]
+async fn nor_is_one_that_says_nothing_of_its_machine_at_first() {
+    for times in 1..=2 {
+        let mut lab = lab(73, two()).await;
+        let firsts = lab.world.lock().expect("whole").identity(NODE).clone();
+        lab.fault("other", Fault::SaysNoIdentity { times });
+        lab.fault("other", Fault::SaysIdentity(firsts));
+        let call = lab.call();
+        lab.engine.fence(&n2(), call).await.expect("let in");
+        tokio::time::sleep(s(120)).await;
+        let is_stopped = record_of_n2(&lab).phase == Phase::NeedsOperator(Reason::IdentityMismatch);
+        assert_eq!((is_stopped, lab.received("other").offs), (true, 0), "{:?}", record_of_n2(&lab).phase);
+    }
+}
+
 /// The addresses of the two are swapped, and only the first one's machine is known.
 #[tokio::test(start_paused = true)]
 async fn nor_is_one_whose_own_device_says_that_it_controls_another() {

@@ -45,7 +45,7 @@ impl NodeTask {
                 run.hand(&device).refuses_for_good = error.is_some_and(DriverError::waits_for_a_person);
             }
         }
-        match did {
+        match self.asks_again_whose(&device, did) {
             Did::Identified { result: Err(error), .. }
                 if error.kind != ErrorKind::Unsupported || !self.expected_identity(&device).is_empty() =>
             {
@@ -203,6 +203,21 @@ impl NodeTask {
             Did::Unheld(..) | Did::On(..) | Did::Quiesced(..) | Did::Ended { .. } => {}
         }
         Ok(())
+    }
+
+    /// Where something is expected of the device, an answer that says nothing is none yet: what only starts may say so (S13).
+    fn asks_again_whose(&self, device: &DeviceId, did: Did) -> Did {
+        match did {
+            Did::Identified { asked_at, result: Ok(said) }
+                if said.identity.is_empty()
+                    && !self.expected_identity(device).is_empty()
+                    && !self.has_said_whose(device) =>
+            {
+                let why = "it says nothing of whose machine it controls";
+                Did::Identified { asked_at, result: Err(DriverError::unsupported(why)) }
+            }
+            did => did,
+        }
     }
 
     /// S13: what it controls was found to be another machine by now, before the off or after it. Nothing more is sent, and a person is told.
