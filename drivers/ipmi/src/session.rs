@@ -6,6 +6,7 @@
 //! to a later one, even after the six bits of the requester sequence have come round. Everything else is ignored.
 
 use ipmi_rs_core::connection::Message;
+use picket_core::device::Identity;
 
 use crate::crypto::{BLOCK, Keys};
 use crate::wire::{self, Opened};
@@ -110,9 +111,10 @@ impl Session {
         format!("GUID {digits}")
     }
 
-    /// Whether that GUID tells its machine from others: all zeros do not.
+    /// Whether that GUID tells its machine from others: all zeros do not, nor does what boards say that were never given one.
     pub fn says_its_system(&self) -> bool {
-        self.guid != [0; 16]
+        let digits: String = self.guid.iter().map(|byte| format!("{byte:02x}")).collect();
+        Identity::usable_uuid(&digits).is_some()
     }
 
     /// Whether a message of the BMC's had a wrong sum under a right code.

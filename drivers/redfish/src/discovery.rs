@@ -87,6 +87,18 @@ impl Service {
                 "the system has no action #ComputerSystem.Reset with a target: it cannot be switched off";
             return Err(line.error(&Effort::reading(), ErrorKind::Unsupported, why));
         };
+        // At a service of several systems a fixed place may be another one's (S13). DSP0266 has actions under their resource.
+        let is_its_own = |path: &str| {
+            path.strip_prefix(system.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
+        };
+        if line.settings.system.is_some() && !is_its_own(&reset) {
+            let why = format!(
+                "the system's reset is at {}, which is not under the system's own path {}: it may switch another one",
+                tame(&reset),
+                tame(&system)
+            );
+            return Err(line.error(&Effort::reading(), ErrorKind::Unsupported, why));
+        }
         let allowed = Self::allowed(line, call, &action).await?;
         if !allowed.iter().any(|one| one == "ForceOff") {
             let why = format!(

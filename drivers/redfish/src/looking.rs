@@ -2,6 +2,7 @@
 
 use picket_core::power::{Epoch, Loss};
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::ask::Ask;
@@ -112,6 +113,9 @@ impl Line {
             let why = format!("its manager: {}{kept}", answer.words());
             return Err(self.error(&Effort::reading(), ErrorKind::Protocol, why));
         };
+        if let Some(why) = manages_others(&object) {
+            return Err(self.unshown(why, false));
+        }
         let found = match Life::read(&object) {
             Ok(Some(found)) => found,
             Ok(None) => {
@@ -141,4 +145,21 @@ impl Line {
         self.epoch = Some(epoch);
         Ok(epoch)
     }
+}
+
+/// Why that manager's restarts are not those of what tells the system's power: it is an enclosure's or a rack's, or stands for several systems
+/// (DSP2046: `ManagerType`, `Links.ManagerForServers`).
+fn manages_others(manager: &Map<String, Value>) -> Option<String> {
+    let kind = manager.get("ManagerType").and_then(Value::as_str);
+    if let Some(kind) = kind.filter(|kind| matches!(*kind, "EnclosureManager" | "RackManager" | "Service")) {
+        return Some(format!(
+            "the system's manager is of the type {kind}: its restarts are not those of what tells the power"
+        ));
+    }
+    let servers =
+        manager.get("Links").and_then(|links| links.get("ManagerForServers")).and_then(Value::as_array);
+    let many = servers.map_or(0, Vec::len);
+    (many > 1).then(|| {
+        format!("the system's manager stands for {many} systems: its restarts are not those of what tells the power of one")
+    })
 }

@@ -341,6 +341,26 @@ async fn a_retry_after_settings_that_were_refused_says_by_which_it_goes() {
     assert_eq!(told(&lab), 1);
 }
 
+/// S2: the settings change while a BMC restarts under a fence that waits for a person: the new driver counts its lives anew.
+#[tokio::test(start_paused = true)]
+async fn a_restart_is_not_forgotten_with_the_driver_that_saw_the_silence() {
+    for early in [true, false] {
+        let mut lab = lab(324).await;
+        lab.fault("bmc", Fault::OffIgnored);
+        assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+        // After it the BMC says Off of a machine that runs.
+        lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(60), estranged: true });
+        tokio::time::sleep(s(if early { 1 } else { 30 })).await;
+        let observer = lab.observer.clone();
+        lab.setup.releases.push(("more".to_owned(), observer));
+        lab.reload().await.expect("taken");
+        tokio::time::sleep(s(100)).await;
+        lab.engine.retry(&node(), person()).await.expect("let in");
+        tokio::time::sleep(s(700)).await;
+        assert_eq!((lab.is_on(), lab.attempts()), (true, 0), "early: {early}, {:#?}", lab.record().fence);
+    }
+}
+
 /// What its devices did by the settings before says nothing of these.
 #[tokio::test(start_paused = true)]
 async fn devices_with_other_settings_are_checked_at_once() {

@@ -196,7 +196,17 @@ async fn what_twins_say_of_themselves_identifies_neither() {
     let told = &other.live.devices[&DeviceId::new("other").expect("a good name")];
     let remarks = &told.checked.as_ref().expect("checked").remarks;
     assert!(remarks[0].contains("n1/bmc claims the same of itself"), "a check tells it: {remarks:?}");
-    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    // What each learned of itself is worth as much as what the other one says: nobody knows whose machine it is.
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::IdentityMismatch));
+    assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
+    // A person does.
+    let known = lab.world.lock().expect("whole").identity(NODE).clone();
+    lab.setup.adjust = Arc::new(move |spec: &mut DeviceSpec| {
+        spec.identity = if spec.id.to_string() == "bmc" { known.clone() } else { Identity::default() };
+    });
+    lab.reload().await.expect("a person is waited for");
+    lab.engine.retry(&node(), person()).await.expect("let in");
+    lab.reach("released", s(120)).await;
     let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("evidence");
     assert_eq!(evidence.grade, Grade::Claimed, "{evidence:?}");
     assert!(evidence.lowered_by.iter().any(|why| why.contains("identity")), "{evidence:?}");

@@ -115,6 +115,10 @@ pub struct World {
     pub serial: &'static str,
     /// `LastResetTime`.
     pub last_reset: Value,
+    /// What the manager says besides.
+    pub manager: Value,
+    /// Where the system says that it is reset.
+    pub reset_at: &'static str,
     /// Whether it is said at all.
     pub tells_reset: bool,
     /// `PowerRestorePolicy`; `None`: it has none.
@@ -187,6 +191,8 @@ impl World {
             uuid: "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41",
             serial: " SN-0041 ",
             last_reset: json!("2026-11-22T01:00:00Z"),
+            manager: json!({}),
+            reset_at: RESET,
             tells_reset: true,
             policy: Some("LastState".to_owned()),
             board: Board::default(),
@@ -274,7 +280,7 @@ impl World {
     fn system(&mut self) -> Value {
         self.settle();
         let power = self.says.clone().unwrap_or(json!(if self.on { "On" } else { "Off" }));
-        let mut reset = json!({ "target": RESET });
+        let mut reset = json!({ "target": self.reset_at });
         if self.action_info {
             reset["@Redfish.ActionInfo"] = json!(format!("{SYSTEM}/ResetActionInfo"));
         } else {

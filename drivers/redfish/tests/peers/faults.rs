@@ -228,6 +228,16 @@ async fn a_system_is_named_or_the_only_one() {
     assert_eq!(Hand::of(&fake, json!({ "system": "437" })).await.power().await, Power::On);
 }
 
+/// A template with a fixed place: the off would go to the system that has it.
+#[tokio::test]
+async fn of_several_systems_one_whose_reset_is_another_ones_is_not_switched() {
+    let fake = Fake::start().await;
+    fake.world().reset_at = "/redfish/v1/Systems/4371/Actions/ComputerSystem.Reset";
+    let error = found(&fake, json!({ "system": "437" })).await;
+    let told = error.detail.contains("Systems/4371/Actions") && error.detail.contains("another one");
+    assert!(error.kind == ErrorKind::Unsupported && told, "{error}");
+}
+
 #[tokio::test]
 async fn the_only_one_of_a_list_that_is_not_whole_is_not_taken_for_the_only_one() {
     let fake = Fake::start().await;

@@ -84,6 +84,26 @@ async fn one_that_drifts_is_told_and_not_asked_any_more() {
     assert_eq!(fake.world().asked("Managers"), asked);
 }
 
+/// An enclosure's manager, or one that stands for several systems, lives on where the controller of one system restarts.
+#[tokio::test]
+async fn a_manager_of_others_besides_shows_no_restart() {
+    for (manager, told) in [
+        (json!({ "ManagerType": "EnclosureManager" }), "of the type EnclosureManager"),
+        (json!({ "Links": { "ManagerForServers": [{}, {}] } }), "stands for 2 systems"),
+    ] {
+        let fake = Fake::start().await;
+        fake.world().manager = manager;
+        let driver = Checked::of(&fake).await;
+        assert!(!driver.check(Duration::ZERO).await && !driver.check(MINUTE).await);
+        assert!(driver.remark().is_some_and(|remark| remark.contains(told)), "{:?}", driver.remark());
+        assert_eq!(driver.hand.read().await.expect("a reading").epoch, None);
+    }
+    let fake = Fake::start().await;
+    fake.world().manager = json!({ "ManagerType": "BMC", "Links": { "ManagerForServers": [{}] } });
+    let driver = Checked::of(&fake).await;
+    assert!(!driver.check(Duration::ZERO).await && driver.check(MINUTE).await);
+}
+
 /// As a gateway that takes a fence over, and has not checked anything.
 #[tokio::test]
 async fn without_a_check_a_restart_is_told_all_the_same() {

@@ -346,7 +346,10 @@ impl NodeTask {
                     "what the device says is another's, or claimed by another: it is not learned"
                 );
                 // As a fence takes it: who never knew better sends nothing there.
-                if self.is_known_as(&device, &identity) { compared } else { IdentityMatch::Mismatch }
+                match self.expected_identity(&device).compare(&identity) {
+                    IdentityMatch::Match => compared,
+                    _ => IdentityMatch::Mismatch,
+                }
             }
             (IdentityMatch::Mismatch, None) => {
                 tracing::error!(%device, said = ?identity, ?expected, "the device controls another machine");

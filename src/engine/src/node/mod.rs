@@ -218,11 +218,13 @@ impl NodeTask {
             ..Live::clone(&view.borrow().live)
         };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());
+        let mut sessions = kept.sessions;
         if kept.of.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, &plan)) {
             // It was seen by other settings, and is checked anew.
             live.devices.clear();
+            sessions.of_other_drivers();
         }
-        let sessions = kept.sessions.taking_over(&stored.record, now);
+        let sessions = sessions.taking_over(&stored.record, now);
         let unchecked = parts.check_at_start && live.devices.is_empty();
         let said_first = stored.record.fence.as_ref().map(|fence| fence.said.clone()).unwrap_or_default();
         let schedule = Schedule::new(parts.rules.check_every, plan.id.as_str());

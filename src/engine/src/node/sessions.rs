@@ -149,6 +149,13 @@ impl Sessions {
         Self { began: Began::Here(began), ..Self::default() }
     }
 
+    /// Other drivers count the lives of their devices anew, and what was silent to those before is lost to them, as it is to another process.
+    pub(super) fn of_other_drivers(&mut self) {
+        self.heard.clear();
+        self.told.clear();
+        self.silent.clear();
+    }
+
     /// What the next leadership here goes on with. What fell silent to another process is lost to this one: its sessions
     /// are others. Of a fence that another process began nobody here knows when that was.
     pub(super) fn taking_over(mut self, record: &NodeRecord, now: BootTime) -> Self {

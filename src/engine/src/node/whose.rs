@@ -225,7 +225,8 @@ impl NodeTask {
         match self.told_apart(device, said) {
             (IdentityMatch::Mismatch, _) => Some(mismatch(device, said, &expected.identity)),
             // It is likelier that the device's address is wrong than that two boards say the same; and the other one would be switched off.
-            (_, Some(other)) if !is_known => Some(format!(
+            // What was learned from the device itself tells no more than what the other one says.
+            (_, Some(other)) if expected.compare(said) != IdentityMatch::Match => Some(format!(
                 "{device} says it controls {}, {other}: nothing was sent to it; if its address is right, give its `identity` in the settings",
                 said.words()
             )),
@@ -257,7 +258,10 @@ impl NodeTask {
         for (device, said) in said {
             let knows_it_not = match said {
                 Ok(said) => {
-                    let tells = !said.identity.is_empty() || self.expected_identity(&device).is_empty();
+                    // One that said whose it is, and says nothing now, is not believed in silence.
+                    let never_knew =
+                        self.expected_identity(&device).is_empty() && !self.has_said_whose(&device);
+                    let tells = !said.identity.is_empty() || never_knew;
                     // It may know the question, and only be starting.
                     let knows_it_not = !tells && vouched.asked_again(&device) > KNOWN;
                     if tells || knows_it_not && !self.has_said_whose(&device) {

@@ -61,7 +61,11 @@ impl World {
                 Reply::json(200, json!({ "Parameters": [value] }))
             }
             ("GET", MANAGER) if !self.tells_reset => Reply::json(200, json!({})),
-            ("GET", MANAGER) => Reply::json(200, json!({ "LastResetTime": self.last_reset })),
+            ("GET", MANAGER) => {
+                let mut said = self.manager.clone();
+                said["LastResetTime"] = self.last_reset.clone();
+                Reply::json(200, said)
+            }
             ("PATCH", SYSTEM) if request.if_match.as_deref() != self.odd.etag.wants => {
                 Reply::json(self.odd.etag.refuses, json!({}))
             }

@@ -130,7 +130,8 @@ impl NodeTask {
         let Some(fence) = self.open_fence() else { return Ok(()) };
         let (first, after) = (fence.first_level, fence.level_after(run.level));
         run.round.is_untried |= !self.is_tried(run);
-        if !self.level_answers(run) {
+        // One whose turn ended for another's sake had no time to answer.
+        if !self.level_answers(run) && self.now().since(run.level_began) >= self.silent_share_of(run) {
             run.silent.insert(run.level);
         }
         if after.is_none() {
