@@ -1,5 +1,6 @@
 //! A role for a virtual machine, and the hypervisor on which it runs (S22).
 
+use picket_tests::peers::{HANGS, until};
 use picket_tests::{Result, Said};
 
 use crate::doors::authority::Files;
@@ -87,4 +88,43 @@ async fn whoever_may_fence_the_hypervisor_too_is_named_on_it_and_its_settings_ma
     let line = held.lines().find(|line| line.contains("child:vm1"));
     assert!(line.is_some_and(|line| line.contains("tenant")), "{held}");
     Ok(())
+}
+
+/// What an admin sets aside for one machine is not set aside for what carries others too (S14, S22).
+#[tokio::test]
+async fn what_is_set_aside_for_a_machine_bars_its_hypervisor_all_the_same() -> Result<()> {
+    let scene = Scene::over(FLEET, "[budget]\nmin_not_fenced = 3\nbrake_least = 1000\n").await?;
+    scene.gateway.checked().await?;
+    let vm1 = ["fence", "vm1", "--yes", "--reason", "a test"];
+    let barred = scene.gateway.picket(&vm1).await?;
+    assert!(barred.code == 3 && barred.out.contains("must keep 3 of its 3 nodes"), "{barred:?}");
+    let said = scene.gateway.picket(&[&vm1[..], &["--override-budget", "it burns"]].concat()).await?;
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(
+        said.out.contains("level 2") && said.out.contains("picket fence hv1 --override-budget"),
+        "{said:?}"
+    );
+    assert!(hypervisor(&scene).await?.contains("normal"), "{}", scene.gateway.log());
+    Ok(())
+}
+
+/// S16, S22: who has a role for the hypervisor alone ends what its machine keeps of it, and nothing of the machine.
+#[tokio::test]
+async fn an_admin_of_the_hypervisor_alone_ends_a_machine_s_hold_on_it() -> Result<()> {
+    let role = "[roles.hypervisors]\nrole = \"admin\"\ncallers = [\"hv-admin\"]\nhosts = \"hv1\"\n";
+    let scene = Scene::over(FLEET, role).await?;
+    scene.gateway.checked().await?;
+    let db = scene.caller("spiffe://lab/ns/db");
+    assert_eq!(fence(&scene, &db, "vm1").await?.code, 0, "{}", scene.gateway.log());
+    assert!(hypervisor(&scene).await?.contains("child:vm1"), "{}", scene.gateway.log());
+    let admin = scene.caller("hv-admin");
+    let reason = ["--yes", "--reason", "it carries others"];
+    for (word, code) in [("unfence", 7), ("retire", 7), ("stand-down", 7)] {
+        let said = scene.picket(&admin, &[&[word, "vm1"][..], &reason[..]].concat()).await?;
+        assert_eq!(said.code, code, "{word}: {said:?}");
+    }
+    let ended = ["unhold", "hv1", "--holder", "child:vm1"];
+    let said = scene.picket(&admin, &[&ended[..], &reason[..]].concat()).await?;
+    assert_eq!(said.code, 0, "{said:?}");
+    until("the hypervisor is back", HANGS, async || Ok(hypervisor(&scene).await?.contains("normal"))).await
 }

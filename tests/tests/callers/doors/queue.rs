@@ -58,3 +58,32 @@ async fn of_nodes_that_its_role_hides_a_caller_is_told_how_many_and_not_which() 
     }
     Ok(())
 }
+
+/// By names of its own, one for each request: the rest of the places is for others.
+#[tokio::test]
+async fn a_caller_takes_half_of_the_queue_and_leaves_the_rest() -> Result<()> {
+    let scene = Scene::with("[budget]\nmin_not_fenced = 4\nbrake_least = 1000\nqueue_most = 3\n").await?;
+    let db = scene.caller("spiffe://lab/ns/db");
+    let asks =
+        |node, holder| ["fence", node, "--yes", "--reason", "a test", "--queue=10m", "--holder", holder];
+    let waits = async |node: &str| {
+        until("it waits", HANGS, async || {
+            Ok(scene.gateway.picket(&["status", node]).await?.out.contains("waits for"))
+        })
+        .await
+    };
+    let begun = |mut command: tokio::process::Command| {
+        command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn().expect("it runs")
+    };
+    let _first = begun(scene.command(&db, &asks("n1", "db-1"))?);
+    waits("n1").await?;
+    let _second = begun(scene.command(&db, &asks("n2", "db-2"))?);
+    waits("n2").await?;
+    let refused = scene.picket(&db, &asks("n1", "db-3")).await?;
+    let text = refused.out + &refused.err;
+    assert!(refused.code == 3 && text.contains("has 2 of the 3 requests"), "{}: {text}", refused.code);
+    let person = scene.caller("ada@example.org");
+    let fence = ["fence", "n3", "--yes", "--reason", "a test", "--queue=10m"];
+    let _third = begun(scene.command(&person, &fence)?);
+    waits("n3").await
+}

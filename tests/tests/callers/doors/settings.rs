@@ -32,6 +32,16 @@ impl Home {
         Ok((checked.code, checked.err.replace(&format!("{}/", self.path().display()), "")))
     }
 
+    /// All that `picketd --check` says of these settings, in which `{home}` is the directory.
+    async fn tells(&self, settings: &str) -> Result<String> {
+        let file = self.path().join("picket.toml");
+        let home = self.path().display().to_string();
+        let store = format!("[store]\npath = {:?}\n", self.path().join("picket.redb"));
+        secret(&file, &(store + &settings.replace("{home}", &home)), 0o644);
+        let checked = picketd(&file, &["--check"], &[]).await?;
+        Ok(checked.out + &checked.err)
+    }
+
     async fn fault(&self, lines: &str, words: &[&str]) -> Result<()> {
         let (code, text) = self.says(lines).await?;
         assert_eq!((code, text.lines().count()), (78, 2), "{lines}\n{text}");
@@ -142,53 +152,61 @@ async fn what_everybody_may_write_is_neither_read_nor_run() -> Result<()> {
     Ok(())
 }
 
-/// Each kind of file from which a caller, a device or a cluster is believed: who may change it is believed in its place.
+/// A board, for what is asked of no simulated one.
+const BOARD: &str = "[nodes.n1.devices.bmc]\ndriver = \"redfish\"\nhost = \"127.0.0.1\"\nusername = \"u\"\npassword_file = \"{home}/password\"\n";
+
+/// Each kind of file from which a caller, a device or a cluster is believed: who may change it, or knows a secret of it, is believed in its place.
 #[tokio::test]
-async fn nor_is_any_other_file_that_others_may_write_or_may_read_a_secret_of() -> Result<()> {
+async fn nor_is_any_other_file_that_others_may_change_nor_a_secret_that_they_may_read() -> Result<()> {
     let home = Home::new();
-    let path = |name: &str| home.path().join(name);
-    let tls = tls(home.path()) + ROLE;
-    let device = |more: &str| {
-        format!(
-            "[nodes.n9.devices.bmc]\ndriver = \"redfish\"\nhost = \"127.0.0.1\"\nusername = \"u\"\nidentity = \"{}\"\n{more}",
-            "4c4c4544-0000-0000-0000-000000000000"
-        )
-    };
-    let password = format!("password_file = {:?}\n", path("password"));
-    let webhook = format!(
-        "[groups.all]\nhosts = \"n[1-4]\"\n[[groups.all.releases]]\nid = \"volumes\"\nkind = \"webhook\"\n\
-         url = \"http://127.0.0.1:9/release\"\ntoken_file = {:?}\n",
-        path("token")
-    );
-    let probe = format!(
-        "[groups.all]\nhosts = \"n[1-4]\"\n[groups.all.liveness]\nkind = \"http\"\nurl = \"http://127.0.0.1:9/{{node}}\"\n\
-         token_file = {:?}\n",
-        path("token")
-    );
-    let cluster = format!(
-        "[groups.all]\nhosts = \"n[1-4]\"\n[groups.all.liveness]\nkind = \"kubernetes\"\nkubeconfig = {:?}\n",
-        path("kubeconfig")
-    );
-    for name in ["password", "token"] {
-        secret(&path(name), "a secret that is long enough\n", 0o600);
+    let files = [("password", "a secret\n"), ("token", "a token\n"), ("kubeconfig", "nothing")];
+    for (name, text) in files {
+        secret(&home.path().join(name), text, 0o600);
     }
-    secret(&path("kubeconfig"), "nothing", 0o600);
-    let receipts = format!("[receipts]\nkey_file = {:?}\n", path("receipts.pem"));
-    let unix = format!("[listen]\nunix = {:?}\n", path("run").join("picket.sock"));
-    for (lines, file, wrong) in [
-        (tls.clone(), "server.key", 0o620),
-        (tls.clone(), "server.pem", 0o666),
-        (tls.clone(), "ca.pem", 0o666),
-        (device(&format!("{password}ca_file = {:?}\n", path("ca.pem"))), "ca.pem", 0o666),
-        (device(&password), "password", 0o644),
-        (device(&password), "password", 0o622),
-        (webhook, "token", 0o666),
-        (probe, "token", 0o644),
-        (cluster, "kubeconfig", 0o666),
-        (receipts, "receipts.pem", 0o640),
-        (unix, "run", 0o777),
+    std::fs::create_dir(home.path().join("run")).expect("made");
+    let tls = tls(home.path()) + ROLE;
+    let simulated = |lines: &str| format!("{FLEET}{lines}");
+    let of_board = |lines: &str| format!("{BOARD}{lines}");
+    let source = |kind: &str, more: &str| {
+        format!("[groups.all]\nhosts = \"n1\"\n[groups.all.liveness]\nkind = {kind:?}\n{more}")
+    };
+    let probe = source("http", "url = \"http://127.0.0.1:9/{node}\"\ntoken_file = \"{home}/token\"\n");
+    let cluster = source("kubernetes", "cluster_uid = \"1\"\nkubeconfig = \"{home}/kubeconfig\"\n");
+    let webhook = of_board("")
+        .replace("[nodes.n1.devices", "[nodes.n1]\nreleases = [\"detach\"]\n[nodes.n1.devices")
+        + "[releases.detach]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\ntoken_file = \"{home}/token\"\n";
+    for (settings, file, mode, words) in [
+        (simulated(&tls), "server.key", 0o604, "listen.tls.key_file: "),
+        (simulated(&tls), "server.pem", 0o666, "listen.tls.cert_file: "),
+        (simulated(&tls), "ca.pem", 0o666, "listen.tls.client_ca_file: "),
+        (of_board(""), "password", 0o644, "nodes.n1.devices.bmc.password_file: "),
+        (of_board("ca_file = \"{home}/ca.pem\"\n"), "ca.pem", 0o666, "nodes.n1.devices.bmc.ca_file: "),
+        (webhook, "token", 0o604, "releases.detach.token_file: "),
+        (of_board(&probe), "token", 0o644, "groups.all.liveness.token_file: "),
+        (of_board(&cluster), "kubeconfig", 0o666, "note: n1/its liveness source: "),
+        (
+            simulated("[receipts]\nkey_file = \"{home}/receipts.pem\"\n"),
+            "receipts.pem",
+            0o640,
+            "receipts.key_file: ",
+        ),
+        (simulated("[listen]\nunix = \"{home}/run/picket.sock\"\n"), "run", 0o777, "listen.unix: "),
     ] {
-        println!("{file} of mode {wrong:o} for\n{lines}");
+        let path = home.path().join(file);
+        if file == "receipts.pem" {
+            secret(&path, "a key", mode);
+        }
+        let before = std::fs::metadata(&path).expect("it is there").permissions();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("set");
+        let told = home.tells(&settings).await?;
+        let line = told.lines().find(|line| line.contains(words));
+        let told_so = line.is_some_and(|line| line.contains(&format!("mode {mode:o}")));
+        assert!(told_so, "{file}: no line with {words:?} and the mode in\n{told}\nof\n{settings}");
+        std::fs::set_permissions(&path, before).expect("set");
+        if file != "receipts.pem" && file != "kubeconfig" {
+            let told = home.tells(&settings).await?;
+            assert!(!told.contains("mode "), "{file}: {told}");
+        }
     }
     Ok(())
 }

@@ -91,18 +91,33 @@ async fn of_the_control_plane_none_is_fenced_while_another_one_is_not_back() -> 
 #[tokio::test]
 async fn a_node_that_claims_the_identity_of_another_one_has_nobody_fenced() -> Result<()> {
     let scene = Scene::open().await?;
-    let uuid = "4b554245-2d4e-4f44-452d-303030303031";
-    scene.kubelets.claims("m1", uuid).await?;
+    scene.kubelets.claims("m1", "4b554245-2d4e-4f44-452d-303030303031").await?;
+    // In the other byte order.
+    scene.kubelets.claims("n1", "4542554b-4e2d-444f-452d-303030303031").await?;
+    has_nobody_fenced(&scene, "system-uuid", "system UUID").await
+}
+
+/// A kubelet may set its Node's `spec.providerID` as long as it is empty.
+#[tokio::test]
+async fn nor_does_one_that_claims_its_provider_id() -> Result<()> {
+    let scene = Scene::open().await?;
+    for node in ["m1", "n1"] {
+        let patch = json!({ "spec": { "providerID": "metal://rack1/m1" } }).to_string();
+        scene.cluster.kubectl(&["patch", "node", node, "--type=merge", "-p", &patch]).await?;
+    }
+    has_nobody_fenced(&scene, "provider-id", "providerID").await
+}
+
+/// `n1` claims what `m1` is known by, and says that it is not Ready.
+async fn has_nobody_fenced(scene: &Scene, by: &str, told: &str) -> Result<()> {
     scene
         .policy(&json!({ "unhealthyConditions": [{ "type": "Ready", "status": "False", "forSeconds": 5 }] }))
         .await?;
-    let controller = scene.begin("one", &scene.by_uuid("one")?)?;
+    let controller = scene.begin("one", &scene.selecting("one", by)?)?;
     scene.told("workers", "Acting", "Acting").await?;
-    // In the other byte order.
-    scene.kubelets.claims("n1", "4542554b-4e2d-444f-452d-303030303031").await?;
     scene.kubelets.says("n1", false).await?;
     let words = scene.told("workers", "Acting", "ClaimedIdentity").await?;
-    assert!(words.contains("n1") && words.contains("m1") && words.contains("system UUID"), "{words}");
+    assert!(words.contains("n1") && words.contains("m1") && words.contains(told), "{words}");
     let words = scene.event("n1", "FenceWithheld", &controller).await?;
     assert!(words.contains("m1"), "{words}");
     lasts(20).await?;

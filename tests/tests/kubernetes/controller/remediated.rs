@@ -7,6 +7,7 @@ use picket_tests::Result;
 use picket_tests::peers::until;
 use serde_json::json;
 
+use crate::controller::held::lasts;
 use crate::controller::nhc::Nhc;
 use crate::controller::scene::{Controller, Scene};
 
@@ -81,6 +82,31 @@ async fn under_a_name_of_its_own_whoever_else_works_on_the_node_is_waited_for_an
     nhc.is_gone(&name, &controller).await?;
     assert!(nhc.holds("n4").await?.0.is_empty(), "the hold is dropped before the finalizer goes");
     assert_eq!(scene.fences().await?, ["n4"]);
+    Ok(())
+}
+
+/// K12: a remediation is no way past the policies. The one of its Node is paused; none names a Node of the control plane.
+#[tokio::test]
+async fn no_remediation_passes_by_what_policies_say() -> Result<()> {
+    let scene = Scene::open().await?;
+    let nhc = Nhc::new(&scene, &json!({ "then": "StayOff" }), true).await?;
+    let conditions = json!([{ "type": "Ready", "status": "False", "forSeconds": 5 }]);
+    scene.policy(&json!({ "unhealthyConditions": conditions, "paused": true })).await?;
+    let controller = nhc.controller().await?;
+    let mut made = Vec::new();
+    for node in ["n1", "m1"] {
+        scene.kubelets.says(node, false).await?;
+        made.push(nhc.gives_up(node).await?);
+    }
+    let words = nhc.says(&made[0], ("True", "Unknown", "FenceWaits"), &controller).await?;
+    assert!(words.contains("workers") && words.contains("paused"), "{words}");
+    let words = nhc.says(&made[1], ("True", "Unknown", "FenceWaits"), &controller).await?;
+    assert!(words.contains("control"), "{words}");
+    lasts(15).await?;
+    assert_eq!((scene.fences().await?, controller.asked()), (Vec::new(), 0), "{}", controller.log());
+    scene.policy(&json!({ "unhealthyConditions": conditions })).await?;
+    scene.event("n1", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n1"], "{}", controller.log());
     Ok(())
 }
 

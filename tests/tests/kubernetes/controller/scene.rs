@@ -219,12 +219,12 @@ impl Scene {
         Ok(settings)
     }
 
-    /// Those by which a controller names Nodes to the gateway by their system UUIDs.
-    pub fn by_uuid(&self, identity: &str) -> Result<PathBuf> {
+    /// Those by which a controller names Nodes to the gateway otherwise than by their names.
+    pub fn selecting(&self, identity: &str, by: &str) -> Result<PathBuf> {
         let [nobody, gateway] = self.endpoints();
         let settings = self.settings(identity, &[&nobody, &gateway], &self.login)?;
         let text = std::fs::read_to_string(&settings).unwrap_or_default();
-        write(&settings, &text.replace("[kubernetes]", "select = \"system-uuid\"\n[kubernetes]"))?;
+        write(&settings, &text.replace("[kubernetes]", &format!("select = {by:?}\n[kubernetes]")))?;
         Ok(settings)
     }
 
