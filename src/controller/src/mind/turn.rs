@@ -1,7 +1,8 @@
 //! Which remediation speaks for a Node, and when it gives way to the others that want to.
 //!
-//! **Invariant.** A remediation that came to nothing by what it asks for, or that somebody's lease keeps from asking, bars no other one and no policy
-//! (K12). One that a limit of the gateway's bars keeps its turn: the limit would bar the others, too.
+//! **Invariants.** A remediation that came to nothing by what it asks for, or that somebody's lease keeps from asking, bars no other one and no policy
+//! (K12). One that a limit of the gateway's bars keeps its turn: the limit would bar the others, too. One that only stands by, as its Node is Ready or
+//! is down for planned work, bars no policy that sees it otherwise.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use super::Mind;
 use super::episode::{AGAIN, AGAIN_AT_MOST, End};
 use super::node::{Moment, Node};
 use super::policy::{Nobody, Spoken, Then};
+use super::sight::Sight;
 use super::voice::{Speaker, unhealthy};
 use super::wish::Progress;
 
@@ -43,7 +45,7 @@ impl Mind {
         speaking
     }
 
-    /// Who speaks for a Node: a remediation before its policy, for whoever made it has the Node's medik8s lease; behind it once it gives way.
+    /// Who speaks for a Node: a remediation before its policy, for whoever made it has the Node's medik8s lease; behind it where it stands back.
     pub(super) fn speaker<'a>(
         &self,
         name: &str,
@@ -52,7 +54,7 @@ impl Mind {
     ) -> Option<Result<Speaker, &'a Nobody>> {
         match (speaking.get(name), spoken.of.get(name)?) {
             (Some(turn), Err(_)) => Some(Ok(Speaker::Wish(turn.place))),
-            (Some(turn), Ok(place)) if !turn.gives_way || !self.is_ill_to(*place, name) => {
+            (Some(turn), Ok(place)) if !self.stands_back(turn, name) || !self.is_ill_to(*place, name) => {
                 Some(Ok(Speaker::Wish(turn.place)))
             }
             (_, Ok(place)) => Some(Ok(Speaker::Policy(*place))),
@@ -60,7 +62,17 @@ impl Mind {
         }
     }
 
-    /// Whether the policy at that place takes the Node for unhealthy: to no other policy a remediation gives way.
+    /// Whether no more comes of that remediation for now: what it asked for came to nothing, or it asks for nothing, as the Node is Ready, or is down
+    /// for planned work. Whoever makes one that only stands by would silence the Node's policy by it.
+    fn stands_back(&self, turn: &Turn, node: &str) -> bool {
+        let voice = self.voice(Speaker::Wish(turn.place));
+        let asks = |sight: &Sight| {
+            voice.turn(sight).is_some() && voice.spared(sight, self.rebooting.contains(node)).is_none()
+        };
+        turn.gives_way || !self.nodes.get(node).is_some_and(asks)
+    }
+
+    /// Whether the policy at that place takes the Node for unhealthy: for no other policy a remediation stands back.
     pub(super) fn is_ill_to(&self, place: usize, node: &str) -> bool {
         self.nodes.get(node).is_some_and(|sight| unhealthy(sight, &self.policies[place]).is_some())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::*;
-use super::scene::{policy, wish};
+use super::scene::{Scene, policy, wish};
 use super::wished::{ended, first, wanted};
 
 /// Made by somebody else, for terms that no machine meets in time; it is the first by its name.
@@ -80,12 +80,55 @@ fn one_that_is_blocked_keeps_its_turn() {
 
 #[test]
 fn one_that_was_refused_asks_again_where_no_other_one_takes_the_node_for_unhealthy() {
-    let stuck =
-        Unhealthy { kind: "Stuck".to_owned(), status: "True".to_owned(), least: Duration::from_secs(20) };
     let mut scene = wanted(vec![wish("w", "n1")]);
-    scene.policies(vec![Policy { unhealthy: vec![stuck], ..policy("stuck") }]);
+    scene.policies(vec![Policy { unhealthy: vec![stuck(20)], ..policy("stuck") }]);
     let order = first(&mut scene);
     ended(&mut scene, &order, &End::Refused, false);
     assert_eq!(scene.run(290), []);
     assert_eq!(first(&mut scene).key, order.key);
+}
+
+fn stuck(least: u64) -> Unhealthy {
+    Unhealthy { kind: "Stuck".to_owned(), status: "True".to_owned(), least: Duration::from_secs(least) }
+}
+
+/// n1 is Ready, and unhealthy to a policy.
+fn ill_and_ready(scene: &mut Scene) {
+    scene.turn("n1", "True");
+    let condition = Condition { status: "True".to_owned(), turned: "then".to_owned() };
+    scene.node("n1").conditions.insert("Stuck".to_owned(), condition);
+}
+
+/// To the remediation it is healthy for as long as it is Ready, and that may be for ever.
+#[test]
+fn a_remediation_of_a_node_that_is_ready_silences_no_policy_that_takes_it_for_unhealthy() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    scene.policies(vec![Policy { unhealthy: vec![stuck(20)], ..policy("stuck") }]);
+    ill_and_ready(&mut scene);
+    scene.run(2);
+    assert_eq!(scene.suspects(), ["n1"], "it is looked at");
+    let order = first(&mut scene);
+    assert_eq!(whose(&order), "policy");
+    // What was said to the policy holds while the Node is Ready, and bars no remediation once it is not.
+    assert!(scene.mind.ended("n1", &order.key, &End::Blocked(None), scene.now));
+    let again = first(&mut scene);
+    assert_eq!(again.key, order.key);
+    assert!(scene.mind.ended("n1", &again.key, &End::Blocked(None), scene.now));
+    scene.turn("n1", "Unknown");
+    assert_eq!(whose(&first(&mut scene)), "w");
+}
+
+/// To it every cordoned Node is planned work; a policy may say otherwise.
+#[test]
+fn a_remediation_that_takes_a_failure_for_planned_work_silences_no_policy_that_does_not() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    scene.turn("n1", "True");
+    scene.node("n1").cordoned = true;
+    scene.run(2);
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(60), [], "where no policy says otherwise");
+    scene.policies(vec![policy("workers")]);
+    assert_eq!(scene.run(60), [], "nor one that says the same");
+    scene.policies(vec![Policy { spare_cordoned: false, ..policy("workers") }]);
+    assert_eq!(whose(&first(&mut scene)), "policy");
 }
