@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::episode::{self, Order};
 use super::exclusion;
 use super::node::{Moment, Node};
+use super::note::{Note, Phase};
 use super::policy::{Policy, Unhealthy};
 use super::sight::Sight;
 use super::verdict::Why;
@@ -87,11 +88,14 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// The key under which a life of the controller that is over had it fenced, where it has booted since.
+    /// The key under which a life of the controller that is over had it fenced, where it has booted since. The Node's note must say so, too: a
+    /// remediation's status is its namespace's to write, and what it says there would keep the Node's policy from asking.
     pub(super) fn returning(&self, node: &Node) -> Option<String> {
         let Self::Wish(_, standing) = self else { return None };
         let is_open = matches!(standing.progress, Progress::Fencing | Progress::Returning);
-        standing.key.clone().filter(|_| is_open && !is_of_this_life(standing, node))
+        let key = standing.key.as_ref().filter(|_| is_open && !is_of_this_life(standing, node))?;
+        let note = Note::of(node).filter(|note| note.policy == self.name() && note.key == *key)?;
+        matches!(note.phase, Phase::Fencing | Phase::Returning).then(|| key.clone())
     }
 
     /// Whose word keeps it from asking. `holder`: a lock for reboots is this Node's.

@@ -144,10 +144,15 @@ impl Scene {
     }
 
     pub fn note(&mut self, name: &str, phase: Phase, key: &str) {
+        self.note_of(name, "workers", phase, key);
+    }
+
+    /// As whoever of that name noted it.
+    pub fn note_of(&mut self, name: &str, policy: &str, phase: Phase, key: &str) {
         let note = Note {
             phase,
             text: "a test".to_owned(),
-            policy: "workers".to_owned(),
+            policy: policy.to_owned(),
             key: key.to_owned(),
             at: String::new(),
         };

@@ -132,3 +132,24 @@ fn a_remediation_that_takes_a_failure_for_planned_work_silences_no_policy_that_d
     scene.policies(vec![Policy { spare_cordoned: false, ..policy("workers") }]);
     assert_eq!(whose(&first(&mut scene)), "policy");
 }
+
+/// Whoever may write a remediation's status may write there what it likes; what is noted on the Node is not its to write.
+#[test]
+fn a_status_that_says_that_its_node_is_brought_back_is_believed_only_where_the_node_says_so_too() {
+    for key in ["x", "k8s/uid-n1/boot-before/w"] {
+        for progress in [Progress::Fencing, Progress::Returning] {
+            let standing = Standing { progress, key: Some(key.to_owned()), ..Standing::default() };
+            let mut scene = wanted(vec![Wish { standing, ..wish("w", "n1") }]);
+            // A policy's note is of another fence, and so is that of another key.
+            scene.note_of("n1", "workers", Phase::Returning, key);
+            assert_eq!(first(&mut scene).key, "k8s/uid-n1/boot-n1/w", "{key} {progress:?}");
+        }
+    }
+    let key = Some("k8s/uid-n1/boot-before/w".to_owned());
+    let standing = Standing { progress: Progress::Returning, key, ..Standing::default() };
+    let mut scene = wanted(Vec::new());
+    scene.note_of("n1", "PicketRemediation ops/n1", Phase::Blocked, "k8s/uid-n1/boot-earlier/w");
+    scene.run(1);
+    scene.mind.wishes(vec![Wish { standing, ..wish("w", "n1") }]);
+    assert_eq!(first(&mut scene).key, "k8s/uid-n1/boot-n1/w");
+}

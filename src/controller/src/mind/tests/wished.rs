@@ -216,7 +216,11 @@ fn a_controller_that_begins_anew_goes_on_by_what_the_status_says() {
     assert_eq!(first(&mut scene).key, format!("{key}/2"), "it joins");
 
     // It was fenced, and boots: that is no failure of its own.
-    let mut scene = wanted(vec![known(standing(Progress::Returning, "k8s/uid-n1/boot-before/w"))]);
+    let before = "k8s/uid-n1/boot-before/w";
+    let mut scene = wanted(Vec::new());
+    scene.note_of("n1", "PicketRemediation ops/n1", Phase::Returning, before);
+    scene.run(1);
+    scene.mind.wishes(vec![known(standing(Progress::Returning, before))]);
     assert_eq!(scene.run(890), []);
     assert!(matches!(scene.verdict("n1"), Verdict::Follow(Stage::Returning(_))));
     assert_eq!(first(&mut scene).key, key, "it never came");
