@@ -8,6 +8,8 @@
 //! metric takes no new ones, and counts what it left out.
 //! **Boundary.** Knows no type of ours.
 
+#[cfg(feature = "http")]
+mod flight;
 mod handle;
 #[cfg(feature = "http")]
 pub mod http;
