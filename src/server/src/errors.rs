@@ -295,6 +295,7 @@ pub(crate) fn asked(error: EngineError) -> Fault {
         EngineError::Store(error) => store(error),
         EngineError::NoLeader(why) => nobody(&why),
         EngineError::Unanswered => ended("it ended in the middle of it"),
+        EngineError::RoleLost(why) => Fault::new(ErrorReason::RoleMissing, why),
         other => internal(&other.to_string()),
     }
 }

@@ -1,10 +1,14 @@
 //! S14: a request that waited, for devices, for the store or behind others, is judged by the roles of the moment in which it is done.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use picket_core::budget::pause::PauseScope;
 use picket_core::event::BoundKey;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::roles::{Grant, Pattern, Person, Proof, Role, Roles, Scope};
 use picket_driver_sim::Fault;
-use picket_engine::{Acting, Ask, Engine, EngineError, FenceCall, Until};
+use picket_engine::{Acting, Ask, Engine, EngineError, FenceCall, ReceiptCall, Until};
 
 use crate::lab::{Lab, NODE, budget_aside, node, person, s};
 use crate::setup::Setup;
@@ -178,6 +182,101 @@ async fn who_joins_a_proven_fence_joins_by_the_roles_after_the_look() {
             answer.expect("by the roles of now");
         }
     }
+}
+
+/// Notes of the fleet are written one after the other, and the store takes its time for the one before. `sue` loses her role, or the node has another
+/// tenant by then.
+#[tokio::test(start_paused = true)]
+async fn a_pause_and_its_end_go_by_the_roles_and_labels_of_now() {
+    let of = |tenant: &str| [("tenant".to_owned(), tenant.to_owned())].into();
+    for (scope, left, tenant) in [
+        (PauseScope::Everything, &[Role::Viewer][..], "a"),
+        (PauseScope::Everything, &[Role::Operator], "a"),
+        (PauseScope::Node(node()), &[Role::Operator], "a"),
+        (PauseScope::Node(node()), &[Role::Operator], "b"),
+        (PauseScope::Group("tenant=a".to_owned()), &[Role::Operator], "b"),
+    ] {
+        let by_label = scope != PauseScope::Everything;
+        let roles = |of_sue: &[Role]| {
+            let grants = roles(of_sue);
+            let labels = if by_label { of("a") } else { BTreeMap::new() };
+            let scoped = |grant: &Grant| Grant {
+                nodes: Scope { labels: labels.clone(), ..Scope::default() },
+                ..grant.clone()
+            };
+            Roles::new(grants.grants().map(scoped).collect())
+        };
+        let setup =
+            Setup { roles: roles(&[Role::Operator]), labels: of("a"), ..Setup::new(NODE, &[&["bmc"]]) };
+        let mut lab = Lab::set_up(6306, setup, |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc");
+        })
+        .await;
+        for begins in [true, false] {
+            (lab.setup.roles, lab.setup.labels) = (roles(&[Role::Operator]), of("a"));
+            lab.reload().await.expect("taken");
+            if !begins {
+                lab.engine.pause(scope.clone(), person(), s(3_600)).await.expect("paused");
+            }
+            lab.store.notes_take(s(60));
+            let (before, engine, of_sue) =
+                (lab.engine.clone(), asked_by_sue(&lab, Role::Operator), scope.clone());
+            let before = tokio::spawn(async move {
+                let other = PauseScope::Group("other".to_owned());
+                before.pause(other, person(), s(90)).await.expect("paused");
+            });
+            let asked = tokio::spawn(async move {
+                match begins {
+                    true => engine.pause(of_sue, person(), s(3_600)).await.map(|_| ()),
+                    false => engine.resume(of_sue, person()).await.map(|_| ()),
+                }
+            });
+            lab.setup.labels = of(tenant);
+            reload_as(&mut lab, roles(left)).await;
+            assert!(!asked.is_finished());
+            before.await.expect("paused");
+            lab.store.notes_take(s(0));
+            let answer = asked.await.expect("answered");
+            let loses = left != [Role::Operator] || tenant != "a";
+            if loses {
+                is_lost(answer, &format!("sue has not the role operator for {scope} any more"));
+            } else {
+                answer.expect("by the roles of now");
+            }
+            let stands = lab.engine.pauses().iter().any(|pause| pause.scope == scope);
+            assert_eq!(stands, begins != loses, "{scope} {begins}");
+        }
+    }
+}
+
+/// Its BMC takes its time for each look.
+#[tokio::test(start_paused = true)]
+async fn a_receipt_is_signed_by_the_roles_after_the_look() {
+    let mut lab = lab(6307, &[Role::Controller]).await;
+    lab.fence().await;
+    lab.fault("bmc", Fault::Slow(Duration::from_millis(1_500)));
+    let engine = asked_by_sue(&lab, Role::Controller);
+    let call = || ReceiptCall { by: SUE.to_owned(), fence: None, renews: None, audience: String::new() };
+    let asked = tokio::spawn(async move { engine.receipt(&node(), call()).await });
+    reload(&mut lab, &[Role::Viewer]).await;
+    assert!(!asked.is_finished(), "its device is waited for");
+    is_lost(
+        asked.await.expect("answered").map(|got| got.id),
+        "sue has not the role controller for n1 any more",
+    );
+    assert!(lab.record().receipts.is_empty());
+    // What was signed before is handed back by the roles of now, too.
+    reload(&mut lab, &[Role::Controller]).await;
+    let got = asked_by_sue(&lab, Role::Controller).receipt(&node(), call()).await.expect("it is dark");
+    lab.store.linger(s(2));
+    let (other, engine) = (lab.engine.clone(), asked_by_sue(&lab, Role::Controller));
+    let other = tokio::spawn(async move { other.hold(&node(), "other".to_owned(), person()).await });
+    tokio::task::yield_now().await;
+    let asked = tokio::spawn(async move { engine.return_receipt(&node(), got.id, SUE.to_owned()).await });
+    reload(&mut lab, &[Role::Viewer]).await;
+    assert!(!asked.is_finished(), "it is behind another one");
+    other.await.expect("answered").expect("held");
+    is_lost(asked.await.expect("answered"), "sue has not the role controller for n1 any more");
 }
 
 /// A hold that the gateway drops by itself is dropped by nobody's role, also not by that of who asked last.

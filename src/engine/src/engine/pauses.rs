@@ -30,14 +30,15 @@ impl Engine {
     ) -> Result<Pause, EngineError> {
         let (engine, leadership, who) = (self.clone(), self.leadership()?, person.clone());
         self.to_its_end(async move {
-            let store = &*engine.shared.parts.store;
-            let paused = engine.shared.office.pause(store, &leadership, scope.clone(), person, lasts).await;
+            let (store, right) = (&*engine.shared.parts.store, engine.acting.right.as_ref());
+            let office = &engine.shared.office;
+            let paused = office.pause((store, &leadership), right, scope.clone(), person, lasts).await;
             let how = match &paused {
                 Ok(pause) => Ok(format!("paused until {}", pause.expires_at)),
                 Err(error) => Err(error.to_string()),
             };
             engine.told("pause", &who, &scope, how);
-            Ok(paused?)
+            paused
         })
         .await
     }
@@ -46,8 +47,8 @@ impl Engine {
     pub async fn resume(&self, scope: PauseScope, person: Person) -> Result<Resumed, EngineError> {
         let (engine, leadership) = (self.clone(), self.leadership()?);
         self.to_its_end(async move {
-            let store = &*engine.shared.parts.store;
-            let resumed = engine.shared.office.resume(store, &leadership, &scope).await;
+            let (store, right) = (&*engine.shared.parts.store, engine.acting.right.as_ref());
+            let resumed = engine.shared.office.resume((store, &leadership), right, &scope).await;
             let how = match &resumed {
                 Ok(Resumed { pause: false, brake: false }) => {
                     Err("nothing of that scope is paused".to_owned())
@@ -57,7 +58,7 @@ impl Engine {
                 Err(error) => Err(error.to_string()),
             };
             engine.told("resume", &person, &scope, how);
-            Ok(resumed?)
+            resumed
         })
         .await
     }

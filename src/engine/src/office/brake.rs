@@ -62,8 +62,10 @@ impl Office {
             if written.as_ref() == Some(&now_text) {
                 continue;
             }
-            let _writing = self.writing.lock().await;
-            match write(store, leadership, NAME, now_text.clone()).await {
+            let writing = self.writing.lock().await;
+            let kept = write(store, leadership, NAME, now_text.clone()).await;
+            drop(writing);
+            match kept {
                 Ok(()) => written = Some(now_text),
                 Err(error) => {
                     tracing::warn!(%error, "what the brake counts was not stored: it is tried again");

@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use picket_core::budget::pause::PauseScope;
 use picket_core::ids::NodeId;
 use picket_core::roles::{Person, Role, Roles};
 
-use super::Office;
+use super::{Office, Says};
+use crate::error::EngineError;
 use crate::parts::NodePlan;
 use crate::request::FenceCall;
 
@@ -71,6 +73,36 @@ impl Office {
             names(askers),
             plan.id
         )))
+    }
+
+    /// Judges by the roles, labels and groups of now whether a pause of that scope may be placed or ended: the role is needed for each node in it.
+    ///
+    /// # Errors
+    /// The caller has it no more.
+    pub(super) fn may_still_pause(
+        &self,
+        right: Option<&(Person, Role)>,
+        scope: &PauseScope,
+    ) -> Result<(), EngineError> {
+        let Some((person, role)) = right else { return Ok(()) };
+        let papers = self.papers();
+        let caller = papers.roles.of(person.clone());
+        let within = |(node, says): &(&NodeId, &Says)| match scope {
+            PauseScope::Everything => false,
+            PauseScope::Group(name) => says.groups.contains(name),
+            PauseScope::Node(name) => *node == name,
+        };
+        let mut within = papers.nodes.iter().filter(within).peekable();
+        // Of everything, and of what no node is in any more, nothing less is enough.
+        let may_each =
+            within.peek().is_some() && within.all(|(node, says)| caller.may(*role, node, &says.labels));
+        if may_each || caller.has_everywhere(*role) {
+            return Ok(());
+        }
+        Err(EngineError::RoleLost(lost(&format!(
+            "{} has not the role {role} for {scope} any more",
+            caller.name
+        ))))
     }
 
     /// Judges by the roles of now whether a machine may be fenced for a node that runs on it, and tells by whose right: a role for the node alone

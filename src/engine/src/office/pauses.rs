@@ -6,14 +6,19 @@ use picket_core::budget::pause::{Pause, PauseScope};
 use picket_core::election::Leadership;
 use picket_core::event::Person;
 use picket_core::ids::Version;
+use picket_core::roles::{Person as Caller, Role};
 use picket_core::store::{Store, StoreError};
 
 use super::Office;
+use crate::error::EngineError;
 
 /// Where pauses stand among the notes of the fleet.
 pub(super) const PREFIX: &str = "pause/";
 /// The longest name of a note, in bytes.
 const LONGEST_NAME: usize = 512;
+
+/// Who asks, and the role that it needs.
+type Right = (Caller, Role);
 
 /// What resuming ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +37,11 @@ fn note_name(scope: &PauseScope) -> String {
     }
 }
 
+/// Which note stands there; none is the version 0.
+async fn found(store: &dyn Store, name: &str) -> Result<Version, StoreError> {
+    Ok(store.note(name).await?.map_or(Version(0), |note| note.version))
+}
+
 /// Writes a note over whatever stands there: the last word counts, and this leadership alone has one.
 pub(super) async fn write(
     store: &dyn Store,
@@ -39,7 +49,16 @@ pub(super) async fn write(
     name: &str,
     text: Option<String>,
 ) -> Result<(), StoreError> {
-    let found = store.note(name).await?.map_or(Version(0), |note| note.version);
+    let found = found(store, name).await?;
+    put(store, leadership, (name, found), text).await
+}
+
+async fn put(
+    store: &dyn Store,
+    leadership: &Leadership,
+    (name, found): (&str, Version),
+    text: Option<String>,
+) -> Result<(), StoreError> {
     if found == Version(0) && text.is_none() {
         return Ok(());
     }
@@ -54,15 +73,16 @@ pub(super) async fn write(
 }
 
 impl Office {
-    /// Pauses, in place of the pause of the same scope.
+    /// Pauses, in place of the pause of the same scope. `right`: whose role that needs, which may be another one once notes before it are written and
+    /// the store has answered (S14).
     pub(crate) async fn pause(
         &self,
-        store: &dyn Store,
-        leadership: &Leadership,
+        (store, leadership): (&dyn Store, &Leadership),
+        right: Option<&Right>,
         scope: PauseScope,
         person: Person,
         lasts: Duration,
-    ) -> Result<Pause, StoreError> {
+    ) -> Result<Pause, EngineError> {
         let _writing = self.writing.lock().await;
         let since = self.clock.wall();
         let until = self.clock.boot() + lasts;
@@ -70,28 +90,31 @@ impl Office {
         let pause = Pause { scope, reason, by, since, expires_at: since.after(lasts) };
         let name = note_name(&pause.scope);
         if name.len() > LONGEST_NAME {
-            return Err(StoreError::Unavailable(format!(
-                "the name of {} is too long to be stored",
-                pause.scope
-            )));
+            let why = format!("the name of {} is too long to be stored", pause.scope);
+            return Err(StoreError::Unavailable(why).into());
         }
         let text = serde_json::to_string(&pause)
             .map_err(|error| StoreError::Unavailable(format!("the pause cannot be written: {error}")))?;
-        write(store, leadership, &name, Some(text)).await?;
+        let found = found(store, &name).await?;
+        self.may_still_pause(right, &pause.scope)?;
+        put(store, leadership, (&name, found), Some(text)).await?;
         self.papers().pauses.put(pause.clone(), until);
         self.changed.notify_one();
         Ok(pause)
     }
 
-    /// Ends the pause of that scope; of everything, the brake as well.
+    /// Ends the pause of that scope; of everything, the brake as well. `right`: as above.
     pub(crate) async fn resume(
         &self,
-        store: &dyn Store,
-        leadership: &Leadership,
+        (store, leadership): (&dyn Store, &Leadership),
+        right: Option<&Right>,
         scope: &PauseScope,
-    ) -> Result<Resumed, StoreError> {
+    ) -> Result<Resumed, EngineError> {
         let _writing = self.writing.lock().await;
-        write(store, leadership, &note_name(scope), None).await?;
+        let name = note_name(scope);
+        let found = found(store, &name).await?;
+        self.may_still_pause(right, scope)?;
+        put(store, leadership, (&name, found), None).await?;
         let now = self.clock.boot();
         let mut papers = self.papers();
         let pause = papers.pauses.end(scope, now);

@@ -58,6 +58,10 @@ impl NodeTask {
                 return Ok(Err(EngineError::NotProven(format!("{fault}; {again}"))));
             }
         };
+        // The look may have waited for each device.
+        if let Err(taken) = self.may_still_act(None, None) {
+            return Ok(Err(EngineError::RoleLost(taken)));
+        }
         let (id, life) = (self.mint_receipt(), self.parts.rules.receipt_life);
         let request = ReceiptRequest {
             id,
@@ -122,6 +126,9 @@ impl NodeTask {
         id: ReceiptId,
         by: String,
     ) -> Result<Result<(), EngineError>, Fatal> {
+        if let Err(lost) = self.may_still_act(None, None) {
+            return Ok(Err(EngineError::RoleLost(lost)));
+        }
         match self.apply(Event::ReceiptReturned { id, by }).await {
             Ok(_) => Ok(Ok(())),
             Err(failure) => refusal(failure),
