@@ -1,10 +1,12 @@
 //! Streams of callers whose roles go by labels, when a reload changes these.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use picket_core::roles::{Grant, Role, Roles, Scope};
+use picket_driver_sim::Fault;
 use picket_proto::v1::watch_nodes_response::Event;
-use picket_proto::v1::{NodeSet, WatchNodesRequest, node_set};
+use picket_proto::v1::{CheckDevicesRequest, NodeSet, WatchNodesRequest, node_set};
 use picket_server::Limits;
 use tokio_stream::StreamExt;
 use tonic::Code;
@@ -66,4 +68,28 @@ async fn who_follows_a_fence_is_told_no_more_once_the_label_that_let_them_in_is_
     assert_eq!((ended.code(), reason(&ended).0.as_str()), (Code::PermissionDenied, "ROLE_MISSING"));
     // The fence goes on for all that (S15).
     tokio::time::timeout(s(600), lab.reach("released")).await.expect("released");
+}
+
+/// Its device takes its time, and a label changes meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_check_asks_and_tells_by_the_labels_of_the_moment() {
+    for keeps in [true, false] {
+        let lab = lab().await;
+        let roles = || Roles::new(vec![in_rack(Role::Operator)]);
+        lab.label("rack", "r1", roles()).await;
+        let side = side(&lab, vec![in_rack(Role::Operator)], Limits::default()).await;
+        lab.fault("n1-bmc", Fault::Slow(Duration::from_millis(1_500)));
+        let nodes = Some(NodeSet { of: Some(node_set::Of::Hosts("n1".to_owned())) });
+        let request = CheckDevicesRequest { nodes, ..Default::default() };
+        let mut told = side.client.clone().check_devices(request).await.expect("let in").into_inner();
+        tokio::time::sleep(s(1)).await;
+        lab.label("rack", if keeps { "r1" } else { "r2" }, roles()).await;
+        let first = told.next().await.expect("an answer");
+        if keeps {
+            assert_eq!(first.expect("told").node, "n1");
+        } else {
+            let ended = first.expect_err("it is another rack's by now");
+            assert_eq!((ended.code(), reason(&ended).0.as_str()), (Code::PermissionDenied, "ROLE_MISSING"));
+        }
+    }
 }
