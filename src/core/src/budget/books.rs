@@ -311,6 +311,11 @@ impl Books {
         self.brake.kept(stamp)
     }
 
+    /// The same of `most` nodes, and in nobody's name; of all others their number.
+    pub fn short_of_complaints(&self, most: usize, stamp: impl Fn(BootTime) -> WallTime) -> Complaints {
+        self.brake.short(most, stamp)
+    }
+
     /// Goes on from what an earlier leadership kept of it; `when`: when that stamp was.
     pub fn take_up(&mut self, kept: Complaints, when: impl Fn(WallTime) -> BootTime) {
         self.brake.take_up(kept, when);

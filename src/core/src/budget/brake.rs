@@ -33,6 +33,8 @@ pub(super) struct Brake {
     complaints: BTreeMap<NodeId, Complaint>,
     /// Nodes of which a person said that they are dead. They count again once they were well.
     believed: BTreeSet<NodeId>,
+    /// So many more were said to be dead in an earlier leadership, the last of them then. They stand for their time.
+    unnamed: Option<(usize, BootTime)>,
 }
 
 /// What of the brake outlives a leadership. A caller that is stored without its name takes nothing back: that complaint stands for its time.
@@ -42,6 +44,9 @@ pub struct Complaints {
     pub complaints: BTreeMap<NodeId, (WallTime, BTreeSet<String>)>,
     /// Nodes of which a person said that they are dead.
     pub believed: BTreeSet<NodeId>,
+    /// How many more nodes were said to be dead, of which there was no room to tell the names, and when the last of them was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unnamed: Option<(usize, WallTime)>,
 }
 
 /// What is known of nodes beside complaints.
@@ -56,19 +61,38 @@ pub(super) struct Fleet<'a> {
 
 impl Brake {
     pub(super) fn new(at: usize) -> Self {
-        Self { at, complaints: BTreeMap::new(), believed: BTreeSet::new() }
+        Self { at, complaints: BTreeMap::new(), believed: BTreeSet::new(), unnamed: None }
     }
 
     /// What was complained of, and what a person said, stays so.
     pub(super) fn go_on_from(&mut self, before: &Self) {
         self.complaints = before.complaints.clone();
         self.believed = before.believed.clone();
+        self.unnamed = before.unnamed;
     }
 
     /// What outlives this leadership.
     pub(super) fn kept(&self, stamp: impl Fn(BootTime) -> WallTime) -> Complaints {
         let kept = |(node, one): (&NodeId, &Complaint)| (node.clone(), (stamp(one.at), one.by.clone()));
-        Complaints { complaints: self.complaints.iter().map(kept).collect(), believed: self.believed.clone() }
+        Complaints {
+            complaints: self.complaints.iter().map(kept).collect(),
+            believed: self.believed.clone(),
+            unnamed: self.unnamed.map(|(count, at)| (count, stamp(at))),
+        }
+    }
+
+    /// The same, where that is too long to be stored: `most` nodes, in nobody's name, and how many more there are.
+    pub(super) fn short(&self, most: usize, stamp: impl Fn(BootTime) -> WallTime) -> Complaints {
+        let named = self.complaints.iter().take(most);
+        let nobody = || BTreeSet::from([String::new()]);
+        let left_out = self.complaints.iter().skip(most).filter(|(node, _)| !self.believed.contains(*node));
+        let more = left_out.map(|(_, one)| (1, one.at)).chain(self.unnamed);
+        let unnamed = more.reduce(|(count, last), (more, at)| (count + more, last.max(at)));
+        Complaints {
+            complaints: named.map(|(node, one)| (node.clone(), (stamp(one.at), nobody()))).collect(),
+            believed: self.believed.iter().take(most).cloned().collect(),
+            unnamed: unnamed.map(|(count, at)| (count, stamp(at))),
+        }
     }
 
     /// Goes on from what an earlier leadership kept.
@@ -81,6 +105,7 @@ impl Brake {
             complaint.by.extend(by);
         }
         self.believed.extend(kept.believed);
+        self.unnamed = kept.unnamed.map(|(count, stamp)| (count, when(stamp))).or(self.unnamed);
     }
 
     /// Somebody says that the node is dead.
@@ -118,6 +143,7 @@ impl Brake {
     /// Forgets what is gone.
     pub(super) fn look(&mut self, fleet: Fleet<'_>, now: BootTime) {
         self.complaints.retain(|_, complaint| now.since(complaint.at) < STANDS);
+        self.unnamed = self.unnamed.filter(|(_, at)| now.since(*at) < STANDS);
         if !self.believed.is_empty() {
             let counted: BTreeSet<NodeId> = self.complained(fleet, now).cloned().collect();
             self.believed.retain(|node| counted.contains(node));
@@ -140,7 +166,7 @@ impl Brake {
         fleet: Fleet<'a>,
         now: BootTime,
     ) -> BTreeSet<&'a NodeId> {
-        let most = self.complaints.len() + fleet.waiting.len() + fleet.stands.len() + 1;
+        let most = self.complaints.len() + fleet.waiting.len() + fleet.stands.len() + 1 + self.unnamed(now);
         if most < self.at {
             return BTreeSet::new();
         }
@@ -150,12 +176,26 @@ impl Brake {
         all.iter().copied().filter(|node| !fell(node)).collect()
     }
 
+    /// How many more there are than are named.
+    fn unnamed(&self, now: BootTime) -> usize {
+        self.unnamed.filter(|(_, at)| now.since(*at) < STANDS).map_or(0, |(count, _)| count)
+    }
+
+    /// How many count, of whom those are named. One that is said to be dead again counts twice: rather that than once too few.
+    fn found(&self, named: &BTreeSet<&NodeId>, fleet: Fleet<'_>, now: BootTime) -> usize {
+        match self.unnamed(now) {
+            0 => named.len(),
+            more => (named.len() + more).min(fleet.nodes.len()),
+        }
+    }
+
     /// A person says that what looks dead is dead. False: the brake did not hold.
     pub(super) fn let_go(&mut self, fleet: Fleet<'_>, now: BootTime) -> bool {
         self.look(fleet, now);
-        let held = self.counted(None, fleet, now).len() >= self.at;
+        let held = self.found(&self.counted(None, fleet, now), fleet, now) >= self.at;
         if held {
             self.believed = self.complained(fleet, now).cloned().collect();
+            self.unnamed = None;
         }
         held
     }
@@ -164,7 +204,7 @@ impl Brake {
     /// would only wait for it.
     pub(super) fn bar(&self, node: Option<&NodeId>, fleet: Fleet<'_>, now: BootTime) -> Option<Bar> {
         let counted = self.counted(node, fleet, now);
-        let found = counted.len();
+        let found = self.found(&counted, fleet, now);
         if found < self.at {
             return None;
         }

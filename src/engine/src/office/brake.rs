@@ -1,6 +1,5 @@
 //! What the brake counts outlives a leadership (S14): it is a note of the fleet, written soon after it changed.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use picket_core::budget::Complaints;
@@ -18,24 +17,17 @@ const GATHERED: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(5);
 /// The longest note with all callers' names, in bytes: every store takes it.
 const LONGEST: usize = 256 << 10;
-/// The most complaints of a note.
+/// The most nodes that a note names.
 const MOST: usize = 2_048;
 
-/// As the note has it. Of many complaints the names of callers are left out: nobody takes those back, and they stand for their time.
-fn text(mut kept: Complaints) -> Option<String> {
-    if kept == Complaints::default() {
+/// As the note has it. Of many complaints the names of callers are left out, for nobody takes those back and they stand for their time; of still more
+/// there is a number alone.
+fn text(whole: &Complaints, short: impl FnOnce() -> Complaints) -> Option<String> {
+    if *whole == Complaints::default() {
         return None;
     }
     let written = |kept: &Complaints| serde_json::to_string(kept).ok();
-    let whole = written(&kept)?;
-    if whole.len() <= LONGEST {
-        return Some(whole);
-    }
-    let nobody = || BTreeSet::from([String::new()]);
-    kept.complaints =
-        kept.complaints.into_iter().take(MOST).map(|(node, (at, _))| (node, (at, nobody()))).collect();
-    kept.believed = kept.believed.into_iter().take(MOST).collect();
-    written(&kept)
+    written(whole).filter(|text| text.len() <= LONGEST).or_else(|| written(&short()))
 }
 
 /// What an earlier leadership kept. A note that cannot be read is of another version: what it kept is forgotten, and told.
@@ -58,7 +50,9 @@ impl Office {
             tokio::time::sleep(GATHERED).await;
             let calendar = self.calendar();
             let now = self.clock.boot();
-            let now_text = text(self.papers().books.complaints(|at| calendar.stamp(at, now)));
+            let stamp = |at| calendar.stamp(at, now);
+            let whole = self.papers().books.complaints(stamp);
+            let now_text = text(&whole, || self.papers().books.short_of_complaints(MOST, stamp));
             if written.as_ref() == Some(&now_text) {
                 continue;
             }

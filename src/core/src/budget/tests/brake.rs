@@ -205,3 +205,32 @@ fn what_is_kept_of_it_goes_on_in_another_leadership() {
     assert!(books.let_go(boot(3_000)));
     assert_eq!(kind(&next(&books), 5, boot(4_000)), None, "a person said that they are dead");
 }
+
+/// A store takes no note that is as long as it likes: of many complaints the rest is kept as a number.
+#[test]
+fn those_that_a_short_note_does_not_name_count_for_the_next_leader_too() {
+    let stamp = |at: BootTime| WallTime::from_millis(u64::try_from(at.since_boot().as_millis()).unwrap());
+    let when = |stamp: WallTime| boot(stamp.millis());
+    let next = |books: &Books, most| {
+        let written = serde_json::to_string(&books.short_of_complaints(most, stamp)).unwrap();
+        let mut next = eight();
+        next.take_up(serde_json::from_str(&written).unwrap(), when);
+        next
+    };
+    let mut books = eight();
+    (1..=4).for_each(|number| books.complain(&node(number), "db", boot(1_000)));
+    for most in [0, 1, 3, 4, 9] {
+        assert_eq!(kind(&next(&books, most), 5, boot(2_000)), Some(LimitKind::Brake), "{most}");
+    }
+    let mut cut = next(&next(&books, 2), 1);
+    assert_eq!(kind(&cut, 5, boot(2_000)), Some(LimitKind::Brake), "and for the one after that");
+    assert_eq!(cut.braked(boot(2_000)).map(|bar| bar.found), Some(4));
+    (1..=8).for_each(|number| cut.complain(&node(number), "db", boot(2_000)));
+    assert_eq!(cut.braked(boot(2_000)).map(|bar| bar.found), Some(8), "no more than there are");
+    assert_eq!(next(&books, 2).braked(boot(HOUR + 2_000)), None, "it is as old as it was");
+    let mut dead = next(&books, 2);
+    assert!(dead.let_go(boot(3_000)));
+    assert_eq!(kind(&dead, 5, boot(4_000)), None, "a person said that they are dead");
+    assert!(books.let_go(boot(3_000)));
+    assert_eq!(kind(&next(&books, 2), 5, boot(4_000)), None, "and that was known before it was cut");
+}
