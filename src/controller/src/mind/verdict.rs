@@ -104,6 +104,7 @@ impl Why {
             Self::Claimed { .. } => {
                 Some(Fault { reason: "ClaimedIdentity", message: format!("{node}: {self}") })
             }
+            Self::ControlPlane(_) => Some(Fault { reason: "OneAtATime", message: format!("{node}: {self}") }),
             _ => None,
         }
     }
@@ -155,7 +156,8 @@ impl fmt::Display for Why {
             Self::ControlPlane(other) => {
                 write!(
                     f,
-                    "{other}, also of the control plane, is not Ready or is being fenced: one at a time"
+                    "{other}, also of the control plane, is not Ready or is being fenced: one at a time. Where it is not to come back, see that it is no \
+                     member of etcd any more, then delete its Node"
                 )
             }
             Self::NotLeading => f.write_str("another replica leads"),

@@ -141,6 +141,10 @@ fn of_the_control_plane_one_at_a_time_and_none_while_another_is_not_ready() {
     scene.turn("m1", "Unknown");
     assert_eq!(scene.run(60), []);
     assert_eq!(scene.verdict("m1"), Verdict::Leave(Why::ControlPlane("m3".to_owned())));
+    // Also one that was never Ready: it may be a member of etcd by then. A person is told, and what ends it.
+    let told = scene.report("workers").holding.expect("it is told");
+    assert_eq!(told.reason, "OneAtATime");
+    assert!(told.message.starts_with("m1: m3, also") && told.message.contains("delete its Node"), "{told:?}");
     scene.turn("m3", "True");
     let first = scene.run(30).remove(0);
     assert_eq!(first.node.name, "m1");
