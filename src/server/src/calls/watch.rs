@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, stream};
+use picket_core::budget::Bar;
 use picket_core::groups::Groups;
 use picket_core::ids::{NodeId, Revision};
+use picket_engine::NodeView;
 use picket_proto::v1::{self, watch_nodes_response::Event};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep_until};
@@ -25,12 +27,16 @@ use crate::select::WantedSet;
 
 /// A sign of life comes at least so often.
 const SIGN: Duration = Duration::from_secs(60);
+/// While nodes are told one after the other the brake is looked at so often.
+const BRAKED: Duration = Duration::from_secs(1);
 
 /// What is to be told next.
 #[derive(Debug)]
 enum Due {
     /// A node as it is then; of the present, or because of that change.
     Node(NodeId, Option<Revision>),
+    /// A node as it is then, since something besides the store changed.
+    Shown(NodeId),
     /// Anything else.
     Event(Box<v1::WatchNodesResponse>),
 }
@@ -50,6 +56,8 @@ struct Watch {
     told: BTreeMap<NodeId, Revision>,
     queue: VecDeque<Due>,
     sign_at: Instant,
+    /// The brake as it was found, and when.
+    brake: Option<(Instant, Option<Bar>)>,
     over: bool,
     _place: Place,
 }
@@ -92,6 +100,7 @@ impl Desk {
             told: BTreeMap::new(),
             queue: VecDeque::new(),
             sign_at: Instant::now() + SIGN,
+            brake: None,
             over: false,
             _place: guest.place,
         };
@@ -126,8 +135,27 @@ impl Watch {
         let Ok(view) = self.desk.engine.node(&node) else { return Ok(None) };
         self.told.insert(node, view.stored.revision);
         let at = change.map(|revision| Position { revision, ..self.at }.text());
-        let event = Some(Event::Node(self.desk.node(&view)));
+        let event = Some(Event::Node(self.under_brake(&view)));
         Ok(Some(v1::WatchNodesResponse { revision: at.unwrap_or_default(), event }))
+    }
+
+    /// A node as it is now, whatever was told of it. Whoever may not look at it any more is told so with the next change.
+    fn look_again(&mut self, node: &NodeId) -> Result<Option<v1::WatchNodesResponse>, Fault> {
+        self.desk.tells()?;
+        let view = self.desk.engine.node(node).ok().filter(|_| self.may_tell_of(node));
+        Ok(view.map(|view| {
+            let event = Some(Event::Node(self.under_brake(&view)));
+            v1::WatchNodesResponse { revision: self.at.text(), event }
+        }))
+    }
+
+    /// A node under the brake, which is found by looking at the whole fleet: of many that are told one after the other now and then.
+    fn under_brake(&mut self, view: &NodeView) -> v1::Node {
+        let now = Instant::now();
+        if self.brake.as_ref().is_none_or(|(at, _)| now - *at > BRAKED) {
+            self.brake = Some((now, self.desk.engine.braked()));
+        }
+        self.desk.node_under(view, self.brake.as_ref().and_then(|(_, brake)| brake.as_ref()))
     }
 
     /// Whether the caller may be told of that node still. Its labels may differ since it was found, and the roles go by these.
@@ -161,15 +189,19 @@ impl Watch {
             if self.over {
                 return None;
             }
-            match self.queue.pop_front() {
+            let looked = match self.queue.pop_front() {
                 Some(Due::Event(event)) => return Some(Ok(*event)),
-                Some(Due::Node(node, change)) => match self.look(node, change) {
-                    Ok(Some(event)) => return Some(Ok(event)),
-                    Ok(None) => continue,
-                    Err(fault) => return Some(Err(self.broken(fault))),
-                },
+                Some(Due::Node(node, change)) => Some(self.look(node, change)),
+                Some(Due::Shown(node)) => Some(self.look_again(&node)),
+                None => None,
+            };
+            match looked {
+                Some(Ok(Some(event))) => return Some(Ok(event)),
+                Some(Ok(None)) => continue,
+                Some(Err(fault)) => return Some(Err(self.broken(fault))),
                 None => {}
             }
+            self.brake = None;
             if let Err(fault) = self.catch_up().await {
                 return Some(Err(self.broken(fault)));
             }
@@ -250,17 +282,13 @@ impl Watch {
                 Err(RecvError::Closed) => Err(errors::shutting_down()),
             },
             shown = self.shown.recv() => {
-                let nodes: Vec<NodeId> = match shown {
-                    Ok(node) => self.members.get(&node).cloned().into_iter().collect(),
+                match shown {
+                    Ok(node) => self.queue.extend(self.members.get(&node).cloned().map(Due::Shown)),
                     // Which they were is not known: all of them are told as they are.
-                    Err(RecvError::Lagged(_)) => self.members.iter().cloned().collect(),
+                    Err(RecvError::Lagged(_)) => {
+                        self.queue.extend(self.members.iter().cloned().map(Due::Shown));
+                    }
                     Err(RecvError::Closed) => return Err(errors::shutting_down()),
-                };
-                let brake = self.desk.engine.braked();
-                // Whoever may not look at a node any more is told so with the next change.
-                for node in nodes.into_iter().filter(|node| self.may_tell_of(node)).collect::<Vec<_>>() {
-                    let view = self.desk.stored(&node)?;
-                    self.tell(Event::Node(self.desk.node_under(&view, brake.as_ref())));
                 }
                 Ok(())
             }

@@ -5,8 +5,11 @@ use picket_audit::Audit;
 use picket_core::ids::{NodeId, Version};
 use picket_core::record::NodeRecord;
 use picket_core::store::{Guard, Write};
+use picket_driver_sim::Fault;
 use picket_proto::v1::watch_nodes_response::Event;
-use picket_proto::v1::{FenceRequest, NodeSet, Phase, WatchNodesRequest, WatchNodesResponse, node_set};
+use picket_proto::v1::{
+    CheckDevicesRequest, FenceRequest, NodeSet, Phase, WatchNodesRequest, WatchNodesResponse, node_set,
+};
 use picket_server::Limits;
 use tokio_stream::StreamExt;
 use tonic::transport::{Endpoint, Uri};
@@ -166,22 +169,68 @@ async fn what_is_not_in_the_settings_any_more_is_told_to_who_watches_all() {
     assert!(matches!(next(&mut one).await.event, Some(Event::Synced(_))));
 }
 
+/// A watch of all nodes of whose answers a client that reads nothing takes no more than a kilobyte.
+async fn reads_slowly(lab: &Lab) -> Streaming<WatchNodesResponse> {
+    let socket = lab.socket.clone();
+    let connector = tower::service_fn(move |_: Uri| {
+        let socket = socket.clone();
+        async move { tokio::net::UnixStream::connect(socket).await.map(TokioIo::new) }
+    });
+    let endpoint = Endpoint::from_static("http://gateway").initial_stream_window_size(1_024);
+    let channel = endpoint.connect_with_connector(connector).await.expect("connected");
+    Client::new(channel).watch_nodes(WatchNodesRequest::default()).await.expect("let in").into_inner()
+}
+
+async fn check_all(lab: &Lab) {
+    let request = CheckDevicesRequest::default();
+    let mut told = lab.client.clone().check_devices(request).await.expect("let in").into_inner();
+    while let Some(one) = told.next().await {
+        one.expect("told");
+    }
+}
+
+/// What devices can changes more often than is kept for a watch that nobody reads.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_fell_behind_looks_at_each_node_when_it_is_read() {
+    let names: Vec<String> = (1..=400).map(|number| format!("n{number:03}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let lab =
+        lab_of(&names, Limits::default(), Audit::none(), picket_core::budget::Budget::unlimited()).await;
+    check_all(&lab).await;
+    let mut watch = reads_slowly(&lab).await;
+    while !matches!(next(&mut watch).await.event, Some(Event::Synced(_))) {}
+    for _ in 0..6 {
+        names.iter().for_each(|name| lab.fault(&format!("{name}-bmc"), Fault::Silent));
+        check_all(&lab).await;
+        names.iter().for_each(|name| lab.mend(&format!("{name}-bmc")));
+        check_all(&lab).await;
+    }
+    // It told a few of the first changes, finds that it fell behind, and is in the middle of telling all of them.
+    for _ in 0..200 {
+        next(&mut watch).await;
+    }
+    tokio::time::sleep(s(1)).await;
+    let request = FenceRequest { node: named("n400"), ..fence_request("k") };
+    lab.open(request).await.expect("let in").outcome().await;
+    let last = loop {
+        let message = next(&mut watch).await;
+        if let Some((name, phase)) = node(&message) {
+            assert!(!message.revision.is_empty(), "one can go on from it");
+            if name == "n400" {
+                break phase;
+            }
+        }
+    };
+    assert_eq!(last, Phase::Released);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_is_looked_at_when_it_is_read_and_not_when_the_watch_begins() {
     let names: Vec<String> = (1..=2_000).map(|number| format!("n{number:04}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let lab =
         lab_of(&names, Limits::default(), Audit::none(), picket_core::budget::Budget::unlimited()).await;
-    let socket = lab.socket.clone();
-    let connector = tower::service_fn(move |_: Uri| {
-        let socket = socket.clone();
-        async move { tokio::net::UnixStream::connect(socket).await.map(TokioIo::new) }
-    });
-    // A client that reads nothing takes no more than this.
-    let endpoint = Endpoint::from_static("http://gateway").initial_stream_window_size(1_024);
-    let channel = endpoint.connect_with_connector(connector).await.expect("connected");
-    let mut watch =
-        Client::new(channel).watch_nodes(WatchNodesRequest::default()).await.expect("let in").into_inner();
+    let mut watch = reads_slowly(&lab).await;
     tokio::time::sleep(s(1)).await;
     let request = FenceRequest { node: named("n2000"), ..fence_request("k") };
     lab.open(request).await.expect("let in").outcome().await;
