@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use picket_core::ids::{DeviceId, NodeId};
+use picket_core::ids::{DeviceId, NodeId, ReceiptId};
+use picket_core::time::WallTime;
 use picket_driver_sim::Fault;
 use picket_engine::Until;
 use tokio::time::Instant;
@@ -106,9 +107,11 @@ async fn callers_who_never_pause_keep_no_node_from_being_checked() {
         let mut asked = tokio::task::JoinSet::new();
         for _ in 0..callers {
             let (engine, call) = (lab.engine.clone(), lab.call());
+            let old = ReceiptId::mint(WallTime::default(), [7; 10]);
             asked.spawn(async move {
                 loop {
                     engine.plan(&node(), call.clone()).await.expect("planned");
+                    engine.verify_receipt(&node(), old, true).await.expect("nothing is kept of it");
                     let unfence = engine.unfence(&node(), "db".to_owned(), person()).await;
                     unfence.expect_err("nobody keeps it off");
                     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use picket_core::ids::ReceiptId;
 use picket_core::ledger::OpenEffect;
+use picket_core::time::WallTime;
 use picket_driver_sim::Fault;
-use picket_engine::Until;
+use picket_engine::{ReceiptCall, Until};
 use tokio::time::{Instant, sleep};
 
-use crate::lab::{Lab, NODE, lab, s};
+use crate::lab::{Lab, NODE, lab, node, s};
 use crate::setup::Setup;
 
 /// Far less than the longest life of anything that is sent here (a minute, and two).
@@ -163,26 +165,66 @@ async fn an_on_that_was_stored_before_there_was_a_session_is_stored_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn callers_who_ask_again_and_again_do_not_keep_a_session_from_its_end() {
-    let mut lab = named(969).await;
+    for verifies in [false, true] {
+        let mut lab = named(969).await;
+        lab.fence().await;
+        let call = ReceiptCall { by: "db".to_owned(), fence: None, renews: None, audience: String::new() };
+        let old = lab.engine.receipt(&node(), call).await.expect("it is dark").id;
+        lab.engine.return_receipt(&node(), old, "db".to_owned()).await.expect("handed back");
+        lab.crash().await;
+        lab.reach("released", s(60)).await;
+        // To end a session takes as long as its far side needs.
+        lab.fault("bmc", Fault::Slow(s(3)));
+        let began = Instant::now();
+        lab.unfence().await.expect("let in");
+        let asking = {
+            let engine = lab.engine.clone();
+            tokio::spawn(async move {
+                loop {
+                    // For a receipt that holds no more no device is asked.
+                    match verifies {
+                        true => drop(engine.verify_receipt(&node(), old, true).await),
+                        false => drop(engine.check(&node()).await),
+                    }
+                    sleep(s(1)).await;
+                }
+            })
+        };
+        while open(&lab).iter().any(|open| open.kind.label() == "off") {
+            sleep(Duration::from_millis(100)).await;
+            assert!(began.elapsed() < s(30), "{verifies}: {:?}", open(&lab));
+        }
+        asking.abort();
+    }
+}
+
+/// The same where the node is to be fenced, and an on may be on its way.
+#[tokio::test(start_paused = true)]
+async fn callers_who_ask_for_old_receipts_do_not_keep_an_on_from_its_end() {
+    let mut lab = named(970).await;
     lab.fence().await;
-    lab.crash().await;
-    lab.reach("released", s(60)).await;
-    // To end a session takes as long as its far side needs.
-    lab.fault("bmc", Fault::Slow(s(3)));
-    let began = Instant::now();
+    lab.fault("bmc", Fault::OnDropped { times: 1_000 });
     lab.unfence().await.expect("let in");
-    let asking = {
-        let engine = lab.engine.clone();
-        tokio::spawn(async move {
-            loop {
-                let _ = engine.check(&crate::lab::node()).await;
-                sleep(s(1)).await;
-            }
-        })
-    };
-    while open(&lab).iter().any(|open| open.kind.label() == "off") {
+    while lab.received("bmc").ons == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    lab.kill().await;
+    lab.mend("bmc");
+    lab.fault("bmc", Fault::Slow(s(3)));
+    lab.start().await;
+    let began = Instant::now();
+    lab.open().await;
+    let engine = lab.engine.clone();
+    let asking = tokio::spawn(async move {
+        let old = ReceiptId::mint(WallTime::default(), [7; 10]);
+        loop {
+            let _ = engine.verify_receipt(&node(), old, true).await;
+            sleep(s(1)).await;
+        }
+    });
+    while open(&lab).iter().any(|open| open.kind.label() == "on") {
         sleep(Duration::from_millis(100)).await;
-        assert!(began.elapsed() < s(30), "{:?}", open(&lab));
+        assert!(began.elapsed() < s(40), "{:?}", open(&lab));
     }
     asking.abort();
 }

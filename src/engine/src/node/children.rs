@@ -78,6 +78,7 @@ impl NodeTask {
             Command::Parent(ParentAsk::Look { .. } | ParentAsk::Hold { .. }, ..) => Asks::Proving,
             Command::Parent(ParentAsk::LetGo { .. } | ParentAsk::Settle, ..) => Asks::Nothing,
             Command::Parent(ParentAsk::Read, ..) => Asks::Anything,
+            Command::VerifyReceipt { id, .. } if !self.holds_receipt(*id) => Asks::Nothing,
             command => {
                 let proves = self.record().phase == Phase::Released && !command.is_check();
                 match command.asks_devices() {

@@ -66,7 +66,7 @@ impl NodeTask {
                     biased;
                     (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
                     Some(command) = self.mailbox.recv() => {
-                        succession.let_go_for(&command, now);
+                        succession.let_go_for(&command, self.asks(&command), now);
                         self.command(command).await?;
                     }
                 }
@@ -160,7 +160,7 @@ impl NodeTask {
                 Some((device, did)) = closing.next() => self.closed(&device, did, barring).await?,
                 (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
                 Some(command) = self.mailbox.recv() => {
-                    succession.let_go_for(&command, now);
+                    succession.let_go_for(&command, self.asks(&command), now);
                     let began = self.now();
                     self.command(command).await?;
                     if self.place() != here {

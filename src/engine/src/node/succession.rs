@@ -19,6 +19,7 @@ use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, ErrorKind, Identified, PowerDriver};
 
+use super::children::Asks;
 use super::command::Command;
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask};
@@ -82,9 +83,10 @@ impl Succession {
     }
 
     /// Drops what is under way where a command asks devices, which would wait for it in vain. It is begun again. All other callers,
-    /// however many and however often, do not keep it from its end.
-    pub(super) fn let_go_for(&mut self, command: &Command, now: BootTime) {
-        if !command.asks_devices_in_a_fence() && !command.looks() {
+    /// however many and however often, do not keep it from its end; `asks`: what it asks of them as the node stands.
+    pub(super) fn let_go_for(&mut self, command: &Command, asks: Asks, now: BootTime) {
+        let looks = command.looks() && asks != Asks::Nothing;
+        if !command.asks_devices_in_a_fence() && !looks {
             return;
         }
         self.doing.clear();

@@ -140,14 +140,10 @@ impl NodeTask {
         id: ReceiptId,
         fresh: bool,
     ) -> Result<Result<Verified, EngineError>, Fatal> {
-        let stands = |task: &Self| {
-            let standing = task.issued(id).map(|issued| issued.standing(task.record()));
-            standing == Some(Standing::Stands)
-        };
         let mut unsure =
             self.orphan.as_ref().filter(|_| fresh).map(|why| format!("its devices cannot be asked: {why}"));
         let mut fresh_until = None;
-        if fresh && unsure.is_none() && stands(self) {
+        if fresh && unsure.is_none() && self.holds_receipt(id) {
             let mut until = self.now();
             let mut looks = self.look().await?;
             match &self.ground {
@@ -180,7 +176,7 @@ impl NodeTask {
                 "what its devices said was older than {LOOK_LIFE:?} when the store had answered"
             ));
         }
-        if self.doubt.is_some() && stands(self) {
+        if self.doubt.is_some() && self.holds_receipt(id) {
             return Ok(Ok(Verified::Void(DOUBTED.to_owned())));
         }
         Ok(Ok(match self.issued(id) {
@@ -209,6 +205,11 @@ impl NodeTask {
         let (node, version) = (self.record().node.clone(), self.stored.version);
         self.of_store(store.check(leadership.guard(), &node, version)).await?;
         leadership.check().map_err(|ended| StoreError::Deposed(ended.to_string()))
+    }
+
+    /// Whether that receipt is known, and was neither handed back nor voided. Of any other one no device is asked.
+    pub(in crate::node) fn holds_receipt(&self, id: ReceiptId) -> bool {
+        self.issued(id).is_some_and(|issued| issued.standing(self.record()) == Standing::Stands)
     }
 
     fn issued(&self, id: ReceiptId) -> Option<&Issued> {
