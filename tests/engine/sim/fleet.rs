@@ -1,6 +1,7 @@
 //! Many nodes: what is wrong with one does not delay the others.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use picket_core::order::ReleaseOrder;
 use picket_core::outcome::{Outcome, Reason};
 use picket_driver_sim::Fault;
 use picket_engine::Until;
-use picket_release::{Pace, Prepared, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Left, Pace, Prepared, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 use crate::lab::{Lab, node, s};
@@ -133,4 +134,76 @@ async fn a_defect_that_ends_one_node_s_task_again_and_again_keeps_no_other_from_
     assert_eq!(outcome, Some(Outcome::NeedsOperator(Reason::Orphaned)));
     assert!(!lab.is_on() && lab.phase() == "fenced");
     assert_eq!(lab.view().stored.record.node, node());
+}
+
+/// Two clusters: the far side of one answers, and that of the other, which has all nodes but `n1`, takes a question and says nothing.
+#[derive(Debug, Default)]
+struct Hanging {
+    asked: AtomicU32,
+}
+
+#[async_trait]
+impl Releaser for Hanging {
+    fn max_in_flight(&self) -> Option<Duration> {
+        Some(s(10))
+    }
+
+    fn lingers(&self) -> Option<Duration> {
+        Some(s(1))
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::default()
+    }
+
+    async fn tidy(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+        if left.whose.node == node() {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            return Ok(Some("it is not Ready".to_owned()));
+        }
+        tokio::time::sleep_until(until).await;
+        Err(ReleaseError::DidNotHappen("no answer".to_owned()))
+    }
+
+    async fn attempt(
+        &self,
+        _order: &ReleaseOrder,
+        _permit: &ReleasePermit<'_>,
+        _until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        Ok(Progress::Complete("gone".to_owned()))
+    }
+
+    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
+        Ok(Progress::Complete("gone".to_owned()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_hangs_keeps_neither_checks_nor_another_cluster_s_node_waiting() {
+    // It is the last one by its name.
+    let name = |index: usize| if index == 0 { "n1".to_owned() } else { format!("m{index}") };
+    let mut setup = Setup::new("n1", &[&["bmc0"]]);
+    setup.check_at_start = true;
+    setup.nodes.extend((1..NODES * 2).map(|index| NodeSetup {
+        name: name(index),
+        levels: named(&[&[format!("bmc{index}").as_str()]]),
+        own_host: false,
+    }));
+    let hanging = Arc::new(Hanging::default());
+    setup.releases = vec![("taint".to_owned(), hanging.clone())];
+    let lab = Lab::set_up(133, setup, |world| {
+        for index in 0..NODES * 2 {
+            world.add_machine(&name(index)).add_host(&name(index), &format!("bmc{index}"));
+        }
+    })
+    .await;
+    tokio::time::sleep(s(10)).await;
+    let is_checked =
+        |view: picket_engine::NodeView| view.live.devices.values().all(|one| one.checked.is_some());
+    let waiting = lab.engine.nodes().filter(|view| !is_checked(view.clone())).count();
+    assert_eq!(waiting, 0, "of {} nodes", NODES * 2);
+    tokio::time::sleep(s(600)).await;
+    let asked = hanging.asked.load(Ordering::Relaxed);
+    assert!(asked > 150, "each two seconds, once all were asked: {asked}");
 }

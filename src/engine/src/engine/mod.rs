@@ -32,19 +32,19 @@ use picket_core::election::Leadership;
 use picket_core::ids::{NodeId, Revision};
 use picket_core::store::{StoreError, Stored};
 use settled::Seen;
-use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, watch};
+use tokio::sync::{Mutex, broadcast, mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::hooks::gated;
-use crate::node::{Gone, Inbox, Kept, NodeTask, Outlets};
+use crate::node::{Gone, Inbox, Kept, NodeTask, Outlets, Turns};
 use crate::office::Office;
 use crate::parts::Parts;
 use crate::work::Work;
 
 /// Changes that a slow watcher may fall behind before it must start again.
 const FEED: usize = 4_096;
-/// Nodes that are checked side by side after the start.
+/// Nodes that are checked side by side after the start; and as many are tidied up after.
 const CHECKS: usize = 64;
 /// After a leadership ended the next one is stood for after this time.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -91,7 +91,7 @@ pub(crate) struct Shared {
 struct Reign {
     leadership: Arc<Leadership>,
     over: CancellationToken,
-    turns: Arc<Semaphore>,
+    turns: Arc<Turns>,
     /// In boxes: a task keeps room for what it ends with from its beginning on.
     tasks: JoinSet<Box<Ended>>,
     /// The queue's runner.
@@ -203,7 +203,7 @@ impl Engine {
         let mut reign = Reign {
             leadership,
             over: CancellationToken::new(),
-            turns: Arc::new(Semaphore::new(CHECKS)),
+            turns: Arc::new(Turns::new(CHECKS)),
             tasks: JoinSet::new(),
             queue: JoinSet::new(),
         };

@@ -131,7 +131,7 @@ impl NodeTask {
             for unit in &units {
                 held.push(unit.check().await);
             }
-            (held, turns.acquire().await)
+            (held, turns.checks.acquire().await)
         };
         tokio::pin!(turn);
         loop {

@@ -58,7 +58,7 @@ pub(crate) use inbox::{Inbox, Mailbox, mailbox};
 pub(crate) use kept::Kept;
 use looking::Lingering;
 use orphaned::Aside;
-pub(crate) use outlets::Outlets;
+pub(crate) use outlets::{Outlets, Turns};
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
 use picket_core::ids::{DeviceId, EffectId, FenceId, Generation, NodeId, Revision};
@@ -74,7 +74,7 @@ use standing::Withdrawing;
 use steps::Place;
 pub(crate) use telling::Teller;
 use tidying::Tidying;
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -165,8 +165,7 @@ pub(crate) struct NodeTask {
     drilled: Option<Box<witness::Drilled>>,
     /// Nodes of which something changed that is not stored.
     shown: broadcast::Sender<NodeId>,
-    /// Checks that nobody asked for take turns.
-    turns: Arc<Semaphore>,
+    turns: Arc<Turns>,
     /// The check after the start is still to be made.
     unchecked: bool,
     schedule: Schedule,

@@ -2,6 +2,7 @@
 //! task of its own while the node is in phase Normal, or is none any more. Asked once at the start, too, for what another process left.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -9,12 +10,11 @@ use picket_core::election::Leadership;
 use picket_core::ids::ReleaseId;
 use picket_core::record::Phase;
 use picket_release::{Left, Releaser, Whose};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::NodeTask;
 use super::command::Command;
+use super::{NodeTask, Turns};
 
 /// Between two questions.
 const PACE: Duration = Duration::from_secs(2);
@@ -47,8 +47,8 @@ impl NodeTask {
             return;
         }
         let releasers = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
-        let all: Vec<(ReleaseId, Left, Arc<dyn Releaser>)> = releasers
-            .map(|plan| (plan.id.clone(), self.leavings_of(&plan.id), plan.releaser.clone()))
+        let all: Vec<(ReleaseId, Left, Asked)> = releasers
+            .map(|plan| (plan.id.clone(), self.leavings_of(&plan.id), Asked::new(plan.releaser.clone())))
             .collect();
         let left: Vec<Left> = all.iter().map(|(_, left, _)| left.clone()).collect();
         if all.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
@@ -56,22 +56,23 @@ impl NodeTask {
         }
         let (turns, own) = (self.turns.clone(), self.mailbox.own());
         let leadership = self.hands.leadership().clone();
-        let task = tokio::spawn(async move {
-            // What was sent before a fence ended may come until then.
-            let mut pause = all.iter().filter_map(|(.., releaser)| releaser.max_in_flight()).max();
-            loop {
-                // Each for itself: what one waits for, another does not.
-                let told = |release: &ReleaseId| {
-                    let (own, release) = (&own, release.clone());
-                    move |is| own.send(Command::NotBack(release.clone(), is))
-                };
-                join_all(all.iter().map(|(release, left, releaser)| {
-                    tidied(left, &**releaser, &leadership, &turns, told(release))
-                }))
-                .await;
-                tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
-            }
-        });
+        let task =
+            tokio::spawn(async move {
+                // What was sent before a fence ended may come until then.
+                let mut pause = all.iter().filter_map(|(.., asked)| asked.releaser.max_in_flight()).max();
+                loop {
+                    // Each for itself: what one waits for, another does not.
+                    let told = |release: &ReleaseId| {
+                        let (own, release) = (&own, release.clone());
+                        move |is| own.send(Command::NotBack(release.clone(), is))
+                    };
+                    join_all(all.iter().map(|(release, left, asked)| {
+                        tidied(left, asked, &leadership, &turns, told(release))
+                    }))
+                    .await;
+                    tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
+                }
+            });
         self.forget_not_back();
         self.tidying = Some(Tidying { left, task });
     }
@@ -105,6 +106,19 @@ impl NodeTask {
     }
 }
 
+/// Where it is asked.
+struct Asked {
+    releaser: Arc<dyn Releaser>,
+    /// It did not answer last time.
+    is_silent: AtomicBool,
+}
+
+impl Asked {
+    fn new(releaser: Arc<dyn Releaser>) -> Self {
+        Self { releaser, is_silent: AtomicBool::new(false) }
+    }
+}
+
 /// What is to be taken away.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
@@ -114,25 +128,19 @@ enum What {
     Spared,
 }
 
-async fn tidied(
-    left: &Left,
-    releaser: &dyn Releaser,
-    leadership: &Leadership,
-    turns: &Semaphore,
-    not_back: impl Fn(bool),
-) {
-    done(What::Rest, left, releaser, leadership, turns, not_back).await;
+async fn tidied(left: &Left, asked: &Asked, leadership: &Leadership, turns: &Turns, not_back: impl Fn(bool)) {
+    done(What::Rest, left, asked, leadership, turns, not_back).await;
     // Whoever has the machines says nothing of whether it is back.
-    done(What::Spared, left, releaser, leadership, turns, |_| ()).await;
+    done(What::Spared, left, asked, leadership, turns, |_| ()).await;
 }
 
 /// Asks until nothing is left to do, or until the next round may do it.
 async fn done(
     what: What,
     left: &Left,
-    releaser: &dyn Releaser,
+    asked: &Asked,
     leadership: &Leadership,
-    turns: &Semaphore,
+    turns: &Turns,
     not_back: impl Fn(bool),
 ) {
     let began = Instant::now();
@@ -140,22 +148,26 @@ async fn done(
     loop {
         // Thousands of nodes begin at once. Whoever has the machines may be away for long: nobody's turn is spent on that.
         let turn = match what {
-            What::Rest => turns.acquire().await.ok(),
+            What::Rest if asked.is_silent.load(Ordering::Relaxed) => turns.silent.acquire().await.ok(),
+            What::Rest => turns.tidying.acquire().await.ok(),
             What::Spared => None,
         };
         // A gateway that stood still would take away what the fence of another one has set up (S6).
         if leadership.check().is_err() {
             return;
         }
-        let time = releaser.attempt_time();
-        let asked = match what {
+        let (releaser, time) = (&asked.releaser, asked.releaser.attempt_time());
+        let said = match what {
             What::Rest => tokio::time::timeout(time, releaser.tidy(left, Instant::now() + time)).await,
             What::Spared => tokio::time::timeout(time, releaser.unspare(left, Instant::now() + time)).await,
         };
         drop(turn);
         // Who does not answer says nothing of the machine.
-        let waits = matches!(asked, Ok(Ok(Some(_))));
-        let why = match asked {
+        let waits = matches!(said, Ok(Ok(Some(_))));
+        if what == What::Rest {
+            asked.is_silent.store(!matches!(said, Ok(Ok(_))), Ordering::Relaxed);
+        }
+        let why = match said {
             Ok(Ok(None)) => {
                 if is_late {
                     not_back(false);
