@@ -279,6 +279,31 @@ async fn a_receipt_is_signed_by_the_roles_after_the_look() {
     is_lost(asked.await.expect("answered"), "sue has not the role controller for n1 any more");
 }
 
+/// Each join of a proven fence has it looked at, and callers may have many of them under way.
+#[tokio::test(start_paused = true)]
+async fn callers_of_one_node_keep_no_reload_from_being_taken() {
+    let mut lab = lab(6308, &[Role::Controller]).await;
+    lab.fence().await;
+    lab.fault("bmc", Fault::Slow(s(1)));
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..60 {
+        let (engine, mut call) = (asked_by_sue(&lab, Role::Controller), lab.call());
+        (call.holder.name, call.holder.asker, call.key) = ("db".to_owned(), Some(sue()), None);
+        asking.spawn(async move { engine.fence(&node(), call).await });
+    }
+    tokio::time::sleep(s(1)).await;
+    lab.setup.labels = [("rack".to_owned(), "r2".to_owned())].into();
+    lab.setup.roles = roles(&[Role::Viewer]);
+    let changed = lab.reload().await.expect("taken");
+    assert_eq!(changed.later, [node()]);
+    // Those that waited behind it go by its roles.
+    let mut lost = 0;
+    while let Some(answer) = asking.join_next().await {
+        lost += usize::from(matches!(answer.expect("answered"), Err(EngineError::RoleLost(_))));
+    }
+    assert!(lost > 40, "{lost}");
+}
+
 /// A hold that the gateway drops by itself is dropped by nobody's role, also not by that of who asked last.
 #[tokio::test(start_paused = true)]
 async fn what_the_gateway_does_by_itself_is_judged_by_nobody_s_role() {

@@ -279,7 +279,7 @@ impl Engine {
             let id = id.clone();
             asking.push(async move {
                 let (reply, answer) = oneshot::channel();
-                slot.mailbox.send(Command::StepAside { plan_goes, reply }).await.ok()?;
+                slot.mailbox.send_first(Command::StepAside { plan_goes, reply });
                 Some((id, (answer.await.ok()?, slot.orphan.is_some())))
             });
         }
