@@ -283,7 +283,10 @@ impl PowerDriver for RedfishDriver {
         let Found { system, certificate, .. } = Service::discover(&mut turn.line, call).await?;
         let epoch = turn.line.check_life(call).await?;
         let identity = said_by(&system);
-        turn.line.known_as.identity.clone_from(&identity);
+        // One that says nothing now, and said before whose it is, stays that one's until a check finds another.
+        if !identity.is_empty() || call.may_only_read() {
+            turn.line.known_as.identity.clone_from(&identity);
+        }
         turn.line.known_as.certificate.clone_from(&certificate);
         Ok(Identified { identity, epoch })
     }

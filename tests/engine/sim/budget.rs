@@ -394,26 +394,3 @@ async fn a_limit_is_set_aside_for_a_fence_that_waits_behind_it() {
     let told = "the budget was set aside by ada: it is dead, I stand before it (the fleet must keep 3";
     assert!(fence.moments.iter().any(|one| one.what.starts_with(told)), "{:?}", fence.moments);
 }
-
-/// S14: a fence that waits for the word of a source that is away, be it for days, keeps no place from others.
-#[tokio::test(start_paused = true)]
-async fn a_fence_that_waits_for_a_word_lends_its_place() {
-    let mut setup = setup(3, at_once(1));
-    setup.liveness = Some(crate::liveness::gone());
-    let mut lab = Lab::set_up(2590, setup, |world| {
-        for index in 1..=3 {
-            world.add_machine(name(index).as_str()).add_host(name(index).as_str(), &format!("bmc{index}"));
-        }
-    })
-    .await;
-    let mut call = lab.call();
-    call.holder.by_person = false;
-    lab.engine.fence(&name(1), call).await.expect("let in");
-    tokio::time::sleep(s(30)).await;
-    // K9: a person's asks for no word.
-    let mut call = lab.call();
-    call.holder.by_person = true;
-    lab.engine.fence(&name(2), call).await.expect("let in: the other one waits, and has sent nothing");
-    lab.reach_of(&name(2), "released", s(120)).await;
-    assert_eq!(lab.received("bmc1").offs, 0);
-}

@@ -4,11 +4,11 @@ use picket_core::budget::pause::PauseScope;
 use picket_core::budget::{Budget, LimitKind, Limits};
 use picket_core::outcome::Outcome;
 use picket_core::time::Clock;
-use picket_driver_sim::{Fault, Verb};
+use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Planned, Until};
 
 use crate::budget::name;
-use crate::lab::{lab, person, s};
+use crate::lab::{NODE, lab, node, person, s};
 use crate::queue::wait;
 
 #[tokio::test(start_paused = true)]
@@ -175,4 +175,16 @@ async fn an_on_of_the_leadership_before_ends_with_its_session() {
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     tokio::time::sleep(s(600)).await;
     assert_eq!((lab.is_on(), lab.record().breaches), (false, 0), "the late on landed after the release");
+}
+
+/// The wall clock is set while the minute runs, which ends the leadership: the same process leads again, and knows of the loss and of the word.
+#[tokio::test(start_paused = true)]
+async fn a_person_s_word_outlives_a_leadership_of_the_process_that_heard_it() {
+    let lab = crate::restarted::a_lying_bmc(2771).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    lab.engine.retry_seen_off(&node(), person()).await.expect("taken");
+    tokio::time::sleep(s(10)).await;
+    lab.clock.jump_wall(60_000);
+    lab.reach("released", s(300)).await;
+    assert!(!lab.is_on());
 }

@@ -58,18 +58,6 @@ async fn the_word_of_a_person_who_saw_the_machine_off_lets_its_bmc_be_believed_a
     assert!(evidence.lowered_by.contains(&why), "{:?}", evidence.lowered_by);
 }
 
-/// The wall clock is set while the minute runs, which ends the leadership: the same process leads again, and knows of the loss and of the word.
-#[tokio::test(start_paused = true)]
-async fn that_word_outlives_a_leadership_of_this_process() {
-    let lab = a_lying_bmc(2771).await;
-    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
-    lab.engine.retry_seen_off(&node(), person()).await.expect("taken");
-    tokio::time::sleep(s(10)).await;
-    lab.clock.jump_wall(60_000);
-    lab.reach("released", s(300)).await;
-    assert!(!lab.is_on());
-}
-
 #[tokio::test(start_paused = true)]
 async fn that_word_does_not_outlive_the_next_restart() {
     let lab = a_lying_bmc(2762).await;

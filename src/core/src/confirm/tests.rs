@@ -10,3 +10,4 @@ mod long_window;
 mod lost;
 mod own_off;
 mod supplies;
+mod untold;

@@ -12,6 +12,7 @@ use picket_liveness::{Liveness, Look};
 use tokio::time::Instant;
 
 use super::{FENCED, Source, is_as_before, lab_with, no, yes};
+use crate::budget::{at_once, name};
 use crate::lab::{Lab, NODE, node, person, s};
 
 fn away() -> Option<Look> {
@@ -178,4 +179,27 @@ async fn a_person_who_tries_it_again_waits_for_no_source_that_is_away() {
     lab.engine.retry(&node(), person()).await.expect("taken");
     lab.reach("released", s(120)).await;
     assert!(!lab.is_on());
+}
+
+/// S14: a fence that waits for the word of a source that is away, be it for days, keeps no place from others.
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_waits_for_a_word_lends_its_place() {
+    let mut setup = crate::budget::setup(3, at_once(1));
+    setup.liveness = Some(gone());
+    let mut lab = Lab::set_up(2590, setup, |world| {
+        for index in 1..=3 {
+            world.add_machine(name(index).as_str()).add_host(name(index).as_str(), &format!("bmc{index}"));
+        }
+    })
+    .await;
+    let mut call = lab.call();
+    call.holder.by_person = false;
+    lab.engine.fence(&name(1), call).await.expect("let in");
+    tokio::time::sleep(s(30)).await;
+    // K9: a person's asks for no word.
+    let mut call = lab.call();
+    call.holder.by_person = true;
+    lab.engine.fence(&name(2), call).await.expect("let in: the other one waits, and has sent nothing");
+    lab.reach_of(&name(2), "released", s(120)).await;
+    assert_eq!(lab.received("bmc1").offs, 0);
 }

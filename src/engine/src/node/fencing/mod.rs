@@ -55,7 +55,7 @@ impl NodeTask {
             return Ok(());
         }
         // A loss that was seen while the store was away binds the judge.
-        self.store_sessions().await?;
+        Box::pin(self.store_sessions()).await?;
         let term = self.hands.leadership().term();
         let Some(judge) = Judge::new(self.record(), term, &self.parts.rules, self.resumed) else {
             return Ok(());

@@ -140,7 +140,7 @@ impl NodeTask {
             }
             // Of devices that were never reached nothing is known to be wrong but the way to them, and one that takes no off yet may later.
             if !run.round.is_untried || reason != Reason::LevelsSpent {
-                self.take_back_what_did_not_happen(run).await?;
+                Box::pin(self.take_back_what_did_not_happen(run)).await?;
                 let left = self.left_words(run);
                 return self.give_up(reason, why + &left).await;
             }

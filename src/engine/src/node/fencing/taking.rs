@@ -47,7 +47,7 @@ impl NodeTask {
         }
         match self.asks_again_whose(&device, did) {
             Did::Identified { result: Err(error), .. }
-                if error.kind != ErrorKind::Unsupported || !self.expected_identity(&device).is_empty() =>
+                if error.kind != ErrorKind::Unsupported || self.is_to_say_whose(&device) =>
             {
                 tracing::warn!(%device, %error, "the device did not tell its identity");
                 run.failed_by(&device, now, &error);
@@ -205,12 +205,18 @@ impl NodeTask {
         Ok(())
     }
 
+    /// Whether it is expected to say whose machine it controls. An agent never does, whatever its settings say.
+    fn is_to_say_whose(&self, device: &DeviceId) -> bool {
+        let is_agent = self.plan.drivers.get(device).is_some_and(|driver| driver.runs_programs());
+        !is_agent && !self.expected_identity(device).is_empty()
+    }
+
     /// Where something is expected of the device, an answer that says nothing is none yet: what only starts may say so (S13).
     fn asks_again_whose(&self, device: &DeviceId, did: Did) -> Did {
         match did {
             Did::Identified { asked_at, result: Ok(said) }
                 if said.identity.is_empty()
-                    && !self.expected_identity(device).is_empty()
+                    && self.is_to_say_whose(device)
                     && !self.has_said_whose(device) =>
             {
                 let why = "it says nothing of whose machine it controls";
