@@ -40,8 +40,12 @@ impl World {
             // Whoever asked throws the second answer away.
             let _ = self.consider(name, session, request);
         }
-        let late_end = if *request == Request::Close { self.late_end(name) } else { Duration::ZERO };
-        let late_by = self.device(name).late_by() + late_end;
+        let late = match request {
+            Request::Close => self.late_end(name),
+            Request::Command(Verb::Off) => self.late_off(name),
+            _ => Duration::ZERO,
+        };
+        let late_by = self.device(name).late_by() + late;
         if self.is_lost(name, Way::Back) {
             return silence;
         }
@@ -92,11 +96,14 @@ impl World {
 
     /// How much later than usual it answers the end of a session.
     pub fn late_end(&self, device: &str) -> Duration {
-        let late = self.faults(device).iter().find_map(|fault| match fault {
-            Fault::LateEnd(by) => Some(*by),
-            _ => None,
-        });
-        late.unwrap_or_default()
+        let late = |fault: &Fault| if let Fault::LateEnd(by) = fault { Some(*by) } else { None };
+        self.faults(device).iter().find_map(late).unwrap_or_default()
+    }
+
+    /// The same of an off.
+    pub fn late_off(&self, device: &str) -> Duration {
+        let late = |fault: &Fault| if let Fault::LateOff(by) = fault { Some(*by) } else { None };
+        self.faults(device).iter().find_map(late).unwrap_or_default()
     }
 
     /// To which device a request comes that is sent to the address of that one.

@@ -169,6 +169,8 @@ pub enum Fault {
     KeysByOpenSession,
     /// The end of a session is carried out at once, and answered so much later.
     LateEnd(#[serde(with = "crate::span")] Duration),
+    /// An off is carried out at once, and answered so much later.
+    LateOff(#[serde(with = "crate::span")] Duration),
     /// It is busy.
     Busy {
         /// So many times.

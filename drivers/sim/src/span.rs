@@ -49,6 +49,7 @@ mod tests {
             Fault::Slow(span),
             Fault::Reordered { percent: 5, by: span },
             Fault::LateEnd(span),
+            Fault::LateOff(span),
             Fault::LoginSays(Login::Slashless),
             Fault::OffIgnored,
         ] {

@@ -8,7 +8,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use picket_core::power::Power;
-use picket_release::ReleaseError;
+use picket_release::{ReleaseError, Subject};
 use tokio::time::Instant;
 
 use crate::fault::Fault;
@@ -16,16 +16,17 @@ use crate::identity::{BY_PROVIDER_ID, BY_UUID, Met};
 use crate::node;
 use crate::note::Round;
 use crate::object::{CsiNode, CsiNodeDriver, List, Node};
-use crate::release::{OfNode, OutOfService};
+use crate::release::{OfNode, OutOfService, round_of};
 
 /// A kubelet that lives renews its lease every ten seconds, unless its settings say otherwise (`nodeLeaseDurationSeconds`, a quarter of it).
 const QUIET: Duration = Duration::from_secs(20);
 /// What was on its way when the machine was switched off may land once.
 const LATE: u32 = 1;
 
-/// CSI drivers that call a node as its cloud calls the instance on which they run: as the last part of a providerID does. They register with the kubelet
-/// at each start, which writes that to the CSINode of its Node.
-const BY_INSTANCE: [&str; 2] = ["ebs.csi.aws.com", "cinder.csi.openstack.org"];
+/// CSI drivers that call a node as its cloud calls the instance on which they run: as the last part of that cloud's providerID does. They register with the
+/// kubelet at each start, which writes that to the CSINode of its Node.
+const BY_INSTANCE: [(&str, &str); 2] =
+    [("ebs.csi.aws.com", "aws://"), ("cinder.csi.openstack.org", "openstack://")];
 
 /// What is known of the machine of such a Node.
 #[derive(Debug, Default)]
@@ -44,8 +45,12 @@ pub(crate) struct Alone {
     lease: Option<String>,
     /// Why another machine has the Node, as checks found it.
     stranger: Option<String>,
-    /// The round in which that was said to a person: in another one of that fence he has looked.
+    /// The same, as a check found it whose devices were not heard yet.
+    maybe: Option<String>,
+    /// The round in which that was said to a person, of a Node that had been met in it.
     told_in: Option<Round>,
+    /// The first round after that in which nobody is met yet: a person's retry alone takes back whom the fence met.
+    meant_since: Option<Round>,
     /// The lease since the proof of a round.
     pulse: Option<Pulse>,
 }
@@ -82,9 +87,10 @@ impl Alone {
     /// A check found that Node, with that lease.
     fn found(&mut self, node: &Node, lease: Option<String>) {
         let is_ready = node::is_ready(node);
+        self.maybe = None;
         if self.reads_off {
             match (&self.lease, &lease) {
-                (Some(was), Some(is)) if was != is && is_ready => self.stranger = Some(lives(node)),
+                (Some(was), Some(is)) if was != is && is_ready => self.maybe = Some(lives(node)),
                 (None, Some(_)) => self.lease = lease,
                 _ => {}
             }
@@ -98,7 +104,10 @@ impl Alone {
         if !self.reads_off {
             self.lease = None;
         }
-        let found = self.found.take();
+        let (found, maybe) = (self.found.take(), self.maybe.take());
+        if let Some(stranger) = maybe.filter(|_| self.reads_off) {
+            self.stranger = Some(stranger);
+        }
         if power == Power::On {
             self.stranger = None;
             if let Some((met, true)) = found {
@@ -110,7 +119,7 @@ impl Alone {
     /// Why nothing of that Node's is let go in that round, in which the machine was proven off. `registered`: as which other one.
     fn bar(
         &mut self,
-        of: Round,
+        (of, is_met): (Round, bool),
         node: &Node,
         (lease, registered): (Option<String>, Option<String>),
         now: Instant,
@@ -125,10 +134,10 @@ impl Alone {
                 )
             })
         });
-        // Only a person goes on with the same fence after that.
-        let has_looked = self.told_in.is_some_and(|told| told.0 == of.0 && told.1 != of.1);
-        if let Some(why) = another.filter(|_| !has_looked) {
-            self.told_in = Some(of);
+        self.meets(of, is_met);
+        let is_meant = self.meant_since.is_some_and(|since| since.0 == of.0 && since.1 <= of.1);
+        if let Some(why) = another.filter(|_| !is_meant) {
+            self.told_in = Some(of).filter(|_| is_met);
             return Some(Bar::Another(why));
         }
         let renewed = self.renewed(of, node, lease, now);
@@ -147,6 +156,14 @@ impl Alone {
                  ready, or its kubelet's lease was not renewed for {QUIET:?}"
             ))
         })
+    }
+
+    /// The Node is asked for in that round; whether one was met in this fence, and not taken back.
+    fn meets(&mut self, of: Round, is_met: bool) {
+        let is_later = self.told_in.is_some_and(|told| told.0 == of.0 && told.1 < of.1);
+        if !is_met && is_later {
+            self.meant_since = self.meant_since.filter(|since| since.0 == of.0).or(Some(of));
+        }
     }
 
     /// How often its lease was renewed since the proof of that round.
@@ -175,9 +192,11 @@ fn registered_as_another(node: &Node, registered: &[CsiNode]) -> Option<String> 
     let instance = provider_id.rsplit('/').next().unwrap_or_default();
     let of_node = registered.iter().filter(|one| one.metadata.name == *name);
     let mut drivers = of_node.flat_map(|one| one.spec.drivers.iter().flatten());
-    let is_another = |driver: &&CsiNodeDriver| {
-        BY_INSTANCE.contains(&driver.name.as_str()) && !driver.node_id.eq_ignore_ascii_case(instance)
+    let says_instance = |driver: &CsiNodeDriver| {
+        BY_INSTANCE.iter().any(|(name, cloud)| driver.name == *name && provider_id.starts_with(cloud))
     };
+    let is_another =
+        |driver: &&CsiNodeDriver| says_instance(driver) && !driver.node_id.eq_ignore_ascii_case(instance);
     drivers.find(is_another).map(|driver| {
         format!(
             "replaced: another machine has Node {name}: its CSI driver {} registered on {}, and its providerID is {provider_id}",
@@ -204,6 +223,10 @@ impl OfNode {
         self.sought.provider_id.is_some() && self.alone().is_so()
     }
 
+    pub(crate) fn meets(&self, subject: &Subject) {
+        self.alone().meets(round_of(subject), subject.met.is_some());
+    }
+
     pub(crate) fn is_known(&self, by: &'static str) {
         self.alone().known = Some(by);
     }
@@ -214,7 +237,8 @@ impl OfNode {
 
     /// A check begins: what an earlier one found that came to no end says nothing of what this one reads.
     pub(crate) fn looks_anew(&self) {
-        self.alone().found = None;
+        let mut alone = self.alone();
+        (alone.found, alone.maybe) = (None, None);
     }
 }
 
@@ -248,7 +272,7 @@ impl OutOfService {
         &self,
         of: &OfNode,
         node: &Node,
-        round: Round,
+        round: (Round, bool),
         until: Instant,
     ) -> Result<(), ReleaseError> {
         let lease = node::lease(&self.cluster, &node.metadata.name, until);
@@ -258,7 +282,7 @@ impl OutOfService {
             None => Ok(()),
             Some(Bar::NotYet(why)) => Err(ReleaseError::DidNotHappen(why)),
             Some(Bar::Another(why)) => {
-                self.let_be(&of.sought.ours, node, round.0, until).await;
+                self.let_be(&of.sought.ours, node, round.0.0, until).await;
                 Err(ReleaseError::Replaced(why))
             }
         }
@@ -269,11 +293,12 @@ impl OutOfService {
         &self,
         of: &OfNode,
         node: &Node,
-        round: Round,
+        round: (Round, bool),
         until: Instant,
     ) -> Result<(), ReleaseError> {
         let is_watched = |alone: &Alone| {
-            alone.known == Some(BY_PROVIDER_ID) && alone.pulse.as_ref().is_some_and(|pulse| pulse.of == round)
+            alone.known == Some(BY_PROVIDER_ID)
+                && alone.pulse.as_ref().is_some_and(|pulse| pulse.of == round.0)
         };
         if !is_watched(&of.alone()) {
             return Ok(());

@@ -36,6 +36,7 @@ impl OutOfService {
         until: Instant,
     ) -> Result<Option<String>, ReleaseError> {
         let of = self.of()?;
+        of.meets(subject);
         let read = async {
             let name = self.name(of, &subject.identities, subject.met.as_deref(), until).await?;
             node::read(&self.cluster, &name, until).await
@@ -94,7 +95,7 @@ impl OutOfService {
             }
             // Who is another machine is not who was met.
             if self.known_by(of, node, &all, &subject.identities)? == identity::BY_PROVIDER_ID {
-                self.shows_no_life(of, node, round_of(subject), until).await?;
+                self.shows_no_life(of, node, (round_of(subject), subject.met.is_some()), until).await?;
             }
             met = Some(Met::of(node).in_cluster(self.cluster.uid()).words());
         } else {
@@ -262,6 +263,7 @@ impl OutOfService {
     /// met, every Node that may be the machine's is asked of.
     pub(crate) async fn is_let_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
         let of = self.of()?;
+        self.cluster.is_where(subject.met.as_deref()).map_err(Fault::of_a_look)?;
         self.cluster.is_meant(until).await.map_err(Fault::of_a_look)?;
         let names = match of.sought.met(subject.met.as_deref()) {
             Some(name) => vec![name],
@@ -291,13 +293,14 @@ impl OutOfService {
     pub(crate) async fn recognised(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
         let of = self.of()?;
         let Some(name) = of.sought.met(subject.met.as_deref()) else { return Ok(()) };
+        self.cluster.is_where(subject.met.as_deref()).map_err(Fault::of_a_look)?;
         self.cluster.is_meant(until).await.map_err(Fault::of_a_look)?;
         let node = match node::read(&self.cluster, &name, until).await {
             Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
             read => read.map_err(Fault::of_a_look)?,
         };
         self.is_who_stays(of, &node, subject, until).await?;
-        self.still_shows_no_life(of, &node, round_of(subject), until).await
+        self.still_shows_no_life(of, &node, (round_of(subject), subject.met.is_some()), until).await
     }
 
     /// Whether that Node is the machine's still that was met; else it is let be. One that was made anew for it is its own. What booted is told while

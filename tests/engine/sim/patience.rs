@@ -312,6 +312,25 @@ async fn one_that_is_back_while_another_level_has_its_turn_gets_its_off_at_once(
     }
 }
 
+/// It says for a minute that it starts, or that it is busy: it gets its off within ten seconds of its return.
+#[tokio::test(start_paused = true)]
+async fn one_that_starts_gets_its_off_within_ten_seconds_of_its_return() {
+    for fault in [Fault::Starting, Fault::Busy { times: 10_000 }, Fault::SessionsFull, Fault::DropsQuestions]
+    {
+        for back in [25, 60, 97] {
+            let mut lab = lab(950).await;
+            lab.fault("bmc", fault.clone());
+            lab.fault("bmc", Fault::OffRefused);
+            lab.schedule(s(back), Act::Mend { device: "bmc".to_owned() });
+            let id = lab.open().await;
+            tokio::time::sleep(s(back)).await;
+            let outcome = lab.outcome_within(id, Until::Confirmed, s(10)).await;
+            let is_confirmed = outcome == Some(Outcome::Fenced { released: false });
+            assert!(is_confirmed, "{fault:?}, back after {back} s: {outcome:?}, {:?}", lab.view().live);
+        }
+    }
+}
+
 /// One that says that it starts is there: it is given its time before outlets are cut, and is not told as silent.
 #[tokio::test(start_paused = true)]
 async fn one_that_answers_that_it_is_busy_is_not_silent() {

@@ -184,6 +184,25 @@ async fn a_board_that_takes_long_for_each_answer_is_proven_off_and_its_check_say
     assert!(began.elapsed() < s(55), "{:?}", began.elapsed());
 }
 
+/// The off alone is answered after 3.5 s: the one at the end of the long window is no gap in it.
+#[tokio::test(start_paused = true)]
+async fn a_board_that_takes_long_for_an_off_alone_is_proven_off_within_25_seconds() {
+    for has_sessions in [false, true] {
+        let mut lab = Lab::with(1613, &[&["bmc"]], |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc");
+            if !has_sessions {
+                world.set_sessionless("bmc");
+            }
+        })
+        .await;
+        lab.fault("bmc", Fault::LateOff(Duration::from_millis(3_500)));
+        let began = Instant::now();
+        lab.open().await;
+        lab.reach("released", s(60)).await;
+        assert!(began.elapsed() < s(25), "{:?}", began.elapsed());
+    }
+}
+
 /// Its power cannot be read: an unknown word, a status of two bytes. It is not ready, and a fence by it ends with its own words.
 #[tokio::test(start_paused = true)]
 async fn a_board_whose_power_cannot_be_read_is_not_ready_and_the_last_line_says_so() {

@@ -84,7 +84,11 @@ impl IpmiBmc {
     fn control(&mut self, caller: &mut Caller<'_>, data: &[u8]) -> Result<Outcome, Silence> {
         let machine = &self.options.machine;
         match data {
-            [0] => Ok(caller.ask(self, &Asked::Command(Verb::Off))?.map(|_| Vec::new())),
+            [0] => {
+                let done = caller.ask(self, &Asked::Command(Verb::Off))?;
+                self.late = caller.world.late_off(&self.options.device);
+                Ok(done.map(|_| Vec::new()))
+            }
             [1] => Ok(caller.ask(self, &Asked::Command(Verb::On))?.map(|_| Vec::new())),
             [verb @ (2 | 3)] => {
                 let (cycle, machine) = (*verb == 2, machine.clone());

@@ -180,6 +180,9 @@ impl RedfishBmc {
         };
         match self.ask(now, world, caller, &Asked::Command(verb)) {
             Ok(_) if self.options.tasks => Ok(self.accepted(now)),
+            Ok(_) if verb == Verb::Off => {
+                Ok(Answer { late: world.late_off(&self.options.device), ..Answer::empty(204) })
+            }
             Ok(_) => Ok(Answer::empty(204)),
             Err(trouble) => Answer::trouble(trouble),
         }

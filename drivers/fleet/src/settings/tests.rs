@@ -72,6 +72,7 @@ fn right_settings_say_what_there_is_and_what_happens() {
 fn what_is_odd_of_a_board_has_a_name() {
     for (text, fault) in [
         ("{ late_end = \"2500ms\" }", Fault::LateEnd(Duration::from_millis(2_500))),
+        ("{ late_off = \"3500ms\" }", Fault::LateOff(Duration::from_millis(3_500))),
         ("{ login_says = \"slashless\" }", Fault::LoginSays(Login::Slashless)),
         ("{ login_says = \"beside\" }", Fault::LoginSays(Login::Beside)),
         ("{ login_says = \"id\" }", Fault::LoginSays(Login::Id)),

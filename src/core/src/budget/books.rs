@@ -269,6 +269,20 @@ impl Books {
         }
     }
 
+    /// The same where there is a place for it; else others have it still.
+    ///
+    /// # Errors
+    /// The limit that bars it.
+    pub fn regains(&mut self, node: &NodeId, now: BootTime) -> Result<(), Bar> {
+        let before = self.count.stands.get(node).copied();
+        self.reaches(node);
+        let regained = self.recheck(node, now);
+        if let (Err(_), Some(before)) = (&regained, before) {
+            self.count.stands.insert(node.clone(), before);
+        }
+        regained
+    }
+
     /// Takes a place for a fence of that node, before its intent is stored. It was decided in the same breath.
     pub fn take(&mut self, node: &NodeId, is_exempt: bool, now: BootTime) {
         self.count.begin(node, is_exempt, now);

@@ -135,8 +135,13 @@ impl Judge {
     /// A release whose far side may know the node by its name alone, by the settings of now; `None`: there is none.
     #[must_use]
     pub fn by_name(mut self, release: Option<ReleaseId>) -> Self {
-        self.by_name = release;
+        self.knows_by_name(release);
         self
+    }
+
+    /// The same as it is known now.
+    pub fn knows_by_name(&mut self, release: Option<ReleaseId>) {
+        self.by_name = release;
     }
 
     /// Goes on with another level. What the devices showed so far stays.

@@ -6,7 +6,7 @@ use super::Refused;
 use super::draft::Draft;
 use super::identity;
 use super::restored::{self, expect_no_hold};
-use crate::device::DeviceSpec;
+use crate::device::{DeviceSpec, IdentityMatch};
 use crate::ids::{DeviceId, EffectId};
 use crate::ledger::EffectKind;
 use crate::record::{Cause, HoldState, Said};
@@ -60,7 +60,8 @@ pub(super) fn new_topology(draft: &mut Draft, topology: Topology) -> Result<(), 
             let before = std::mem::replace(&mut fence.topology, topology);
             // Another board: what the one before earned is none of its (S2).
             let is_another = |spec: &&DeviceSpec| {
-                fence.topology.device(&spec.id).is_none_or(|now| now.identity != spec.identity)
+                let now = fence.topology.device(&spec.id);
+                now.is_some_and(|now| spec.identity.compare(&now.identity) == IdentityMatch::Mismatch)
             };
             let others: Vec<DeviceId> =
                 before.devices().filter(is_another).map(|spec| spec.id.clone()).collect();

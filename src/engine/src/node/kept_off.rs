@@ -10,7 +10,6 @@ use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
-use picket_core::power::Began;
 use picket_core::record::{Cause, Fence, Phase};
 use picket_core::time::BootTime;
 
@@ -30,6 +29,10 @@ impl NodeTask {
         let watch = self.parts.rules.watch;
         let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
         let (here, entered) = (self.place(), self.now());
+        let fence = self.record().fence.as_ref().map(|fence| fence.id);
+        if self.given_up_since.map(|(fence, _)| fence) != fence {
+            self.given_up_since = fence.map(|fence| (fence, entered));
+        }
         let mut began = entered;
         loop {
             self.withdraw_unproven();
@@ -99,10 +102,7 @@ impl NodeTask {
     /// Whether a fence that sent no off is younger than its deadline (S16).
     fn may_send_a_first_off(&self) -> bool {
         // A clock that was set back, or is another gateway's, makes no deadline longer.
-        let here = match self.sessions.began {
-            Began::Here(began) => self.now().since(began),
-            Began::Elsewhere { led_since } => self.now().since(led_since),
-        };
+        let here = self.given_up_since.map_or(Duration::ZERO, |(_, since)| self.now().since(since));
         let wall = self.wall();
         let is_young = |fence: &Fence| {
             let until = fence.opened_at.after(fence.deadline);

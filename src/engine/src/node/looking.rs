@@ -39,6 +39,8 @@ impl NodeTask {
         if hides {
             let refused_at = self.plan.drivers.get(device).and_then(|driver| driver.refused_session_at());
             self.sessions.note_unseen(device, did, refused_at, boot);
+        } else {
+            self.sessions.note_seen(device, did, boot);
         }
         if let (Did::Read { result: Ok(reading), .. }, Some(drilled)) = (did, &mut self.drilled) {
             drilled.note(device, reading);

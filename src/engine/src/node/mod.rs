@@ -169,6 +169,8 @@ pub(crate) struct NodeTask {
     /// The check after the start is still to be made.
     unchecked: bool,
     schedule: Schedule,
+    /// Which fence was given up here first, and when.
+    given_up_since: Option<(FenceId, BootTime)>,
     /// What its releases and its liveness source said at the last check.
     around: around::Around,
     /// How ready each device was found by its last check.
@@ -281,6 +283,7 @@ impl NodeTask {
             tidying: None,
             unchecked,
             schedule,
+            given_up_since: None,
             around: around::Around::default(),
             told: Vec::new(),
         }

@@ -153,7 +153,8 @@ impl Sessions {
     pub(super) fn of_other_drivers(&mut self) {
         self.heard.clear();
         self.told.clear();
-        self.silent.clear();
+        let silent = std::mem::take(&mut self.silent);
+        self.lost.extend(silent.into_iter().filter(|(_, silent)| *silent).map(|(device, _)| device));
     }
 
     /// What the next leadership here goes on with. What fell silent to another process is lost to this one: its sessions
@@ -185,6 +186,14 @@ impl Sessions {
         // A successor knows nothing of the answers to this process: to it a silence is a loss, as that of a session is.
         if self.unseen.answered.contains_key(device) {
             self.silent.insert(device.clone(), self.unseen.quiet.contains(device));
+        }
+    }
+
+    /// The same of one that tells of its lives: it answered.
+    pub(super) fn note_seen(&mut self, device: &DeviceId, did: &Did, now: BootTime) {
+        if let Some(Heard::Answer { answered_at, .. }) = Heard::of(did, now) {
+            self.unseen.answered.insert(device.clone(), answered_at);
+            self.unseen.quiet.remove(device);
         }
     }
 

@@ -250,6 +250,11 @@ impl Office {
         self.papers().books.reaches(node);
     }
 
+    /// The same of a fence that had lent its place: where that is taken it stays lent. Why, then.
+    pub(crate) fn regains(&self, node: &NodeId) -> Option<Bar> {
+        self.papers().books.regains(node, self.clock.boot()).err()
+    }
+
     /// It is an orphan: its fence does not go on.
     pub(crate) fn is_left_alone(&self, node: &NodeId) {
         self.papers().books.is_left_alone(node);

@@ -150,14 +150,26 @@ async fn a_node_that_lives_while_its_machine_is_off_lets_nothing_go() {
         assert!(!said.contains("lives"), "{time}: its machine may have been switched off after that: {said}");
     }
     renews(&api, "4");
+    // A check whose devices say nothing has seen nobody.
+    check(&release, &[], Power::Unknown).await;
+    let said = check(&release, &[], Power::Off).await;
+    assert!(!said.contains("lives"), "{said}");
+    for time in ["5", "6"] {
+        renews(&api, time);
+        check(&release, &[], Power::Off).await;
+    }
     let said = check(&release, &[], Power::Off).await;
     assert!(said.contains("Node r1 lives while the node's devices read off"), "{said}");
     api.has(there("", false));
+    let met = |round| Subject { met: whose(Some(&there("", true)), "").met, ..about(round) };
     for _ in 0..2 {
-        is_replaced(release.prepare(&about(0), soon()).await, "lives while the node's devices read off");
+        is_replaced(release.prepare(&met(0), soon()).await, "lives while the node's devices read off");
     }
-    // A person looked, and has the same fence go on. In another one he is told again.
-    release.prepare(&about(1), soon()).await.expect("a person's word");
+    // Evidence began from zero: nobody looked.
+    is_replaced(release.prepare(&met(1), soon()).await, "lives");
+    // A person's retry takes back whom the fence met, and the Node as it is now is meant. In another fence he is told again.
+    release.prepare(&about(2), soon()).await.expect("a person's word");
+    release.prepare(&met(3), soon()).await.expect("it stays so");
     is_replaced(release.prepare(&Subject { generation: Generation(9), ..about(1) }, soon()).await, "lives");
     // The node's own machine is on again.
     check(&release, &[], Power::On).await;

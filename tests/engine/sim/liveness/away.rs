@@ -181,11 +181,13 @@ async fn a_person_who_tries_it_again_waits_for_no_source_that_is_away() {
     assert!(!lab.is_on());
 }
 
-/// S14: a fence that waits for the word of a source that is away, be it for days, keeps no place from others.
+/// S14: a fence that waits for the word of a source that is away, be it for days, keeps no place from others; and it waits for one once the word is there.
 #[tokio::test(start_paused = true)]
 async fn a_fence_that_waits_for_a_word_lends_its_place() {
     let mut setup = crate::budget::setup(3, at_once(1));
-    setup.liveness = Some(gone());
+    let comes = Arc::new(AtomicBool::new(false));
+    let seen = comes.clone();
+    setup.liveness = Some(Source::new(move |_, _| if seen.load(Ordering::SeqCst) { no() } else { away() }));
     let mut lab = Lab::set_up(2590, setup, |world| {
         for index in 1..=3 {
             world.add_machine(name(index).as_str()).add_host(name(index).as_str(), &format!("bmc{index}"));
@@ -197,9 +199,15 @@ async fn a_fence_that_waits_for_a_word_lends_its_place() {
     lab.engine.fence(&name(1), call).await.expect("let in");
     tokio::time::sleep(s(30)).await;
     // K9: a person's asks for no word.
+    lab.fault("bmc2", Fault::OffRefused);
     let mut call = lab.call();
     call.holder.by_person = true;
     lab.engine.fence(&name(2), call).await.expect("let in: the other one waits, and has sent nothing");
+    tokio::time::sleep(s(5)).await;
+    comes.store(true, Ordering::SeqCst);
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((lab.phase(), lab.received("bmc1").offs), ("fencing", 0), "its place is another one's");
+    lab.mend("bmc2");
     lab.reach_of(&name(2), "released", s(120)).await;
-    assert_eq!(lab.received("bmc1").offs, 0);
+    lab.reach("released", s(120)).await;
 }

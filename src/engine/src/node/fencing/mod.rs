@@ -202,6 +202,7 @@ impl NodeTask {
             }
         }
         self.ask_silent_levels(run, now);
+        self.stay_in_touch(run);
         Ok(())
     }
 

@@ -57,7 +57,9 @@ impl NodeTask {
     /// of its own call is judged elsewhere.
     pub(super) fn nobody_may_any_more(&self) -> Option<String> {
         let record = self.record();
-        let is_asked = self.is_unsent() && !self.is_held_for_a_breach();
+        // Who tried it again asked for it, too.
+        let is_tried_again = self.open_fence().is_some_and(|fence| fence.round > 0 && fence.by_person);
+        let is_asked = self.is_unsent() && !self.is_held_for_a_breach() && !is_tried_again;
         let is_judged_here = |(holder, hold): (&String, &Hold)| {
             child_of(holder).is_none() && !hold.kept && !hold.placed_alone && !hold.askers.is_empty()
         };

@@ -33,7 +33,10 @@ impl NodeTask {
             self.reaches(run);
             run.hand(&device).reached_at = Some(now);
             let driver = self.plan.drivers.get(&device);
-            let in_session = driver.is_some_and(|driver| driver.epoch_is_a_session() && !driver.is_cold());
+            let in_session = driver.is_some_and(|driver| {
+                let is_there = !driver.names_sessions() || driver.session().is_some();
+                driver.epoch_is_a_session() && !driver.is_cold() && is_there
+            });
             if did.error().is_none() || in_session {
                 run.hand(&device).answered_at = Some(now);
             }

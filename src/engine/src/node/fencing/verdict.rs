@@ -17,6 +17,9 @@ impl NodeTask {
     /// Asks the judge, and does what follows.
     pub(super) async fn judge(&mut self, run: &mut Run) -> Result<(), Fatal> {
         let now = self.now();
+        // What its releases know of the node may be known better by now.
+        let by_name = self.open_fence().and_then(|fence| self.by_name(fence)).cloned();
+        run.judge.knows_by_name(by_name);
         match run.judge.verdict(&self.record().ledger, now, self.wall()) {
             Verdict::Confirmed(proof) => {
                 let back = self.wall().millis().saturating_sub(proof.evidence().off_since.millis());

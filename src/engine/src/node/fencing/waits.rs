@@ -123,15 +123,18 @@ impl NodeTask {
         true
     }
 
-    /// The word of what decides about a node may be away for days: others have its place among the fences until it comes (S14).
+    /// The word of what decides about a node may be away for days: others have its place among the fences until it comes (S14). Where all places are
+    /// taken by then it waits for one.
     fn lends_its_place(&self, run: &mut Run, lends: bool) {
-        match (lends, std::mem::replace(&mut run.lent, lends)) {
-            (true, false) => self.office.reaches_nothing(&self.plan.id),
-            // Of whom no device answered in a round, others have the place still.
-            (false, true) if run.round.reached || run.round.spent.is_none() => {
-                self.office.reaches(&self.plan.id);
-            }
-            _ => {}
+        if lends && !run.lent {
+            self.office.reaches_nothing(&self.plan.id);
+        }
+        // Of whom no device answered in a round, others have the place still.
+        let is_due = run.lent && !lends && (run.round.reached || run.round.spent.is_none());
+        let bar = if is_due { self.office.regains(&self.plan.id) } else { None };
+        run.lent = lends || bar.is_some();
+        if let Some(bar) = bar {
+            run.barred = Some(bar.detail());
         }
     }
 
