@@ -203,6 +203,32 @@ async fn a_board_that_takes_long_for_an_off_alone_is_proven_off_within_25_second
     }
 }
 
+/// A call is shorter than its answers: the last line names the setting, and how long an answer took.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_too_short_is_named_with_what_was_measured() {
+    let mut lab = lab(1614).await;
+    lab.fault("bmc", Fault::Slow(Duration::from_millis(4_200)));
+    lab.engine.check(&node()).await.expect("checked");
+    lab.mend("bmc");
+    lab.fault("bmc", Fault::Slow(s(6)));
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    let asks = lab.record().fence.expect("kept").moments.pop().expect("told").what;
+    let measured = "it has 5s for a call, `call` in its settings, and its last reading took 4.2 s";
+    assert!(asks.contains(measured), "{asks}");
+}
+
+/// It takes each on, and stays off: the last line says how often it was told.
+#[tokio::test(start_paused = true)]
+async fn an_on_that_comes_to_nothing_is_told_with_how_often_it_was_sent() {
+    let mut lab = lab(1615).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.fault("bmc", Fault::OnDropped { times: 1_000 });
+    lab.unfence().await.expect("unfenced");
+    lab.reach("power_on_failed", s(900)).await;
+    let told = format!("{:?}", lab.record());
+    assert!(told.contains("not seen on within") && told.contains(" times: bmc off"), "{told}");
+}
+
 /// Its power cannot be read: an unknown word, a status of two bytes. It is not ready, and a fence by it ends with its own words.
 #[tokio::test(start_paused = true)]
 async fn a_board_whose_power_cannot_be_read_is_not_ready_and_the_last_line_says_so() {

@@ -1,6 +1,6 @@
 //! SIGHUP: new settings hold as a whole, or the running ones stay.
 
-use picket_tests::peers::{IpmiSim, eventually};
+use picket_tests::peers::{IpmiSim, eventually, fresh_address};
 use picket_tests::{Bmc, Fleet, Gateway, Result};
 
 use crate::operation::{SOON, device, does, http, one_node, reload, with_metrics};
@@ -107,6 +107,26 @@ async fn what_is_wrong_or_in_the_way_is_told_and_everything_stays() -> Result<()
     assert!(reload(&mut gateway).await.contains("nothing changed"));
     does(&gateway, "unfence", "n1").await;
     assert!(bmc.is_on()?);
+    Ok(())
+}
+
+/// Its address was wrong, and is mended while its fence waits for a person: that is refused, and whoever tries again is told.
+#[tokio::test]
+async fn a_retry_after_settings_that_were_refused_says_so() -> Result<()> {
+    let bmc = IpmiSim::builder().holds().start().await?;
+    let rules = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"\nsilent_share = \"3s\"";
+    let wrong = Fleet::new().with(rules).node("n1", &Bmc::at(fresh_address()), &[]);
+    let mut gateway = Gateway::start(&wrong).await?;
+    let fence = ["fence", "n1", "--yes", "--reason", "a test"];
+    let said = gateway.picket(&fence).await?;
+    assert!(said.code != 0 && said.out.contains("needs operator"), "{said:?}");
+    gateway.settings(&Fleet::new().with(rules).node("n1", &device(&bmc), &[]))?;
+    let said = reload(&mut gateway).await;
+    assert!(said.contains("n1 cannot have its devices elsewhere"), "{said}");
+    let said = gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
+    for words in ["the settings of before are in force", "n1 cannot have its devices elsewhere"] {
+        assert!(said.out.contains(words), "no {words:?} in {said:?}");
+    }
     Ok(())
 }
 

@@ -6,6 +6,10 @@ use picket_driver_sim::Fault;
 use picket_tests::Result;
 
 use super::machine::Machine;
+use crate::bmc::scene::Plan;
+
+/// The world's name for the BMC's IPMI.
+const IPMI: &str = "n1";
 
 /// Longer than a level that does not answer has.
 const AWAY: Duration = Duration::from_secs(30);
@@ -33,6 +37,26 @@ async fn is_fenced_once_it_is_back(fault: Fault) -> Result<()> {
 #[tokio::test]
 async fn one_that_is_starting_is_waited_for() -> Result<()> {
     is_fenced_once_it_is_back(Fault::Starting).await
+}
+
+/// The same board over IPMI: it says that it is busy, or says nothing.
+#[tokio::test]
+async fn over_ipmi_one_that_is_starting_is_waited_for() -> Result<()> {
+    for fault in [Fault::Starting, Fault::Silent] {
+        let machine = Machine::new().await?;
+        machine.bmc.world().fault(IPMI, fault.clone());
+        let scene = Plan::over(machine.truth(), &[("bmc", machine.ipmi())]).start().await?;
+        let (fenced, ()) = tokio::try_join!(scene.fence(), async {
+            tokio::time::sleep(AWAY).await;
+            assert!(machine.bmc.is_on(), "{fault:?}: it took no off");
+            machine.bmc.world().mend(IPMI);
+            Ok(())
+        })?;
+        fenced.is_fenced();
+        assert!(fenced.took < AWAY + SOON, "{fault:?}: {:?}", fenced.took);
+        scene.released_while_off(1);
+    }
+    Ok(())
 }
 
 #[tokio::test]
