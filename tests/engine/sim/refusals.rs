@@ -207,13 +207,13 @@ async fn a_board_that_takes_long_for_an_off_alone_is_proven_off_within_25_second
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_too_short_is_named_with_what_was_measured() {
     let mut lab = lab(1614).await;
-    lab.fault("bmc", Fault::Slow(Duration::from_millis(4_200)));
+    lab.fault("bmc", Fault::Slow(Duration::from_millis(2_200)));
     lab.engine.check(&node()).await.expect("checked");
     lab.mend("bmc");
     lab.fault("bmc", Fault::Slow(s(6)));
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
     let asks = lab.record().fence.expect("kept").moments.pop().expect("told").what;
-    let measured = "it has 5s for a call, `call` in its settings, and its last reading took 4.2 s";
+    let measured = "it has 5s for a call, `call` in its settings, and its last reading took 2.2 s";
     assert!(asks.contains(measured), "{asks}");
 }
 

@@ -62,7 +62,8 @@ async fn of_nodes_that_its_role_hides_a_caller_is_told_how_many_and_not_which() 
 /// By names of its own, one for each request: the rest of the places is for others.
 #[tokio::test]
 async fn a_caller_takes_half_of_the_queue_and_leaves_the_rest() -> Result<()> {
-    let scene = Scene::with("[budget]\nmin_not_fenced = 4\nbrake_least = 1000\nqueue_most = 3\n").await?;
+    let scene = Scene::with("[budget]\nmin_not_fenced = 3\nbrake_least = 1000\nqueue_most = 3\n").await?;
+    assert_eq!(fence(&scene, "n4").await?.code, 0);
     let db = scene.caller("spiffe://lab/ns/db");
     let asks =
         |node, holder| ["fence", node, "--yes", "--reason", "a test", "--queue=10m", "--holder", holder];
