@@ -98,9 +98,9 @@ async fn no_remediation_passes_by_what_policies_say() -> Result<()> {
         scene.kubelets.says(node, false).await?;
         made.push(nhc.gives_up(node).await?);
     }
-    let words = nhc.says(&made[0], ("True", "Unknown", "FenceWaits"), &controller).await?;
+    let words = nhc.says(&made[0], ("True", "Unknown", STARTED), &controller).await?;
     assert!(words.contains("workers") && words.contains("paused"), "{words}");
-    let words = nhc.says(&made[1], ("True", "Unknown", "FenceWaits"), &controller).await?;
+    let words = nhc.says(&made[1], ("True", "Unknown", STARTED), &controller).await?;
     assert!(words.contains("control"), "{words}");
     lasts(15).await?;
     assert_eq!((scene.fences().await?, controller.asked()), (Vec::new(), 0), "{}", controller.log());
