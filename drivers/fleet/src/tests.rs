@@ -1,4 +1,4 @@
-//! What tests on sockets share.
+//! A scene that the tests on sockets share.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::Ipv4Addr;

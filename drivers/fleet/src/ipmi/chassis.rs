@@ -56,7 +56,7 @@ impl IpmiBmc {
         let power = match caller.ask(self, &Asked::Read)? {
             Ok(Response::Power(Power::On)) => 1,
             Ok(Response::Power(Power::Off)) => 0,
-            // Whoever took two bytes for a status would read Off.
+            // A driver that took two bytes for a status would read Off in them.
             Ok(Response::Power(Power::Unknown)) if is_nonsense => 0,
             // It answers, and neither On nor Off.
             Ok(_) => return Ok(Err(NO_RESPONSE)),

@@ -24,7 +24,7 @@ struct Scene {
     world: World,
     bmc: IpmiBmc,
     suite: Suite,
-    /// What was sent to it.
+    /// The packets that were sent to the BMC.
     sent: Vec<Vec<u8>>,
     /// The first byte of what the client's codes and keys are made with, if it is not the role of RAKP 1.
     signs: Option<u8>,

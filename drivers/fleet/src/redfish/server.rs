@@ -138,7 +138,7 @@ fn cut(answer: Response<Sent>, tells_length: bool) -> Response<Sent> {
         head.headers.insert(CONTENT_LENGTH, HeaderValue::from(whole));
     }
     let ends = stream::once(async {
-        // What is written is sent when there is nothing more to write for now.
+        // The server sends the half that is written once nothing more is ready to be written.
         tokio::task::yield_now().await;
         Err(std::io::Error::other("the answer is cut"))
     });

@@ -30,7 +30,7 @@ struct Scene {
     bmc: Arc<Bmc>,
 }
 
-/// What came until the connection ended.
+/// The answer as it came until the connection ended.
 struct Came {
     head: String,
     body: Vec<u8>,
@@ -130,7 +130,7 @@ async fn half_of_a_body_comes_of_all_that_its_head_tells() {
     assert!(half.says(200) && !half.is_whole(), "{}", half.head);
     assert_eq!(half.header("content-length"), whole.header("content-length"));
     assert_eq!(half.body, whole.body[..whole.body.len() / 2]);
-    // What has no body cannot be cut, and is carried out.
+    // An answer without a body cannot be cut, and its request is carried out.
     let off = scene.say(RESET, &token, r#"{"ResetType": "ForceOff"}"#).await;
     assert!(off.says(204) && off.body.is_empty() && !scene.bmc.is_on(), "{}", off.head);
 }

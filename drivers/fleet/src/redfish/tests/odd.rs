@@ -7,7 +7,7 @@ use super::*;
 const ROOT: &str = "/redfish/v1/";
 const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
 
-/// What the answer to a login says: its token, its place, its body.
+/// The three parts of an answer to a login: token, place and body.
 type Said = (Option<String>, Option<String>, Value);
 
 fn log_in(scene: &mut Scene) -> Said {
