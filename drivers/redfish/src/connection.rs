@@ -7,7 +7,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use rustls::pki_types::ServerName;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -235,8 +235,14 @@ impl Connection {
     ) -> Result<(Answer, bool), Broken> {
         let Self { sender, wire, ended, .. } = self;
         let told = async {
-            let begun = timeout_at(until, sender.send_request(request)).await.map_err(|_| Broken::Late)?;
-            Ok(listen(begun.map_err(broken)?, until).await)
+            // One for the whole exchange: making a timer costs more than looking at it.
+            let mut late = pin!(sleep_until(until));
+            let response = tokio::select! {
+                biased;
+                begun = sender.send_request(request) => begun.map_err(broken)?,
+                () = &mut late => return Err(Broken::Late),
+            };
+            Ok(listen(response, late).await)
         };
         tokio::pin!(told);
         loop {
@@ -250,7 +256,7 @@ impl Connection {
 }
 
 /// Reads an answer, and whether the service closes after it. Once its status was read there is one, however its body ends.
-async fn listen(mut response: Response<Incoming>, until: Instant) -> (Answer, bool) {
+async fn listen(mut response: Response<Incoming>, mut late: Pin<&mut Sleep>) -> (Answer, bool) {
     let mut answer = Answer::begun(response.status().as_u16(), response.headers());
     let coding = encoding::coding(response.headers());
     let says_close = response.headers().get_all(CONNECTION).iter().any(|value| {
@@ -259,15 +265,19 @@ async fn listen(mut response: Response<Incoming>, until: Instant) -> (Answer, bo
     let closes = says_close || response.version() < Version::HTTP_11;
     let body = response.body_mut();
     loop {
-        let frame = match timeout_at(until, body.frame()).await {
-            Ok(None) => break,
-            Ok(Some(Ok(frame))) => frame,
-            Ok(Some(Err(error))) => {
-                answer.cut = Some(Cut::Broken(words(&error)));
+        let frame = tokio::select! {
+            biased;
+            frame = body.frame() => frame,
+            () = &mut late => {
+                answer.cut = Some(Cut::Late);
                 break;
             }
-            Err(_) => {
-                answer.cut = Some(Cut::Late);
+        };
+        let frame = match frame {
+            None => break,
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => {
+                answer.cut = Some(Cut::Broken(words(&error)));
                 break;
             }
         };

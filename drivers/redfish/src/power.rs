@@ -34,7 +34,7 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
             200 => match answer.fresh().map(|object| slot(line, &object)).transpose()? {
                 Some(Slot::Ours) => {
                     is_there = true;
-                    interpret(&answer)
+                    state_in(&answer.body)
                 }
                 Some(Slot::Unknown(why)) => (Power::Unknown, why),
                 // Of an answer that does not say whose it is nothing counts, whatever else can be read of it.
@@ -85,9 +85,16 @@ pub(crate) fn interpret(answer: &Answer) -> (Power, String) {
     if let Some(Cut::Coded(coding)) = &answer.cut {
         return (Power::Unknown, format!("an answer that is packed ({coding}), which was not asked for"));
     }
-    // Twice: of two members of one name the object keeps one; and what is left out here may be what makes it none.
-    let states = answer.object().and_then(|_| serde_json::from_slice(&answer.body).ok());
-    let Some(States(states)) = states else {
+    match answer.object() {
+        Some(_) => state_in(&answer.body),
+        None => (Power::Unknown, "an answer that is no JSON object".to_owned()),
+    }
+}
+
+/// The same of a body that is known to be one whole JSON object: what is passed over here may be what makes it none. It is read again,
+/// because of two members of one name the object keeps one.
+fn state_in(body: &[u8]) -> (Power, String) {
+    let Ok(States(states)) = serde_json::from_slice(body) else {
         return (Power::Unknown, "an answer that is no JSON object".to_owned());
     };
     match &states[..] {
