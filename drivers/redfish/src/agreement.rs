@@ -13,6 +13,9 @@ const APART: Duration = Duration::from_secs(2);
 const UNSAID: Duration = Duration::from_secs(30);
 
 /// What a manager that is not believed means for a fence, in words.
+/// A life that is said to be longer, in days, is not believed. Managers without a battery begin at the date of their firmware.
+const LONGEST: i64 = 365;
+
 const TAKEN: &str = "it is taken as one without epochs, and Off must hold for the long window";
 
 /// What is known of it.
@@ -27,23 +30,24 @@ pub struct Agreement {
     agreed: bool,
     /// Why it is not believed, in words.
     pub wrong: Option<String>,
-    drifts: bool,
+    /// Something that it said once showed that it tells no restart: nothing that it says later is believed.
+    is_unfit: bool,
 }
 
 impl Agreement {
-    /// Whether two looks agreed, and none since showed a drift.
+    /// Whether two looks agreed, and nothing makes it unfit.
     pub fn stands(&self) -> bool {
-        self.agreed && !self.drifts
+        self.agreed && !self.is_unfit
     }
 
     /// Whether there is nothing to ask for.
     pub fn is_off(&self) -> bool {
-        self.drifts || self.unsaid_until.is_some_and(|until| Instant::now() < until)
+        self.is_unfit || self.unsaid_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Whether it says it, and that is believed as far as is known.
     pub fn is_on(&self) -> bool {
-        self.said && !self.drifts
+        self.said && !self.is_unfit
     }
 
     /// It does not say it now.
@@ -67,15 +71,24 @@ impl Agreement {
         self.is_wrong(None);
     }
 
-    /// What it says shows none, for this reason; `None`: it says nothing. What drifted stays told.
+    /// What it says shows none, for this reason; `None`: it says nothing. What makes it unfit stays told.
     pub fn is_wrong(&mut self, why: Option<&str>) {
-        if !self.drifts {
+        if !self.is_unfit {
             self.wrong = why.map(|why| format!("{why}: {TAKEN}"));
         }
     }
 
     /// Takes a look at a check.
     pub fn take(&mut self, found: &Life, at: BootTime) {
+        if let Some(days) = found.days().filter(|days| *days > LONGEST) {
+            let reset = found.reset();
+            self.is_wrong(Some(&format!(
+                "its LastResetTime is {reset}, {days} days before its present time: a clock that begins there at each start, and is set \
+                 right later, says the same after a restart"
+            )));
+            self.is_unfit = true;
+            return;
+        }
         let Some((first, since)) = &self.first else {
             self.first = Some((found.clone(), at));
             return;
@@ -88,7 +101,7 @@ impl Agreement {
             self.is_wrong(Some(&format!(
                 "its LastResetTime drifts ({before}, then {after}, and it did not restart)"
             )));
-            self.drifts = true;
+            self.is_unfit = true;
         } else {
             self.agreed = false;
             self.first = Some((found.clone(), at));
@@ -122,6 +135,25 @@ mod tests {
         assert!(!looks(&[(BEGUN, 10)]).stands());
         assert!(!looks(&[(BEGUN, 10), (BEGUN, 11)]).stands());
         assert!(looks(&[(BEGUN, 10), (BEGUN, 11), (BEGUN, 12)]).stands());
+    }
+
+    /// A manager without a battery begins at its firmware's date, notes that, and is set right by NTP: it says so after each restart.
+    #[test]
+    fn a_reset_years_before_its_present_time_is_told_and_not_believed() {
+        let take = |agreement: &mut Agreement, now: &str, second| {
+            let manager = json!({ "LastResetTime": BEGUN, "DateTime": now });
+            let life =
+                Life::read(manager.as_object().expect("an object")).expect("a life").expect("it says it");
+            agreement.take(&life, BootTime::default() + Duration::from_secs(second));
+        };
+        let mut agreement = Agreement { said: true, ..Agreement::default() };
+        take(&mut agreement, "2027-11-22T01:00:00Z", 10);
+        take(&mut agreement, "2027-11-22T01:00:50Z", 60);
+        assert!(agreement.stands(), "a year is believed");
+        take(&mut agreement, "2027-11-23T01:00:00Z", 86_410);
+        assert!(!agreement.stands() && !agreement.is_on());
+        let told = agreement.wrong.expect("told");
+        assert!(told.contains("366 days before its present time") && told.contains("long window"), "{told}");
     }
 
     #[test]

@@ -65,6 +65,11 @@ impl Life {
         tame(&self.reset)
     }
 
+    /// For how long it has lasted, in whole days by its own clock; `None`: it does not say its time.
+    pub fn days(&self) -> Option<i64> {
+        Some(self.uptime? / 86_400)
+    }
+
     /// Whether `later`, so long after, is of the same life.
     pub fn goes_on_in(&self, later: &Life, elapsed: Duration) -> bool {
         self.reset == later.reset && self.is_up_still_in(later, elapsed, SLACK) != Some(false)
