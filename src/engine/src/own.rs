@@ -65,11 +65,13 @@ impl Own {
     pub(crate) fn is(&self, plan: &NodePlan, record: &NodeRecord, twins: &Twins) -> bool {
         let Some(asked) = &self.0 else { return false };
         let identities = record.identities(&plan.topology);
-        if identities.is_empty() && asked.found().contains(&plan.id) {
+        let told = asked.told.borrow();
+        let Ok(own) = &*told else { return identities.is_empty() && asked.found().contains(&plan.id) };
+        // What is known of the node may say nothing of what was found out: a serial number, of devices that say a UUID alone.
+        let says_nothing = |known: &Identity| known.compare(&own.identity) == IdentityMatch::Unknown;
+        if asked.found().contains(&plan.id) && identities.iter().all(says_nothing) {
             return true;
         }
-        let told = asked.told.borrow();
-        let Ok(own) = &*told else { return false };
         let differs = match (&own.provider_id, &plan.provider_id) {
             (Some(own), Some(planned)) if own == planned => return true,
             (own, planned) => own.is_some() && planned.is_some(),

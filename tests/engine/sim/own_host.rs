@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use picket_core::device::Identity;
 use picket_core::outcome::{Outcome, Reason};
+use picket_driver_sim::Fault;
 use picket_engine::EngineError;
 use picket_release::Machine;
 
@@ -48,6 +49,24 @@ async fn nor_one_that_says_so_only_in_its_fence() {
     let unknown = |setup: &mut Setup| setup.adjust = Arc::new(|spec| spec.identity = Identity::default());
     let mut lab = set_up(63, Identity::clone, unknown).await;
     assert_eq!(lab.fence().await, Outcome::Blocked(Reason::OwnHost));
+    assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
+}
+
+/// The settings know it by a serial number alone, and its BMC says a UUID alone.
+#[tokio::test(start_paused = true)]
+async fn nor_one_whose_settings_say_what_its_devices_never_say() {
+    let serial = Identity { uuid: None, serial: Some("SN-7".to_owned()) };
+    let by_serial = |setup: &mut Setup| setup.adjust = Arc::new(move |spec| spec.identity = serial.clone());
+    let uuid_alone = |identity: &Identity| Identity { serial: None, ..identity.clone() };
+    let mut lab = set_up(64, uuid_alone, by_serial).await;
+    let said = uuid_alone(lab.world.lock().expect("whole").identity(NODE));
+    lab.fault("bmc", Fault::SaysIdentity(said));
+    assert_eq!(lab.fence().await, Outcome::Blocked(Reason::OwnHost));
+    let call = lab.call();
+    match lab.engine.fence(&node(), call).await {
+        Err(EngineError::Blocked { reason: Reason::OwnHost, .. }) => {}
+        other => panic!("it forgot where it stands: {other:?}"),
+    }
     assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
 }
 
