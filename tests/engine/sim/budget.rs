@@ -149,6 +149,25 @@ async fn a_retry_goes_by_the_members_that_answer_now() {
     assert!(lab.engine.get_fence(id).await.expect("a store").expect("kept").off_sent);
 }
 
+/// It was given for the members of then.
+#[tokio::test(start_paused = true)]
+async fn a_retry_goes_by_no_quorum_that_was_set_aside_before() {
+    let mut lab = fleet(317, 4, carrying()).await;
+    let call = lab.call();
+    lab.engine.fence(&name(2), call).await.expect("two members are left");
+    lab.fault("bmc3", Fault::Silent);
+    let by = SetAside { by: "ada".to_owned(), reason: "its member is gone for good".to_owned() };
+    let mut call = lab.call();
+    call.set_aside = Some(Asides { budget: None, quorum: Some(by) });
+    let third = lab.engine.fence(&name(3), call).await.expect("let in").fence();
+    lab.reach_of(&name(3), "needs_operator", s(900)).await;
+    lab.mend("bmc3");
+    lab.engine.retry(&name(3), person()).await.expect("it waits for a person");
+    tokio::time::sleep(s(120)).await;
+    let fence = lab.engine.get_fence(third).await.expect("a store").expect("kept");
+    assert!(!fence.off_sent, "{fence:?}");
+}
+
 /// S17: the store's quorum is set aside by its own name, and by no other: whoever sets a budget aside may not know what a node carries.
 #[tokio::test(start_paused = true)]
 async fn a_quorum_is_set_aside_by_its_own_name_alone() {

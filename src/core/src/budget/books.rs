@@ -28,7 +28,7 @@ pub(super) struct Stand {
     pub(super) is_undone: bool,
     /// It is retired: it is not left, and is no failure either.
     pub(super) is_retired: bool,
-    /// Somebody set the store's quorum aside for it. After another leadership began nobody did: it is asked for again.
+    /// Somebody set the store's quorum aside for this try of its fence.
     pub(super) may_cost_quorum: bool,
 }
 
