@@ -129,6 +129,36 @@ async fn a_breach_is_found_as_soon_while_a_person_is_waited_for() {
     assert!(began.elapsed() <= s(12), "{:?}", began.elapsed());
 }
 
+/// A session that nobody uses ends, and then a restart shows by nothing (S2).
+#[tokio::test(start_paused = true)]
+async fn the_other_devices_are_watched_while_one_is_switched_off_again() {
+    let mut setup = Setup::new(NODE, &[&["bmc"], &["agent"]]);
+    setup.adjust = Arc::new(|spec| {
+        if spec.id.as_str() == "agent" {
+            spec.call = s(60);
+        }
+    });
+    let mut lab = Lab::set_up(909, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "agent");
+    })
+    .await;
+    for device in ["bmc", "agent"] {
+        lab.fault(device, Fault::OffIgnored);
+    }
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    lab.fault("bmc", Fault::SaysNothing);
+    tokio::time::sleep(s(30)).await;
+    lab.fault("agent", Fault::Slow(s(50)));
+    tokio::time::sleep(s(400)).await;
+    let offs = lab.received("agent").offs;
+    while lab.received("agent").offs == offs {
+        tokio::time::sleep(s(1)).await;
+    }
+    let read = lab.received("bmc").reads;
+    tokio::time::sleep(s(48)).await;
+    assert!(lab.received("bmc").reads >= read + 4, "{} of {read}", lab.received("bmc").reads);
+}
+
 /// A device that has a minute for its answer keeps nobody from hearing another one's On.
 async fn a_breach_is_found_beside_a_slow_device(answer: Answer, phase: &str) {
     for after in [180, 200, 220] {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use picket_core::outcome::{Outcome, Reason};
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::Until;
+use picket_engine::{EngineError, Until};
+use tokio::time::Instant;
 
-use crate::lab::{Lab, NODE, lab, node, s};
+use crate::lab::{Lab, NODE, lab, node, person, s};
 
 const FENCED: Option<Outcome> = Some(Outcome::Fenced { released: true });
 
@@ -67,6 +68,27 @@ async fn a_session_that_was_closed_after_a_silence_is_not_lost() {
     tokio::time::sleep(s(4)).await;
     let id = lab.open().await;
     assert_eq!(lab.outcome_within(id, Until::Released, s(600)).await, FENCED);
+}
+
+/// S3: an On speaks against the Off before it, whoever asked.
+#[tokio::test(start_paused = true)]
+async fn an_on_that_only_a_person_s_look_heard_begins_the_proof_anew() {
+    let mut lab = Lab::with(925, &[&["bmc"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").set_sessionless("bmc");
+    })
+    .await;
+    let id = lab.open().await;
+    while lab.is_on() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    tokio::time::sleep(s(6)).await;
+    lab.fault("bmc", Fault::SaysOn);
+    let refused = lab.engine.attest(&node(), person()).await;
+    assert!(matches!(&refused, Err(EngineError::Refused(_))), "{refused:?}");
+    lab.mend("bmc");
+    let heard = Instant::now();
+    assert_eq!(lab.outcome(id, Until::Confirmed).await, Outcome::Fenced { released: false });
+    assert!(heard.elapsed() >= s(15), "{:?}", heard.elapsed());
 }
 
 /// What a look has to store is stored whole, whatever the releaser answers meanwhile.

@@ -76,6 +76,25 @@ async fn a_person_stands_it_down_and_the_other_machine_is_let_be() {
     assert!(format!("{told:?}").contains("not put back: bmc says it controls"), "{told:?}");
 }
 
+/// It gave no answer when it was asked, and another machine's controller answers a moment later: what that one holds is let be.
+#[tokio::test(start_paused = true)]
+async fn a_hold_is_put_back_at_no_device_that_gave_no_answer() {
+    let mut lab = lab(986).await;
+    lab.fault("bmc", Fault::SaysNoIdentity { times: 1_000 });
+    assert_eq!(lab.fence().await, FENCED);
+    lab.mend("bmc");
+    lab.fault("bmc", Fault::DropsQuestions);
+    lab.world.lock().expect("whole").exchange(NODE, "another");
+    let held = lab.world.lock().expect("whole").hold(NODE);
+    lab.unfence().await.expect("let in");
+    // Its first call is over, and the third is not.
+    tokio::time::sleep(s(8)).await;
+    lab.mend("bmc");
+    lab.reach("needs_operator", s(60)).await;
+    asks_a_person(&lab);
+    assert_eq!(lab.world.lock().expect("whole").hold(NODE), held);
+}
+
 /// One that never tells whose it is, and answers all else, is switched on all the same.
 #[tokio::test(start_paused = true)]
 async fn who_does_not_know_the_question_is_brought_back() {

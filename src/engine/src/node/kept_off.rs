@@ -12,6 +12,7 @@ use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::record::{Cause, Fence, Phase};
 use picket_core::time::BootTime;
+use tokio::time::Instant;
 
 use super::hands::{Did, Doing};
 use super::looking::on;
@@ -160,7 +161,25 @@ impl NodeTask {
                 doing.push(self.hands.off(Arc::new(order), life, BootTime::from_boot(Duration::MAX)));
             }
         }
-        while let Some((device, did)) = doing.next().await {
+        // The others are watched meanwhile: an agent's call may last for a minute, and a session that nobody uses ends (S2).
+        let others: Vec<DeviceId> =
+            self.kept_off().into_iter().filter(|device| !devices.contains(device)).collect();
+        let mut due = Instant::now();
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = doing.next() => next,
+                Some((device, did)) = self.lingering.next() => {
+                    self.is_heard_late(device, did);
+                    continue;
+                }
+                () = tokio::time::sleep_until(due) => {
+                    self.go_on_with(&others);
+                    due += self.watched_every() / 2;
+                    continue;
+                }
+            };
+            let Some((device, did)) = next else { break };
             self.show(&device, &did);
             if let Did::Off { effect, result, .. } = did {
                 self.counted_from.insert(effect, self.now());

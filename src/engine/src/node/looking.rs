@@ -210,7 +210,7 @@ impl NodeTask {
     }
 
     /// Reads these, or goes on with it: what is not waited for now is heard by the next look.
-    fn go_on_with(&mut self, devices: &[DeviceId]) {
+    pub(super) fn go_on_with(&mut self, devices: &[DeviceId]) {
         let new = |device: &&DeviceId| !self.lingering.devices.contains(*device);
         let new: Vec<DeviceId> = devices.iter().filter(new).cloned().collect();
         let more = self.hands.read_all(&new);

@@ -144,7 +144,7 @@ impl NodeTask {
             let held = self.record().fence.iter().flat_map(|fence| fence.holds.keys());
             let held: Vec<DeviceId> = held.cloned().collect();
             self.open_sessions(&held).await;
-            let Some(ours) = self.ours_to_undo(&held).await? else { return Ok(false) };
+            let Some(ours) = self.ours_to_undo(&held, tries).await? else { return Ok(false) };
             if self.record().fence.as_ref().is_none_or(|fence| fence.holds.is_empty()) {
                 break;
             }

@@ -69,6 +69,25 @@ impl Vouched {
     }
 }
 
+/// Whether a device that was asked so often whose machine it controls, and gave no answer, does not know the question.
+fn knows_it_not(kind: ErrorKind, times: u32) -> bool {
+    match kind {
+        ErrorKind::Unsupported => true,
+        // Nothing is sent to it either.
+        ErrorKind::Unreachable
+        | ErrorKind::Authentication
+        | ErrorKind::IdentityMismatch
+        | ErrorKind::NotLeader
+        | ErrorKind::NoTurn
+        | ErrorKind::Settings => false,
+        ErrorKind::TimedOut
+        | ErrorKind::Throttled
+        | ErrorKind::Forbidden
+        | ErrorKind::Refused
+        | ErrorKind::Protocol => times > 2,
+    }
+}
+
 fn is_host_of(hands: &Hands, device: &DeviceId) -> bool {
     hands.class(device) == Some(DeviceClass::Host)
 }
@@ -114,7 +133,12 @@ impl NodeTask {
     /// The lives in which these devices said whose machine they control: a board may have been exchanged. A device that said it before, and
     /// does not now, is none of them. `None`: one of them controls another machine, and a person is told. Where a person stands the node
     /// down he was told: what that device holds is another machine's, and is let be.
-    pub(super) async fn ours_to_undo(&mut self, held: &[DeviceId]) -> Result<Option<Ours>, Fatal> {
+    /// `tries`: how often they were asked before.
+    pub(super) async fn ours_to_undo(
+        &mut self,
+        held: &[DeviceId],
+        tries: u32,
+    ) -> Result<Option<Ours>, Fatal> {
         let Whose { ours, others } = self.ask_whose(held).await;
         if let Some((_, detail)) = others.first() {
             if self.record().bringing != Bringing::StandDown {
@@ -127,10 +151,14 @@ impl NodeTask {
         }
         let mut lives = Ours::new();
         for (device, said) in ours {
-            let said = said.ok();
-            let tells = said.as_ref().is_some_and(|said| !said.identity.is_empty());
-            if tells || !self.has_said_whose(&device) {
-                lives.insert(device, said.and_then(|said| said.epoch).map(|epoch| epoch.id));
+            let said = match said {
+                Ok(said) => said,
+                Err(error) if knows_it_not(error.kind, tries + 1) => Identified::default(),
+                // It may only be starting, and in the next session another machine may answer.
+                Err(_) => continue,
+            };
+            if !said.identity.is_empty() || !self.has_said_whose(&device) {
+                lives.insert(device, said.epoch.map(|epoch| epoch.id));
             }
         }
         Ok(Some(lives))
@@ -272,21 +300,7 @@ impl NodeTask {
                     }
                     knows_it_not
                 }
-                Err(error) => match error.kind {
-                    ErrorKind::Unsupported => true,
-                    // Nothing is sent to it either.
-                    ErrorKind::Unreachable
-                    | ErrorKind::Authentication
-                    | ErrorKind::IdentityMismatch
-                    | ErrorKind::NotLeader
-                    | ErrorKind::NoTurn
-                    | ErrorKind::Settings => false,
-                    ErrorKind::TimedOut
-                    | ErrorKind::Throttled
-                    | ErrorKind::Forbidden
-                    | ErrorKind::Refused
-                    | ErrorKind::Protocol => vouched.asked_again(&device) > 2,
-                },
+                Err(error) => knows_it_not(error.kind, vouched.asked_again(&device)),
             };
             match (knows_it_not, self.has_said_whose(&device)) {
                 (true, false) => {

@@ -142,11 +142,15 @@ impl NodeTask {
                 () = run.turns.next() => self.turn_came(&mut run),
                 // After all answers: a mailbox that never empties would keep them unread, and no off would be sent.
                 Some(command) = self.mailbox.recv() => {
-                    if command.asks_devices_in_a_fence() {
+                    let asks_devices = command.asks_devices_in_a_fence();
+                    if asks_devices {
                         run.let_go();
                     }
                     let deadline = self.open_fence().map(|fence| fence.deadline);
                     self.command(command).await?;
+                    if asks_devices && self.place() == here {
+                        self.hear_of_an_on(&mut run, now).await?;
+                    }
                     if self.open_fence().map(|fence| fence.deadline) > deadline {
                         // Somebody who joined has longer.
                         run.deadline = run.deadline.max(self.now() + self.time_left());

@@ -208,6 +208,19 @@ impl NodeTask {
         Ok(())
     }
 
+    /// A host device that said On to a caller since then: that speaks against the Off before it, whoever asked (S3).
+    pub(super) async fn hear_of_an_on(&mut self, run: &mut Run, since: BootTime) -> Result<(), Fatal> {
+        for device in self.hosts() {
+            let reading = self.live.devices.get(&device).and_then(|live| live.reading.clone());
+            let is_on = |reading: &Reading| reading.power == Power::On && reading.asked_at >= since;
+            if let Some(reading) = reading.filter(is_on) {
+                let lost = run.judge.reading(&device, &reading, &self.record().ledger);
+                self.note_loss(run, device, lost).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether it is expected to say whose machine it controls. An agent never does, whatever its settings say.
     fn is_to_say_whose(&self, device: &DeviceId) -> bool {
         let is_agent = self.plan.drivers.get(device).is_some_and(|driver| driver.runs_programs());
