@@ -1,10 +1,12 @@
 //! What keeps a node off when its power comes back: engaged, undone by somebody else, engaged again, put back (S11).
 
+use std::time::Duration;
+
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, RestorePolicy};
-use picket_engine::Admission;
+use picket_engine::{Admission, Until};
 
 use crate::kept_off::restart;
 use crate::lab::{Answer, Lab, NODE, lab, node, person, s};
@@ -65,6 +67,25 @@ async fn a_hold_that_somebody_undid_is_engaged_again() {
                 assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BmcRestarted));
             }
         }
+    }
+}
+
+/// The evidence says of a hold what is read at the device after the off.
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_the_off_undid_is_not_in_the_evidence_and_engaged_again() {
+    for undone in [true, false] {
+        let mut lab = lab(918).await;
+        lab.fault("bmc", Fault::OffTakes { least: s(1), most: s(1) });
+        let id = lab.open().await;
+        if undone {
+            lab.schedule(Duration::from_millis(500), Act::ForgetHold { machine: NODE.to_owned() });
+        }
+        assert_eq!(lab.outcome(id, Until::Confirmed).await, Outcome::Fenced { released: false });
+        let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("proven");
+        assert_eq!(evidence.devices[0].hold.is_empty(), undone, "{evidence:?}");
+        assert_eq!(was_told(&lab), undone);
+        tokio::time::sleep(s(60)).await;
+        assert!(lab.world.lock().expect("whole").hold(NODE).button_locked);
     }
 }
 

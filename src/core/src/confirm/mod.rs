@@ -215,6 +215,13 @@ impl Judge {
         }
     }
 
+    /// What of that still stands, as it was read after our off (S11): the evidence says no more.
+    pub fn hold_stands(&mut self, device: &DeviceId, engaged: &[String]) {
+        if let Some(trace) = self.traces.get_mut(device) {
+            trace.hold.retain(|word| engaged.contains(word));
+        }
+    }
+
     /// The device took our off. True if this shows that its session was lost: that must be stored.
     /// An off that was taken in a new epoch does not count: there, one is sent after a look and after the store.
     pub fn off_taken(

@@ -18,7 +18,10 @@ pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result
     if ours {
         // A restore asks for a person by itself, and for what devices say (S21).
         expect_ground(draft)?;
-        draft.fence()?.outcome = Some(Outcome::NeedsOperator(reason));
+        let fence = draft.fence()?;
+        fence.outcome = Some(Outcome::NeedsOperator(reason));
+        // It was given for the members of now. What a person sets aside from here on is for his retry.
+        fence.quorum_override = None;
     }
     draft.record.phase = Phase::NeedsOperator(reason);
     draft.moment(format!("{}{detail}", reason.asks()));

@@ -137,8 +137,6 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
         fence.attestation = None;
         // Whoever may retry decides what a fence does next, and is a person (K9).
         fence.by_person = true;
-        // It was given for the members of then.
-        fence.quorum_override = None;
         draft.record.phase = Phase::Fencing;
     }
     draft.moment(format!("retry, asked by {}: {}", person.name, person.reason));

@@ -112,7 +112,7 @@ impl NodeTask {
         self.persist(|| Event::Closed { effects: effects.clone(), why: "it was not sent" }).await.map(drop)
     }
 
-    fn hold_of(&self, device: &DeviceId) -> Option<&HoldState> {
+    pub(super) fn hold_of(&self, device: &DeviceId) -> Option<&HoldState> {
         self.record().fence.as_ref()?.holds.get(device)
     }
 
@@ -153,25 +153,32 @@ impl NodeTask {
         while let Some((device, did)) = doing.next().await {
             self.show(&device, &did);
             let Did::Inspected { result: Ok(now), .. } = did else { continue };
-            let (Some(driver), Some((hold, read))) = (self.plan.drivers.get(&device), due.get(&device))
-            else {
+            let (Some(driver), Some(read)) = (self.plan.drivers.get(&device), due.get(&device)) else {
                 continue;
             };
             self.holds_read.insert(device.clone(), *read);
             let stands = driver.engaged(&now);
-            let (engaged, gone): (Vec<String>, Vec<String>) =
-                hold.engaged.iter().cloned().partition(|word| stands.contains(word));
-            if !gone.is_empty() {
-                let detail = format!("found undone by somebody else: {}", gone.join(", "));
-                tracing::error!(%device, detail, "the hold does not stand any more: it is engaged again");
-                let undone = [hold.undone.clone(), gone].concat();
-                let result = HoldState { undone, ..self.hold_state(&device, engaged, detail) };
-                let results = vec![(device.clone(), result)];
-                self.persist(|| Event::HoldEnded { results: results.clone(), known: Vec::new() }).await?;
-                self.undone_tries.remove(&device);
-            }
+            self.note_undone(&device, &stands).await?;
         }
         self.engage_undone(looks).await
+    }
+
+    /// Notes what does not stand any more of what was engaged at the device, and tells it.
+    pub(super) async fn note_undone(&mut self, device: &DeviceId, stands: &[String]) -> Result<(), Fatal> {
+        let Some(hold) = self.hold_of(device).cloned() else { return Ok(()) };
+        let (engaged, gone): (Vec<String>, Vec<String>) =
+            hold.engaged.into_iter().partition(|word| stands.contains(word));
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let detail = format!("found undone by somebody else: {}", gone.join(", "));
+        tracing::error!(%device, detail, "the hold does not stand any more: it is engaged again");
+        let undone = [hold.undone, gone].concat();
+        let result = HoldState { undone, ..self.hold_state(device, engaged, detail) };
+        let results = vec![(device.clone(), result)];
+        self.persist(|| Event::HoldEnded { results: results.clone(), known: Vec::new() }).await?;
+        self.undone_tries.remove(device);
+        Ok(())
     }
 
     /// Engages again what was undone, at devices that answer now: one that has just restarted may not take it at once.
@@ -202,7 +209,7 @@ impl NodeTask {
     }
 
     /// The holds that are to be read now, and what is noted of each.
-    fn holds_due(&self, looks: &[Look]) -> BTreeMap<DeviceId, (HoldState, HoldRead)> {
+    fn holds_due(&self, looks: &[Look]) -> BTreeMap<DeviceId, HoldRead> {
         let (now, every) = (self.now(), self.parts.rules.check_every);
         let due = |(device, hold): (&DeviceId, &HoldState)| {
             let look = looks.iter().find(|look| look.device == *device)?;
@@ -213,7 +220,7 @@ impl NodeTask {
                 is_old || last.life != life || restarted && !last.restarted
             });
             let is_due = is_due && !hold.engaged.is_empty() && !self.is_engaged_again(device, hold);
-            is_due.then(|| (device.clone(), (hold.clone(), HoldRead { at: now, life, restarted })))
+            is_due.then(|| (device.clone(), HoldRead { at: now, life, restarted }))
         };
         self.record().fence.iter().flat_map(|fence| &fence.holds).filter_map(due).collect()
     }

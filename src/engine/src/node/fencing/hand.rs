@@ -32,6 +32,10 @@ pub(super) struct Hand {
     pub(super) stage: Stage,
     /// Its hold was tried: once it has said anew whose machine it controls, it is looked at.
     pub(super) held: bool,
+    /// How long it took to say what of its hold is engaged.
+    pub(super) hold_took: Option<Duration>,
+    /// It took a command since its hold was read.
+    pub(super) hold_is_unread: bool,
     /// So many holds never left, perhaps as its session was a new one.
     pub(super) unsent_holds: u32,
     pub(super) busy: bool,
@@ -71,6 +75,8 @@ impl Hand {
         Self {
             stage: Stage::Identify,
             held: false,
+            hold_took: None,
+            hold_is_unread: false,
             unsent_holds: 0,
             busy: false,
             asked: 0,

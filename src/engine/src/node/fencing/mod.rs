@@ -1,6 +1,7 @@
 //! From the stored intent to the confirmation: identity, hold, look, own off, evidence.
 
 mod hand;
+mod hold_again;
 mod last_look;
 mod prelude;
 mod rounds;
@@ -205,6 +206,7 @@ impl NodeTask {
                 run.doing.push(self.hands.read(&device));
             }
         }
+        self.read_holds(run, now);
         self.ask_silent_levels(run, now);
         self.stay_in_touch(run);
         Ok(())

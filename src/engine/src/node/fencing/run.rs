@@ -115,6 +115,7 @@ impl Run {
         let hand = self.hand(device);
         hand.refused = None;
         hand.taken_at = Some(now);
+        hand.hold_is_unread = true;
         hand.off_not_before = now + hand.off_pause;
         hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE.max(hand.first));
     }

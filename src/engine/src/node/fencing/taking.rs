@@ -65,6 +65,9 @@ impl NodeTask {
                 }
                 self.identified(run, device, said).await?;
             }
+            Did::Inspected { result, .. } if run.hand(&device).stage == Stage::Live => {
+                self.hold_was_read(run, device, result).await?;
+            }
             Did::Inspected { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {
                 tracing::warn!(%device, %error, "the device did not tell what a hold would change");
                 run.failed_by(&device, now, &error);
@@ -82,6 +85,7 @@ impl NodeTask {
                 run.judge.contact(&device, None, self.now());
                 let found = found.unwrap_or_default();
                 if !found.is_empty() {
+                    run.hand(&device).hold_took = Some(now.since(asked_at));
                     self.heard(run, &device, asked_at).await?;
                     let driver = self.plan.drivers.get(&device);
                     let engaged = driver.map(|driver| driver.engaged(&found)).unwrap_or_default();
