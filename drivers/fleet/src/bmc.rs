@@ -12,7 +12,7 @@ use tokio::net::UdpSocket;
 
 use crate::account::Account;
 use crate::ipmi::{IpmiBmc, IpmiOptions};
-use crate::pki::{Authority, Certificate, PkiError};
+use crate::pki::{Authority, Certificate, Made, Maker, PkiError};
 use crate::redfish::{RedfishBmc, RedfishOptions};
 
 /// The largest datagram that is read; what is longer is cut, and then nothing.
@@ -206,6 +206,24 @@ impl Bmc {
     /// None can be made.
     pub fn forge_certificate(&self) -> Result<(), PkiError> {
         self.redfish.as_ref().map_or(Ok(()), |redfish| redfish.pki.forge())
+    }
+
+    /// The certificate that its Redfish shows to whoever comes now, as DER; `None`: it speaks none, or no certificate can be made.
+    pub fn certificate(&self) -> Option<Vec<u8>> {
+        Some(self.certificate_shown()?.der.to_vec())
+    }
+
+    pub(crate) fn certificate_shown(&self) -> Option<Made> {
+        let redfish = self.redfish.as_ref()?;
+        let suffers = |fault| self.world().suffers(&redfish.device, &fault);
+        let maker = if suffers(Fault::OwnCertificateV1) {
+            Maker::ItselfV1
+        } else if suffers(Fault::OwnCertificate) {
+            Maker::Itself
+        } else {
+            Maker::Authority
+        };
+        redfish.pki.shown_at(redfish.address.ip(), maker).ok()
     }
 
     /// Its Redfish does not offer that value of `ResetType` any more.

@@ -5,9 +5,11 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType, SigningKey};
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::crypto::ring::{default_provider, sign};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -47,11 +49,31 @@ impl Authority {
     }
 }
 
+/// Who made a certificate, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// The authority.
+    Authority,
+    /// The BMC itself, as `openssl req -x509` does it: `CA:TRUE`, no name.
+    Itself,
+    /// The same, as X.509 v1.
+    ItselfV1,
+}
+
+/// A certificate as it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    maker: Maker,
+    pub(crate) der: CertificateDer<'static>,
+    /// TLS 1.2 and 1.3 with it.
+    pub(crate) server: Arc<ServerConfig>,
+}
+
 /// One BMC's certificate.
 #[derive(Debug)]
 pub(crate) struct Certificate {
     authority: Mutex<Arc<Authority>>,
-    made: Mutex<Option<Arc<ServerConfig>>>,
+    made: Mutex<Option<Made>>,
     /// How many times it became another one.
     renewals: AtomicU64,
     /// Handshakes with the present one.
@@ -97,24 +119,154 @@ impl Certificate {
         Ok(())
     }
 
-    /// TLS 1.2 and 1.3 with it.
-    pub(crate) fn server(&self, address: IpAddr) -> Result<Arc<ServerConfig>, PkiError> {
+    /// The one that is shown now, if that is who makes it.
+    pub(crate) fn shown_at(&self, address: IpAddr, maker: Maker) -> Result<Made, PkiError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(config) = &*made {
-            return Ok(config.clone());
+        if let Some(made) = made.as_ref().filter(|made| made.maker == maker) {
+            return Ok(made.clone());
         }
         let key = KeyPair::generate()?;
-        let mut params = CertificateParams::new(Vec::<String>::new())?;
-        params.distinguished_name.push(DnType::CommonName, address.to_string());
-        params.subject_alt_names.push(SanType::IpAddress(address));
-        let authority = self.authority.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let certificate = params.signed_by(&key, &authority.issuer)?;
+        let der = self.make(address, maker, &key)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let provider = tokio_rustls::rustls::crypto::ring::default_provider();
-        let config = ServerConfig::builder_with_provider(provider.into())
+        // A server that looked at its own certificate would refuse to show an odd one.
+        let shown = CertifiedKey::new(vec![der.clone()], sign::any_supported_type(&key)?);
+        let config = ServerConfig::builder_with_provider(default_provider().into())
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)?;
-        Ok(made.insert(Arc::new(config)).clone())
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
+        self.handshakes.store(0, Ordering::Relaxed);
+        Ok(made.insert(Made { maker, der, server: Arc::new(config) }).clone())
+    }
+
+    fn make(
+        &self,
+        address: IpAddr,
+        maker: Maker,
+        key: &KeyPair,
+    ) -> Result<CertificateDer<'static>, PkiError> {
+        let mut params = CertificateParams::new(Vec::<String>::new())?;
+        params.distinguished_name.push(DnType::CommonName, address.to_string());
+        if maker == Maker::Authority {
+            params.subject_alt_names.push(SanType::IpAddress(address));
+            let authority = self.authority.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            return Ok(params.signed_by(key, &authority.issuer)?.der().clone());
+        }
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let own = params.self_signed(key)?.der().clone();
+        match maker {
+            Maker::ItselfV1 => first_version(&own, key),
+            _ => Ok(own),
+        }
+    }
+}
+
+/// The same certificate as X.509 v1 (RFC 5280 §4.1): without its number of version and its extensions.
+fn first_version(third: &[u8], key: &KeyPair) -> Result<CertificateDer<'static>, PkiError> {
+    const VERSION: u8 = 0xA0;
+    const EXTENSIONS: u8 = 0xA3;
+    let parts = |whole| elements(whole).ok_or(rcgen::Error::CouldNotParseCertificate);
+    let whole = parts(third)?.first().map(|(_, within, _)| *within).unwrap_or_default();
+    let signed = parts(whole)?;
+    let told = signed.first().map(|(_, within, _)| *within).unwrap_or_default();
+    let algorithm = signed.get(1).map(|(_, _, element)| *element).unwrap_or_default();
+    let kept = parts(told)?.into_iter().filter(|(tag, ..)| ![VERSION, EXTENSIONS].contains(tag));
+    let told = element(0x30, &kept.flat_map(|(_, _, element)| element.to_vec()).collect::<Vec<_>>());
+    // A bit string begins with how many of its last bits do not count.
+    let signature = element(0x03, &[&[0], &key.sign(&told)?[..]].concat());
+    Ok(element(0x30, &[&told, algorithm, &signature].concat()).into())
+}
+
+/// The elements of DER that stand one after the other: tag, content, and the element itself.
+fn elements(mut der: &[u8]) -> Option<Vec<(u8, &[u8], &[u8])>> {
+    let mut all = Vec::new();
+    while let [tag, first, ..] = *der {
+        let (head, length) = match first {
+            0x81 => (3, usize::from(*der.get(2)?)),
+            0x82 => (4, usize::from(u16::from_be_bytes([*der.get(2)?, *der.get(3)?]))),
+            short => (2, usize::from(short)),
+        };
+        let (element, rest) = der.split_at_checked(head + length)?;
+        all.push((tag, &element[head..], element));
+        der = rest;
+    }
+    Some(all)
+}
+
+/// One element of DER, of less than 64 KiB.
+fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+    let [.., high, low] = content.len().to_be_bytes();
+    let head = match (high, low) {
+        (0, ..0x80) => vec![tag, low],
+        (0, _) => vec![tag, 0x81, low],
+        _ => vec![tag, 0x82, high, low],
+    };
+    [&head, content].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The object identifiers 2.5.29.17 (subjectAltName) and 2.5.29.19 (basicConstraints) as DER, the latter with `CA:TRUE`.
+    const NAMES: &[u8] = &[0x55, 0x1D, 0x11];
+    const IS_A_CA: &[u8] = &[0x55, 0x1D, 0x13, 0x01, 0x01, 0xFF, 0x04, 0x05, 0x30, 0x03, 0x01, 0x01, 0xFF];
+
+    fn made(maker: Maker) -> Made {
+        let authority = Arc::new(Authority::new().expect("a key"));
+        let address = IpAddr::from([127, 6, 1, 1]);
+        Certificate::of(&authority).shown_at(address, maker).expect("a certificate")
+    }
+
+    fn has(der: &[u8], part: &[u8]) -> bool {
+        der.windows(part.len()).any(|here| here == part)
+    }
+
+    fn within(der: &[u8]) -> Vec<(u8, &[u8], &[u8])> {
+        elements(der).expect("DER")
+    }
+
+    #[test]
+    fn an_own_certificate_says_ca_and_no_name() {
+        let of = |maker| {
+            let der = made(maker).der;
+            (has(&der, NAMES), has(&der, IS_A_CA))
+        };
+        assert_eq!(of(Maker::Authority), (true, false));
+        assert_eq!(of(Maker::Itself), (false, true));
+        assert_eq!(of(Maker::ItselfV1), (false, false));
+    }
+
+    #[test]
+    fn a_certificate_of_x509_v1_is_signed_without_version_and_extensions() {
+        for (maker, parts) in [(Maker::Itself, 8), (Maker::ItselfV1, 6)] {
+            let der = made(maker).der;
+            let whole = within(&der)[0].1;
+            let [(_, told, signed), _, (_, signature, _)] = within(whole)[..] else { panic!("three parts") };
+            let told = within(told);
+            assert_eq!(told.len(), parts, "{maker:?}");
+            // Its key is the last of the six, a bit string after an algorithm.
+            let (_, key, _) = told[told.len() - if parts == 8 { 2 } else { 1 }];
+            let key = &within(key)[1].1[1..];
+            let known = default_provider().signature_verification_algorithms.all;
+            let is_right = |one: &&dyn tokio_rustls::rustls::pki_types::SignatureVerificationAlgorithm| {
+                one.verify_signature(key, signed, &signature[1..]).is_ok()
+            };
+            assert!(known.iter().any(is_right), "{maker:?}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_stays_until_somebody_else_makes_it() {
+        let authority = Arc::new(Authority::new().expect("a key"));
+        let certificate = Certificate::of(&authority);
+        let shown =
+            |maker| certificate.shown_at(IpAddr::from([127, 6, 1, 1]), maker).expect("a certificate").der;
+        let first = shown(Maker::Authority);
+        assert_eq!(shown(Maker::Authority), first);
+        let own = shown(Maker::Itself);
+        assert_eq!(shown(Maker::Itself), own);
+        assert_ne!(own, first);
+        certificate.renew();
+        assert_ne!(shown(Maker::Itself), own);
     }
 }

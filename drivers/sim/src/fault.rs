@@ -156,17 +156,33 @@ pub enum Fault {
     Redirects,
     /// Redfish: its root shows no links to who brings no credentials.
     HidesLinks,
+    /// Redfish: its root is refused (401) to who brings no credentials.
+    RootRefused,
     /// Redfish: each login is refused (401); basic authentication is taken.
     LoginsRefused,
     /// Redfish: a login makes a session, and its answer does not say all of it.
     LoginSays(Login),
     /// Redfish: its restore policy stands where an iLO 5 has it (`Oem.Hpe.PowerAutoOn`), and not where the standard says.
     HoldsAsIlo,
+    /// Redfish: its restore policy is the BIOS attribute `AcPwrRcvry`, as an iDRAC has it, which is read and cannot be set.
+    HoldsAsIdrac,
+    /// Redfish: a change of the system is taken by another version (ETag) than it says.
+    TakesVersion(Version),
+    /// Redfish: its certificate is its own, as `openssl req -x509` makes it: `CA:TRUE`, no name.
+    OwnCertificate,
+    /// Redfish: the same as X.509 v1, which has no extensions.
+    OwnCertificateV1,
+    /// Redfish: it speaks no TLS newer than 1.1, and ends a handshake by the alert `protocol_version`.
+    OldTls,
+    /// Redfish: it exchanges keys by RSA alone, and ends a handshake by the alert `handshake_failure`.
+    OldCiphers,
     /// IPMI: the sums within its messages are wrong, and the code over the whole packet is right.
     WrongSums,
     /// IPMI: its codes and keys are made with the privilege of Open Session, and not with the role of RAKP 1; FreeIPMI's workaround
     /// `opensesspriv`.
     KeysByOpenSession,
+    /// IPMI: each login is refused by the status 0x12, illegal or unrecognized parameter.
+    RakpRefused,
     /// The end of a session is carried out at once, and answered so much later.
     LateEnd(#[serde(with = "crate::span")] Duration),
     /// An off is carried out at once, and answered so much later.
@@ -192,6 +208,20 @@ pub enum Login {
     Token,
     /// Its place, and no token.
     Place,
+}
+
+/// By which version a change is taken, where it is not the one that was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Version {
+    /// A weak one is said, and the same is taken made strong.
+    Strong,
+    /// One quoted twice is said, and the same is taken quoted once.
+    QuotedOnce,
+    /// One is said, and none is taken.
+    None,
+    /// None is said, and `*` is wanted.
+    Any,
 }
 
 impl Fault {

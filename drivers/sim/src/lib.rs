@@ -32,7 +32,7 @@ pub use children::Moving;
 pub use clock::SimClock;
 pub use device::Received;
 pub use driver::{SimDriver, SimOptions};
-pub use fault::{Act, Fault, Login};
+pub use fault::{Act, Fault, Login, Version};
 pub use kind::SimKind;
 pub use link::{Link, Packet};
 pub use machine::{Edge, RestorePolicy};

@@ -18,6 +18,7 @@ const INVALID_ROLE: u8 = 0x09;
 const UNKNOWN_NAME: u8 = 0x0D;
 const WRONG_CODE: u8 = 0x0F;
 const NO_SUCH_SUITE: u8 = 0x11;
+const ILLEGAL: u8 = 0x12;
 
 /// The lower four bits of a role: the level. Bit 4 says that the name alone is looked up.
 const LEVEL: u8 = 0x0F;
@@ -92,6 +93,10 @@ impl IpmiBmc {
         }
         let console = session.console.to_le_bytes();
         let refused = |status: u8| [&[tag, status, 0, 0][..], &console].concat();
+        if world.suffers(&self.options.device, &Fault::RakpRefused) {
+            self.give_up(world, now, id);
+            return Some(refused(ILLEGAL));
+        }
         let account = self.options.accounts.iter().find(|account| account.name.as_bytes() == name);
         let Some(account) = account else {
             self.give_up(world, now, id);

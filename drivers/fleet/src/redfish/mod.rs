@@ -192,20 +192,19 @@ impl RedfishBmc {
         if suffers(Fault::Redirects) && !request.path.ends_with('/') {
             return Ok(Answer::empty(308).with("Location", format!("{}/", request.path)));
         }
-        let (is_empty, hides) = (suffers(Fault::NamesNoSystem), suffers(Fault::HidesLinks));
+        let is_empty = suffers(Fault::NamesNoSystem);
+        let (hides, refuses) = (suffers(Fault::HidesLinks), suffers(Fault::RootRefused));
         let path: Vec<&str> = request.path.split('/').filter(|part| !part.is_empty()).collect();
         let method = request.method.as_str();
         match (method, path.as_slice()) {
             ("GET" | "HEAD", ["redfish"]) => return Ok(Answer::ok(json!({"v1": "/redfish/v1/"}))),
             ("GET" | "HEAD", ["redfish", "v1"]) => {
-                let is_stranger = hides && !request.has_credentials();
-                if hides
-                    && !is_stranger
-                    && let Err(refused) = self.who(now, world, request)
-                {
+                let is_stranger = !request.has_credentials();
+                let knows = if is_stranger { refuses } else { hides || refuses };
+                if knows && let Err(refused) = self.who(now, world, request) {
                     return refused;
                 }
-                return Ok(resources::tagged(request, self.root(world, is_stranger)));
+                return Ok(resources::tagged(request, self.root(world, hides && is_stranger)));
             }
             ("POST", ["redfish", "v1", "SessionService", "Sessions"]) => {
                 return self.log_in(now, world, &request.body);
@@ -223,7 +222,7 @@ impl RedfishBmc {
         }
         match (method, rest) {
             ("GET" | "HEAD", ["Systems", "1"]) => Ok(match self.system(now, world, caller) {
-                Ok(system) => resources::tagged(request, system),
+                Ok(system) => self.version(world).tagged(request, system),
                 Err(trouble) => return Answer::trouble(trouble),
             }),
             ("PATCH", ["Systems", "1"]) => self.patch_system(now, world, caller, request),

@@ -103,15 +103,24 @@ impl RedfishBmc {
             Err(trouble) => return Err(trouble),
         }
         // Otherwise it has no such property.
+        let Some(place) = self.place(world) else {
+            system["Bios"] = json!({"@odata.id": "/redfish/v1/Systems/1/Bios"});
+            return Ok(system);
+        };
         if let Ok(Response::Hold(held)) = self.ask(now, world, caller, &Asked::InspectHold) {
-            let place = self.place(world);
             system[place.path[0]] = place.say(held.restore)[place.path[0]].take();
         }
         Ok(system)
     }
 
-    fn place(&self, world: &World) -> &'static Place {
-        if world.suffers(&self.options.device, &Fault::HoldsAsIlo) { &ILO } else { &STANDARD }
+    /// `None`: no change of the system sets it.
+    fn place(&self, world: &World) -> Option<&'static Place> {
+        let suffers = |fault| world.suffers(&self.options.device, &fault);
+        match (suffers(Fault::HoldsAsIdrac), suffers(Fault::HoldsAsIlo)) {
+            (true, _) => None,
+            (false, true) => Some(&ILO),
+            (false, false) => Some(&STANDARD),
+        }
     }
 
     /// The restore policy is what can be set.
@@ -126,20 +135,22 @@ impl RedfishBmc {
             Ok(system) => system,
             Err(trouble) => return Answer::trouble(trouble),
         };
-        if request.headers.get("if-match").is_some_and(|tag| *tag != super::resources::tag(&system)) {
-            return Ok(Answer::error(412, "PreconditionFailed", "The resource has changed."));
+        let version = request.headers.get("if-match").map(String::as_str);
+        if let Some(status) = self.version(world).refuses(version, &system) {
+            return Ok(Answer::error(status, "PreconditionFailed", "The resource has changed."));
         }
         let said: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let Some(properties) = said.as_object().filter(|said| !said.is_empty()) else {
             return Ok(Answer::error(400, "MalformedJSON", "The body is no object with properties."));
         };
         let place = self.place(world);
-        if let Some(other) = properties.keys().find(|key| *key != place.path[0]) {
+        let is_known = |key: &str| place.is_some_and(|place| key == place.path[0]);
+        if let Some(other) = properties.keys().find(|key| !is_known(key)) {
             let words = format!("The property {other} is unknown, or cannot be set.");
             return Ok(Answer::error(400, "PropertyUnknown", words));
         }
-        let Some(restore) = place.read(&said) else {
-            let words = format!("No such {}.", place.path.join("."));
+        let Some(restore) = place.and_then(|place| place.read(&said)) else {
+            let words = "No such value, or no such property within it.";
             return Ok(Answer::error(400, "PropertyValueNotInList", words));
         };
         let held = match self.ask(now, world, caller, &Asked::InspectHold) {

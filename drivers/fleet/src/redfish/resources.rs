@@ -1,7 +1,7 @@
 //! The resources that only tell, and their tags.
 
 use picket_core::time::BootTime;
-use picket_driver_sim::World;
+use picket_driver_sim::{Fault, RestorePolicy, Version, World};
 use serde_json::{Value, json};
 
 use super::{Answer, RedfishBmc, Request};
@@ -12,7 +12,7 @@ pub(super) fn not_found() -> Answer {
 }
 
 /// A resource's tag: it changes when the resource does (FNV-1a of its text).
-pub(super) fn tag(resource: &Value) -> String {
+fn tag(resource: &Value) -> String {
     let hash = resource.to_string().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -21,12 +21,58 @@ pub(super) fn tag(resource: &Value) -> String {
 
 /// A resource with its tag; nothing new to who has it already.
 pub(super) fn tagged(request: &Request, resource: Value) -> Answer {
-    let tag = tag(&resource);
+    under(tag(&resource), request, resource)
+}
+
+fn under(tag: String, request: &Request, resource: Value) -> Answer {
     if request.headers.get("if-none-match").is_some_and(|known| known.split(',').any(|one| one.trim() == tag))
     {
         return Answer::empty(304).with("ETag", tag);
     }
     Answer::ok(resource).with("ETag", tag)
+}
+
+/// How versions of the system are said, and by which of them a change is taken.
+#[derive(Clone, Copy)]
+pub(super) struct Versions(Option<Version>);
+
+impl Versions {
+    /// What is said of that version.
+    fn said(self, tag: &str) -> Option<String> {
+        match self.0 {
+            None | Some(Version::Strong | Version::None) => Some(tag.to_owned()),
+            Some(Version::QuotedOnce) => Some(format!("\"{}\"", strong(tag))),
+            Some(Version::Any) => None,
+        }
+    }
+
+    /// The same resource as [`tagged`] has it, under its version as it is said.
+    pub(super) fn tagged(self, request: &Request, resource: Value) -> Answer {
+        match self.said(&tag(&resource)) {
+            None => Answer::ok(resource),
+            Some(said) => under(said, request, resource),
+        }
+    }
+
+    /// The status with which a change by this version is refused, where `system` is so; `None`: it is taken.
+    pub(super) fn refuses(self, version: Option<&str>, system: &Value) -> Option<u16> {
+        let tag = tag(system);
+        match (self.0, version) {
+            (Some(Version::Any), None) => Some(428),
+            (Some(Version::Any), Some(version)) => (version != "*").then_some(412),
+            (_, None) => None,
+            (Some(Version::None), Some(_)) => Some(412),
+            (None, Some(version)) => (version != tag).then_some(412),
+            (Some(Version::Strong | Version::QuotedOnce), Some(version)) => {
+                (version != strong(&tag)).then_some(412)
+            }
+        }
+    }
+}
+
+/// A weak version made strong.
+fn strong(tag: &str) -> &str {
+    tag.trim_start_matches("W/")
 }
 
 fn link(path: &str) -> Value {
@@ -44,6 +90,28 @@ fn collection(path: &str, kind: &str, members: impl Iterator<Item = String>) -> 
 }
 
 impl RedfishBmc {
+    /// How it says versions of its system.
+    pub(super) fn version(&self, world: &World) -> Versions {
+        Versions(world.faults(&self.options.device).iter().find_map(|fault| match fault {
+            Fault::TakesVersion(version) => Some(*version),
+            _ => None,
+        }))
+    }
+
+    /// The settings of its BIOS, where they say what an iDRAC's do (Dell's attribute registry, `AcPwrRcvry`).
+    fn bios(&self, world: &World) -> Option<Value> {
+        let recovery = match world.hold(&self.options.machine).restore {
+            _ if !world.suffers(&self.options.device, &Fault::HoldsAsIdrac) => return None,
+            RestorePolicy::AlwaysOff => "Off",
+            RestorePolicy::LastState => "Last",
+            RestorePolicy::AlwaysOn => "On",
+        };
+        Some(json!({
+            "@odata.id": "/redfish/v1/Systems/1/Bios", "@odata.type": "#Bios.v1_2_0.Bios",
+            "Id": "Bios", "Name": "BIOS", "Attributes": {"AcPwrRcvry": recovery},
+        }))
+    }
+
     /// The service's root, which everybody may read; without links where they are hidden.
     pub(super) fn root(&self, world: &World, is_hidden: bool) -> Value {
         let mut root = json!({
@@ -79,6 +147,7 @@ impl RedfishBmc {
                     "Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": self.offered,
                 }],
             }),
+            ["Systems", "1", "Bios"] => self.bios(world)?,
             ["Managers"] => collection("Managers", "Manager", one()),
             ["Managers", "1"] => json!({
                 "@odata.id": "/redfish/v1/Managers/1", "@odata.type": "#Manager.v1_11_0.Manager",

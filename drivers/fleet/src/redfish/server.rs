@@ -20,6 +20,7 @@ use hyper::{Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use picket_core::time::BootTime;
 use picket_driver_sim::{Fault, Way};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -35,6 +36,9 @@ const BODY: usize = 64 << 10;
 const CONNECTIONS: usize = 32;
 /// How long an idle connection stays, and how long somebody who gets no answer is kept waiting.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Fatal alerts, after the minor version in which they are told: of a server of TLS 1.1, and of one of 1.2 (RFC 5246 §7.2).
+const PROTOCOL_VERSION: [u8; 2] = [2, 70];
+const HANDSHAKE_FAILURE: [u8; 2] = [3, 40];
 
 /// An answer's body.
 type Sent = BoxBody<Bytes, std::io::Error>;
@@ -67,11 +71,19 @@ async fn converse(bmc: Arc<Bmc>, stream: TcpStream) {
         sleep(PATIENCE).await;
         return;
     }
-    let renewals = redfish.pki.renewals();
-    let Ok(config) = redfish.pki.server(redfish.address.ip()) else { return };
     let _ = stream.set_nodelay(true);
+    let suffers = |fault| bmc.world().suffers(&redfish.device, &fault);
+    for (fault, alert) in [(Fault::OldTls, PROTOCOL_VERSION), (Fault::OldCiphers, HANDSHAKE_FAILURE)] {
+        if suffers(fault) {
+            // Whoever breaks off before that hears no alert.
+            let _ = timeout(PATIENCE, refuse(stream, alert)).await;
+            return;
+        }
+    }
+    let renewals = redfish.pki.renewals();
+    let Some(shown) = bmc.certificate_shown() else { return };
     let born = bmc.world().device_born(&redfish.device);
-    let handshake = timeout(PATIENCE, TlsAcceptor::from(config).accept(stream)).await;
+    let handshake = timeout(PATIENCE, TlsAcceptor::from(shown.server).accept(stream)).await;
     let Ok(Ok(stream)) = handshake else { return };
     redfish.pki.shown(renewals);
     let life = Life { born, renewals };
@@ -91,6 +103,16 @@ async fn converse(bmc: Arc<Bmc>, stream: TcpStream) {
         .header_read_timeout(PATIENCE)
         .serve_connection(TokioIo::new(stream), service)
         .await;
+}
+
+/// Hears what a client offers, and ends the handshake by a fatal alert.
+async fn refuse(mut stream: TcpStream, [version, alert]: [u8; 2]) -> std::io::Result<()> {
+    let mut head = [0; 5];
+    stream.read_exact(&mut head).await?;
+    let mut hello = vec![0; usize::from(u16::from_be_bytes([head[3], head[4]]))];
+    stream.read_exact(&mut hello).await?;
+    stream.write_all(&[21, 3, version, 0, 2, 2, alert]).await?;
+    stream.shutdown().await
 }
 
 /// In which a connection was made.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use picket_driver_sim::{Fault, Login, Verb};
+use picket_driver_sim::{Fault, Login, Verb, Version};
 
 use super::*;
 
@@ -86,6 +86,17 @@ fn what_is_odd_of_a_board_has_a_name() {
         ("\"says_nonsense\"", Fault::SaysNonsense),
         ("\"wrong_sums\"", Fault::WrongSums),
         ("\"keys_by_open_session\"", Fault::KeysByOpenSession),
+        ("\"rakp_refused\"", Fault::RakpRefused),
+        ("\"root_refused\"", Fault::RootRefused),
+        ("\"holds_as_idrac\"", Fault::HoldsAsIdrac),
+        ("{ takes_version = \"strong\" }", Fault::TakesVersion(Version::Strong)),
+        ("{ takes_version = \"quoted_once\" }", Fault::TakesVersion(Version::QuotedOnce)),
+        ("{ takes_version = \"none\" }", Fault::TakesVersion(Version::None)),
+        ("{ takes_version = \"any\" }", Fault::TakesVersion(Version::Any)),
+        ("\"own_certificate\"", Fault::OwnCertificate),
+        ("\"own_certificate_v1\"", Fault::OwnCertificateV1),
+        ("\"old_tls\"", Fault::OldTls),
+        ("\"old_ciphers\"", Fault::OldCiphers),
     ] {
         let settings = Settings::parse(&RIGHT.replace("\"off_ignored\"", text));
         let settings = settings.unwrap_or_else(|wrong| panic!("{text}: {wrong}"));

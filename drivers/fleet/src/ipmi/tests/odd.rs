@@ -56,6 +56,16 @@ fn keys_are_made_with_the_privilege_of_open_session() {
 }
 
 #[test]
+fn a_login_is_refused_as_an_unrecognized_parameter_and_keeps_no_slot() {
+    let mut scene = Scene::new(Suite::Sha256);
+    scene.world.fault(BMC, Fault::RakpRefused);
+    assert_eq!(scene.login(at(1), "admin", "secret12", 4).err(), Some(0x12));
+    assert_eq!(scene.world.sessions(BMC, at(1)), 0);
+    scene.world.mend(BMC);
+    scene.admin(at(2));
+}
+
+#[test]
 fn a_chassis_status_has_two_bytes_whatever_is_true() {
     let mut scene = Scene::new(Suite::Sha256);
     let mut client = scene.admin(at(1));

@@ -172,6 +172,27 @@ async fn answers_come_packed_though_nobody_asked_for_that() {
     assert!(ended.says(204) && ended.header("content-encoding").is_none(), "there is nothing to pack");
 }
 
+/// The hello is longer than one segment.
+#[tokio::test]
+async fn a_board_without_tls_of_today_hears_what_is_offered_and_ends_by_an_alert() {
+    for (fault, alert) in
+        [(Fault::OldTls, [21, 3, 2, 0, 2, 2, 70]), (Fault::OldCiphers, [21, 3, 3, 0, 2, 2, 40])]
+    {
+        let scene = Scene::new().await;
+        scene.bmc.fault(fault.clone());
+        let address = scene.bmc.redfish_address().expect("it speaks Redfish");
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let hello = [&[22, 3, 1, 0x10, 0][..], &[1; 0x1000]].concat();
+        stream.write_all(&hello).await.expect("sent");
+        let mut came = Vec::new();
+        timeout(LONG, stream.read_to_end(&mut came)).await.expect("it ends").expect("read");
+        assert_eq!(came, alert, "{fault:?}");
+        assert_eq!(scene.bmc.handshakes(), 0);
+        scene.bmc.mend();
+        scene.log_in().await;
+    }
+}
+
 #[tokio::test]
 async fn the_end_of_a_session_is_answered_late() {
     let (scene, late) = (Scene::new().await, Duration::from_millis(700));

@@ -1,6 +1,6 @@
 //! Boards that do what no specification says.
 
-use picket_driver_sim::{Login, RestorePolicy};
+use picket_driver_sim::{Login, RestorePolicy, Version};
 
 use super::*;
 
@@ -130,4 +130,78 @@ fn the_end_of_a_session_is_answered_late_and_nothing_else_is() {
     assert_eq!((other.late, end.status, end.late), (Duration::ZERO, 204, late));
     assert_eq!(scene.world.sessions(BMC, at(1)), 0, "it ended at once");
     assert_eq!(scene.status(at(1), "GET", SYSTEM, Value::Null), 401);
+}
+
+#[test]
+fn a_root_is_refused_to_who_brings_no_credentials() {
+    let mut scene = Scene::new(false);
+    scene.world.fault(BMC, Fault::RootRefused);
+    assert_eq!(scene.status(at(1), "GET", ROOT, Value::Null), 401);
+    scene.log_in(at(1)).expect("a session is made all the same");
+    let root = scene.ask(at(1), "GET", ROOT, Value::Null).expect("an answer");
+    assert_eq!((root.status, root.body["Systems"].is_null()), (200, false));
+    scene.headers.insert("x-auth-token".to_owned(), "of another one".to_owned());
+    assert_eq!(scene.status(at(2), "GET", ROOT, Value::Null), 401);
+    scene.headers.clear();
+    assert_eq!(scene.basic().status(at(2), "GET", ROOT, Value::Null), 200);
+}
+
+#[test]
+fn a_restore_policy_is_a_bios_setting_that_cannot_be_set() {
+    let mut scene = Scene::new(false).basic();
+    let bios = format!("{SYSTEM}/Bios");
+    assert_eq!(scene.status(at(1), "GET", &bios, Value::Null), 404);
+    scene.world.fault(BMC, Fault::HoldsAsIdrac);
+    let system = scene.ask(at(1), "GET", SYSTEM, Value::Null).expect("an answer").body;
+    assert_eq!(
+        (system.get("PowerRestorePolicy"), &system["Bios"]),
+        (None, &json!({ "@odata.id": bios.clone() }))
+    );
+    for (policy, word) in [
+        (RestorePolicy::AlwaysOn, "On"),
+        (RestorePolicy::LastState, "Last"),
+        (RestorePolicy::AlwaysOff, "Off"),
+    ] {
+        scene.world.set_restore(BMC, policy);
+        let said = scene.ask(at(1), "GET", &bios, Value::Null).expect("an answer").body;
+        assert_eq!(said["Attributes"], json!({ "AcPwrRcvry": word }));
+    }
+    let change = json!({ "Attributes": { "AcPwrRcvry": "On" } });
+    assert_eq!(scene.status(at(2), "PATCH", &bios, change), 405);
+    assert_eq!(scene.status(at(2), "PATCH", SYSTEM, json!({ "PowerRestorePolicy": "AlwaysOn" })), 400);
+    assert_eq!(scene.world.hold(BMC).restore, RestorePolicy::AlwaysOff);
+}
+
+#[test]
+fn a_change_is_taken_by_another_version_than_is_said() {
+    for takes in [Version::Strong, Version::QuotedOnce, Version::None, Version::Any] {
+        let mut scene = Scene::new(false).basic();
+        scene.world.fault(BMC, Fault::TakesVersion(takes));
+        let system = scene.ask(at(1), "GET", SYSTEM, Value::Null).expect("an answer");
+        let said = system.headers.first().map(|(_, value)| value.clone());
+        let starts = |with: &str| said.as_deref().is_some_and(|said| said.starts_with(with));
+        let is_said = match takes {
+            Version::Strong | Version::None => starts("W/\""),
+            Version::QuotedOnce => starts("\"\""),
+            Version::Any => said.is_none(),
+        };
+        assert!(is_said, "{takes:?}: {said:?}");
+        let plain = said.as_deref().unwrap_or("W/\"\"").trim_start_matches("W/").trim_matches('"');
+        let strong = format!("\"{plain}\"");
+        for (version, status) in [
+            (said.clone(), if takes == Version::Any { 428 } else { 412 }),
+            (Some(strong), if matches!(takes, Version::Strong | Version::QuotedOnce) { 204 } else { 412 }),
+        ] {
+            scene.headers.remove("if-match");
+            scene.headers.extend(version.map(|version| ("if-match".to_owned(), version)));
+            let change = json!({ "PowerRestorePolicy": "AlwaysOff" });
+            assert_eq!(scene.status(at(1), "PATCH", SYSTEM, change), status, "{takes:?}");
+        }
+        scene.headers.remove("if-match");
+        if takes == Version::Any {
+            scene.headers.insert("if-match".to_owned(), "*".to_owned());
+        }
+        assert_eq!(scene.status(at(2), "PATCH", SYSTEM, json!({ "PowerRestorePolicy": "AlwaysOn" })), 204);
+        assert_eq!(scene.world.hold(BMC).restore, RestorePolicy::AlwaysOn, "{takes:?}");
+    }
 }
