@@ -164,32 +164,42 @@ impl Certificate {
 fn first_version(third: &[u8], key: &KeyPair) -> Result<CertificateDer<'static>, PkiError> {
     const VERSION: u8 = 0xA0;
     const EXTENSIONS: u8 = 0xA3;
-    let parts = |whole| elements(whole).ok_or(rcgen::Error::CouldNotParseCertificate);
-    let whole = parts(third)?.first().map(|(_, within, _)| *within).unwrap_or_default();
-    let signed = parts(whole)?;
-    let told = signed.first().map(|(_, within, _)| *within).unwrap_or_default();
-    let algorithm = signed.get(1).map(|(_, _, element)| *element).unwrap_or_default();
-    let kept = parts(told)?.into_iter().filter(|(tag, ..)| ![VERSION, EXTENSIONS].contains(tag));
-    let told = element(0x30, &kept.flat_map(|(_, _, element)| element.to_vec()).collect::<Vec<_>>());
+    let parts = |der| Element::all(der).ok_or(rcgen::Error::CouldNotParseCertificate);
+    let whole = parts(third)?.first().map(|whole| whole.content).unwrap_or_default();
+    let [told, algorithm, _] = parts(whole)?[..] else {
+        return Err(rcgen::Error::CouldNotParseCertificate.into());
+    };
+    let kept = parts(told.content)?.into_iter().filter(|part| ![VERSION, EXTENSIONS].contains(&part.tag));
+    let told = element(0x30, &kept.flat_map(|part| part.whole.to_vec()).collect::<Vec<_>>());
     // A bit string begins with how many of its last bits do not count.
     let signature = element(0x03, &[&[0], &key.sign(&told)?[..]].concat());
-    Ok(element(0x30, &[&told, algorithm, &signature].concat()).into())
+    Ok(element(0x30, &[&told, algorithm.whole, &signature].concat()).into())
 }
 
-/// The elements of DER that stand one after the other: tag, content, and the element itself.
-fn elements(mut der: &[u8]) -> Option<Vec<(u8, &[u8], &[u8])>> {
-    let mut all = Vec::new();
-    while let [tag, first, ..] = *der {
-        let (head, length) = match first {
-            0x81 => (3, usize::from(*der.get(2)?)),
-            0x82 => (4, usize::from(u16::from_be_bytes([*der.get(2)?, *der.get(3)?]))),
-            short => (2, usize::from(short)),
-        };
-        let (element, rest) = der.split_at_checked(head + length)?;
-        all.push((tag, &element[head..], element));
-        der = rest;
+/// An element of DER.
+#[derive(Clone, Copy)]
+struct Element<'a> {
+    tag: u8,
+    content: &'a [u8],
+    whole: &'a [u8],
+}
+
+impl<'a> Element<'a> {
+    /// Those that stand one after the other, each of less than 64 KiB.
+    fn all(mut der: &'a [u8]) -> Option<Vec<Self>> {
+        let mut all = Vec::new();
+        while let [tag, first, ..] = *der {
+            let (head, length) = match first {
+                0x81 => (3, usize::from(*der.get(2)?)),
+                0x82 => (4, usize::from(u16::from_be_bytes([*der.get(2)?, *der.get(3)?]))),
+                short => (2, usize::from(short)),
+            };
+            let (whole, rest) = der.split_at_checked(head + length)?;
+            all.push(Self { tag, content: &whole[head..], whole });
+            der = rest;
+        }
+        Some(all)
     }
-    Some(all)
 }
 
 /// One element of DER, of less than 64 KiB.
@@ -221,8 +231,8 @@ mod tests {
         der.windows(part.len()).any(|here| here == part)
     }
 
-    fn within(der: &[u8]) -> Vec<(u8, &[u8], &[u8])> {
-        elements(der).expect("DER")
+    fn within(der: &[u8]) -> Vec<Element<'_>> {
+        Element::all(der).expect("DER")
     }
 
     #[test]
@@ -240,16 +250,15 @@ mod tests {
     fn a_certificate_of_x509_v1_is_signed_without_version_and_extensions() {
         for (maker, parts) in [(Maker::Itself, 8), (Maker::ItselfV1, 6)] {
             let der = made(maker).der;
-            let whole = within(&der)[0].1;
-            let [(_, told, signed), _, (_, signature, _)] = within(whole)[..] else { panic!("three parts") };
-            let told = within(told);
+            let [signed, _, signature] = within(within(&der)[0].content)[..] else { panic!("three parts") };
+            let told = within(signed.content);
             assert_eq!(told.len(), parts, "{maker:?}");
             // Its key is the last of the six, a bit string after an algorithm.
-            let (_, key, _) = told[told.len() - if parts == 8 { 2 } else { 1 }];
-            let key = &within(key)[1].1[1..];
+            let key = told[told.len() - if parts == 8 { 2 } else { 1 }];
+            let key = &within(key.content)[1].content[1..];
             let known = default_provider().signature_verification_algorithms.all;
             let is_right = |one: &&dyn tokio_rustls::rustls::pki_types::SignatureVerificationAlgorithm| {
-                one.verify_signature(key, signed, &signature[1..]).is_ok()
+                one.verify_signature(key, signed.whole, &signature.content[1..]).is_ok()
             };
             assert!(known.iter().any(is_right), "{maker:?}");
         }

@@ -299,10 +299,20 @@ async fn listen(mut response: Response<Incoming>, mut late: Pin<&mut Sleep>) -> 
 }
 
 fn words(error: &hyper::Error) -> String {
+    if error.is_incomplete_message() || has_ended(error) {
+        // Of an end without a farewell rustls says where in its manual that stands.
+        return "the service ended the connection before its answer was whole".to_owned();
+    }
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }
+}
+
+fn has_ended(error: &(dyn std::error::Error + 'static)) -> bool {
+    let own = error.downcast_ref::<std::io::Error>();
+    own.is_some_and(|error| error.kind() == std::io::ErrorKind::UnexpectedEof)
+        || error.source().is_some_and(has_ended)
 }
 
 fn broken(error: hyper::Error) -> Broken {

@@ -62,8 +62,8 @@ impl IpmiBmc {
             Ok(_) => return Ok(Err(NO_RESPONSE)),
             Err(code) => return Ok(Err(code)),
         };
-        // A device without holds still tells a policy: "unknown".
-        let held = self.hold(caller)?.ok();
+        // A device without holds still tells a policy, "unknown", and so does one that does not answer questions for them.
+        let held = self.hold(caller).ok().and_then(Result::ok);
         let policy = match held.map(|held| held.restore) {
             Some(RestorePolicy::AlwaysOff) => 0,
             Some(RestorePolicy::LastState) => 1,

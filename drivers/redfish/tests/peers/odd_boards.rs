@@ -43,6 +43,19 @@ async fn half_a_reading_is_asked_again_and_never_off() {
     assert!(fake.world().script.is_empty(), "it was asked");
 }
 
+/// S16: nobody is sent to the manual of a library.
+#[tokio::test]
+async fn a_board_whose_answers_are_never_whole_is_told_as_one() {
+    let fake = Fake::start().await;
+    fake.world().cuts = true;
+    let hand = Hand::of(&fake, json!({})).await;
+    let call = hand.call_of(Duration::from_secs(4));
+    let error = hand.driver.read_power(&call).await.expect_err("none is whole");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Unreachable, Effect::DidNotHappen), "{error}");
+    let words = "the service ended the connection before its answer was whole";
+    assert!(error.detail.contains(words) && !error.detail.contains("://"), "{error}");
+}
+
 #[tokio::test]
 async fn a_refusal_in_half_an_answer_is_one() {
     let fake = Fake::start().await;

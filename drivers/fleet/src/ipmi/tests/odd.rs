@@ -65,6 +65,17 @@ fn a_login_is_refused_as_an_unrecognized_parameter_and_keeps_no_slot() {
     scene.admin(at(2));
 }
 
+/// Its restore policy is unknown then, and its power is told.
+#[test]
+fn power_is_told_where_questions_for_holds_are_dropped() {
+    let mut scene = Scene::new(Suite::Sha256);
+    let mut client = scene.admin(at(1));
+    scene.world.fault(BMC, Fault::DropsQuestions);
+    assert_eq!(scene.say(at(1), &mut client, (0x06, 0x37, &[])), None);
+    assert_eq!(scene.say(at(1), &mut client, (0x06, 0x25, &[])), None);
+    assert_eq!(scene.say(at(1), &mut client, STATUS), Some((0, vec![0x61, 0, 0])));
+}
+
 #[test]
 fn a_chassis_status_has_two_bytes_whatever_is_true() {
     let mut scene = Scene::new(Suite::Sha256);

@@ -1,0 +1,8 @@
+//! Each fault of docs/rehearse.md before the drivers that may meet it: how a fence ends, and in which words.
+
+mod both;
+mod fence;
+mod ipmi;
+mod redfish;
+mod scene;
+mod table;
