@@ -110,10 +110,18 @@ impl Answer {
         std::str::from_utf8(&self.body).is_ok_and(|text| text.contains(message))
     }
 
-    /// For people: the status, and the service's own first words where it has some.
+    /// For people: the status, the service's own first words where it has some, and where it is busy when it is to be asked again, if it
+    /// says so.
     pub fn words(&self) -> String {
         let said = self.said().map(|said| tame(&said)).filter(|said| !said.is_empty());
-        said.map_or_else(|| format!("HTTP {}", self.status), |said| format!("HTTP {} ({said})", self.status))
+        self.status_and(said)
+    }
+
+    fn status_and(&self, said: Option<String>) -> String {
+        let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
+        let rest = self.retry_after.filter(|_| matches!(self.status, 429 | 503));
+        let rest = rest.map(|rest| format!(", to be asked again in {} s", rest.as_secs()));
+        format!("HTTP {}{said}{}", self.status, rest.unwrap_or_default())
     }
 
     /// The same of an answer to who told this secret: some messages of the Base registry (DSP8011) repeat the value that they do
@@ -121,7 +129,7 @@ impl Answer {
     pub fn words_without(&self, secret: &Secret) -> String {
         let repeats =
             |said: String| String::from_utf8(secret.expose().to_vec()).is_ok_and(|text| said.contains(&text));
-        if self.said().is_some_and(repeats) { format!("HTTP {}", self.status) } else { self.words() }
+        if self.said().is_some_and(repeats) { self.status_and(None) } else { self.words() }
     }
 
     fn said(&self) -> Option<String> {
@@ -237,5 +245,10 @@ mod tests {
         assert_eq!(answer.words_without(&secret("hunter2\\")), "HTTP 409");
         answer.body = b"<html>".to_vec();
         assert_eq!(answer.words(), "HTTP 409");
+        // There it is no word of when to ask again.
+        answer.retry_after = Some(Duration::from_secs(60));
+        assert_eq!(answer.words(), "HTTP 409");
+        answer.status = 503;
+        assert_eq!(answer.words(), "HTTP 503, to be asked again in 60 s");
     }
 }

@@ -16,6 +16,7 @@ mod places;
 mod redirects;
 mod remarks;
 mod slow_boards;
+mod starting;
 mod subject;
 mod succession;
 mod unclear;

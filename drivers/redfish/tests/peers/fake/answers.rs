@@ -11,6 +11,10 @@ use super::{Asked, MANAGER, PASSWORD, RESET, Reply, SYSTEM, USER, World};
 impl World {
     pub(super) fn carry_out(&mut self, request: &Asked) -> Reply {
         let path = request.path.as_str();
+        if let Some(rest) = self.odd.starts_for.filter(|_| request.method == "GET") {
+            let said = json!({ "error": { "message": "the service is starting" } });
+            return Reply::json(503, said).with("Retry-After", rest);
+        }
         let sessions = self.sessions_at();
         if request.method == "POST" && path == sessions && self.has_sessions {
             return self.log_in(&request.body);
@@ -40,6 +44,9 @@ impl World {
         match (request.method.as_str(), path) {
             ("GET", "/redfish/v1/SessionService") => {
                 Reply::json(200, json!({ "SessionTimeout": self.session_timeout }))
+            }
+            ("GET", "/redfish/v1/Systems") if self.odd.names_no_system => {
+                Reply::json(200, json!({ "Members": [], "Members@odata.count": 0 }))
             }
             ("GET", "/redfish/v1/Systems") => {
                 let others = self.others.iter().map(|id| format!("/redfish/v1/Systems/{id}"));

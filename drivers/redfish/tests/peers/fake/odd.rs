@@ -57,6 +57,10 @@ impl Default for Etag {
 /// What is odd; by default nothing is.
 #[derive(Debug, Default)]
 pub struct Odd {
+    /// It starts: its list of systems is empty.
+    pub names_no_system: bool,
+    /// It starts: each GET is answered 503 with this `Retry-After`.
+    pub starts_for: Option<&'static str>,
     /// It takes no basic authentication.
     pub no_basic: bool,
     /// A stranger who asks for the root hears this status.
