@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use picket_core::time::{BootTime, Clock, WallTime};
-use picket_driver::Call;
+use picket_driver::conformance::orders::Orders;
+use picket_driver::{Call, DriverError, PowerDriver};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,8 +20,10 @@ pub(crate) const SERVER: &str = "5a1bd2c8-1111-4222-8333-444455556666";
 /// The user whose token it is.
 pub(crate) const USER: &str = "u1";
 const FORBIDDEN: &str = "forbidden";
+const CONFLICT: &str = "conflictingRequest";
 
-/// The answer to a path with its query, or, of what is no question, to method, path and body; `None`: 404. One of [`forbidden`] is a 403.
+/// The answer to a path with its query, or, of what is no question, to method, path and body; `None`: 404. One of [`forbidden`] is a 403, one
+/// of [`wrong_state`] a 409.
 type Answers = Box<dyn FnMut(&str) -> Option<Value> + Send>;
 
 #[derive(Debug)]
@@ -84,6 +87,22 @@ pub(crate) type Step = (&'static str, Option<&'static str>, &'static str, &'stat
 /// What Nova says where its policy does not let this user do something (Compute API, Faults).
 pub(crate) fn forbidden(policy: &str) -> Value {
     json!({ FORBIDDEN: { "code": 403, "message": format!("Policy doesn't allow {policy} to be performed.") } })
+}
+
+/// What Nova says where a server is not in a state in which it does that (`InstanceInvalidState`).
+pub(crate) fn wrong_state(state: &str) -> Value {
+    let message = format!("Cannot 'stop' instance {SERVER} while it is in vm_state {state}");
+    json!({ CONFLICT: { "code": 409, "message": message } })
+}
+
+/// What becomes of an off of that server that is refused, as a gateway asks for it: after power was read.
+pub(crate) async fn refused_off(driver: &OpenstackDriver, within: Duration) -> DriverError {
+    let clock = clock();
+    let orders = Orders::new(driver.traits(), clock.clone()).await.expect("orders");
+    let call = Call::control(Instant::now() + within, clock, orders.permit());
+    // What comes before an off, and leaves a token.
+    let _ = driver.read_power(&call).await;
+    driver.power_off(&orders.off().await.expect("an order"), &call).await.expect_err("it is refused")
 }
 
 /// The driver of a server of that Nova, logged in with that role.
@@ -152,6 +171,7 @@ async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>
     let status = match (&answer, head.starts_with("POST /v3/")) {
         (None, _) => "404 Not Found",
         (Some(answer), _) if answer.get(FORBIDDEN).is_some() => "403 Forbidden",
+        (Some(answer), _) if answer.get(CONFLICT).is_some() => "409 Conflict",
         (Some(_), true) => "201 Created\r\nX-Subject-Token: t",
         (Some(_), false) if head.starts_with("POST ") => "202 Accepted",
         (Some(_), false) => "200 OK",

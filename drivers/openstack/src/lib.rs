@@ -28,5 +28,7 @@ mod server;
 mod service;
 mod settings;
 mod volumes;
+#[cfg(test)]
+mod wrong_state;
 
 pub use kind::OpenstackKind;

@@ -32,6 +32,33 @@ async fn a_bmc_that_is_busy_at_the_login_does_not_refuse_the_user() {
     }
 }
 
+/// It says so in its session: it is not silent, nothing was done, and it gets its off as soon as it takes one.
+#[tokio::test]
+async fn a_bmc_that_is_busy_while_it_starts_is_told_as_one() {
+    let bmc = Pyghmi::start("17");
+    let mut bench = bench(&bmc).await;
+    bench.read().await.expect("answered");
+    for command in ["answer_00_01", "answer_00_02"] {
+        bmc.set(command, "c0 9999");
+    }
+    bench.life = Duration::from_secs(2);
+    let reading = bench.read().await.expect("an answer");
+    assert_eq!((reading.power, reading.said.as_str()), (Power::Unknown, "chassis status: busy (0xC0)"));
+    let error = bench.off().await.expect_err("it is busy");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen), "{error}");
+    assert!(error.detail.contains("busy (0xC0)"), "{error}");
+    assert_eq!((error.refusal, error.is_final), (None, false), "time changes it: {error}");
+    assert!(bmc.is_on());
+    for command in ["answer_00_01", "answer_00_02"] {
+        bmc.clear(command);
+    }
+    bench.life = Duration::from_secs(30);
+    bench.off().await.expect("taken");
+    assert_eq!(bench.read().await.expect("answered").power, Power::Off);
+    let sessions = bmc.commands().into_iter().filter(|what| what.starts_with("session")).count();
+    assert_eq!(sessions, 1, "its session answered all the time");
+}
+
 #[tokio::test]
 async fn a_user_who_does_not_get_the_level_waits_before_the_next_login_and_not_for_long() {
     for code in ["80", "81", "d4"] {
