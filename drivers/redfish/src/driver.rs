@@ -160,6 +160,8 @@ struct Seen {
     life_remark: Option<String>,
     /// The last login named no place at which its session can be ended.
     placeless: bool,
+    /// Its reset offers no on.
+    offers_no_on: bool,
     /// What of it is borne.
     oddities: Oddities,
     /// The account may only read.
@@ -179,6 +181,7 @@ impl Drop for Turn<'_> {
             has_epochs: self.line.shows_restarts(),
             life_remark: self.line.life_remark(),
             placeless: self.line.placeless,
+            offers_no_on: self.line.service.as_ref().is_some_and(|service| service.on.is_none()),
             oddities: self.line.oddities,
             only_reads: self.line.only_reads,
             bios_remark: self.line.bios_remark.clone(),
@@ -217,7 +220,9 @@ impl PowerDriver for RedfishDriver {
         let placeless = "its login names no place at which a session can be ended: each stays until its idle limit, and \
                          what it carried is waited out; a shorter SessionTimeout at the service shortens that";
         let placeless = seen.placeless.then(|| placeless.to_owned());
-        let known = anyone.into_iter().chain(seen.life_remark).chain(placeless).chain(seen.bios_remark);
+        let no_on = seen.offers_no_on.then(|| power::NO_ON.to_owned());
+        let known =
+            anyone.into_iter().chain(seen.life_remark).chain(placeless).chain(no_on).chain(seen.bios_remark);
         known.chain(seen.oddities.remarks()).collect()
     }
 

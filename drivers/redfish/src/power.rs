@@ -267,6 +267,10 @@ pub async fn off(line: &mut Line, session: Option<&str>, call: &Call) -> Result<
     }
 }
 
+/// A machine that somebody has to switch on by hand: a button is no on, nor is a restart (S9).
+pub const NO_ON: &str =
+    "the system's reset offers neither On nor ForceOn: once it is fenced it cannot be switched on here";
+
 /// On, once, in the session in which power was read before; none is opened for it (S6, S8).
 pub async fn on(line: &mut Line, session: Option<&str>, call: &Call) -> Result<Accepted, DriverError> {
     let mut effort = Effort::once().in_session(session);
@@ -279,8 +283,7 @@ pub async fn on(line: &mut Line, session: Option<&str>, call: &Call) -> Result<A
         ));
     };
     let Some(verb) = service.on else {
-        let detail = "the system's reset offers neither On nor ForceOn: it cannot be switched on";
-        return Err(DriverError::new(ErrorKind::Unsupported, Effect::DidNotHappen, detail));
+        return Err(DriverError::new(ErrorKind::Unsupported, Effect::DidNotHappen, NO_ON));
     };
     let answer = line.ask(&Ask::post(service.reset, json!({ "ResetType": verb })), call, &mut effort).await?;
     match account(&answer, &mut effort) {

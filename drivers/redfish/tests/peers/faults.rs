@@ -154,7 +154,11 @@ async fn what_is_no_whole_answer_is_never_off() {
     }
     for says in [json!("PoweringOff"), json!("Paused"), json!(null), json!("off")] {
         fake.world().says = Some(says.clone());
-        assert_eq!(hand.power().await, Power::Unknown, "{says}");
+        let reading = hand.read().await.expect("an answer");
+        assert_eq!(reading.power, Power::Unknown, "{says}");
+        // What it said is what a person reads in the end.
+        let word = says.as_str().map_or_else(|| says.to_string(), str::to_owned);
+        assert_eq!(reading.said, format!("PowerState {word}"));
     }
 }
 

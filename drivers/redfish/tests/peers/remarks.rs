@@ -1,5 +1,6 @@
 //! What is told of a service at its check: what of it is borne, each once, and what keeps a fence from its end.
 
+use picket_core::power::Power;
 use picket_driver::PowerDriver;
 use serde_json::json;
 
@@ -48,6 +49,30 @@ async fn a_version_that_is_taken_in_another_form_is_remarked_once() {
         let order = hand.orders.unhold(&found).await.expect("an order");
         hand.driver.disengage_hold(&order, &hand.call()).await.expect("taken");
         assert_eq!(told(&hand, "ETag"), count, "{etag:?}: {:?}", hand.driver.remarks());
+    }
+}
+
+/// A fence comes to its end by it, and the way back does not: whoever reads that at the unfence reads it too late.
+#[tokio::test]
+async fn a_board_that_offers_no_absolute_on_is_remarked_before_a_fence() {
+    const WORDS: &str = "offers neither On nor ForceOn";
+    for (allowed, count) in [
+        (vec!["On", "ForceOff"], 0),
+        (vec!["ForceOn", "ForceOff"], 0),
+        (vec!["ForceOff", "PushPowerButton", "ForceRestart"], 1),
+    ] {
+        let fake = Fake::start().await;
+        fake.world().allowed = allowed.clone();
+        let hand = Hand::of(&fake, json!({})).await;
+        hand.power().await;
+        assert_eq!(told(&hand, WORDS), count, "{allowed:?}: {:?}", hand.driver.remarks());
+        assert_eq!(hand.driver.obstacles(), [""; 0], "it can be fenced");
+        hand.off().await.expect("taken");
+        assert_eq!(hand.power().await, Power::Off);
+        let on = hand.on().await;
+        let is_told = on.is_err_and(|error| error.detail.contains(WORDS));
+        assert_eq!(is_told, count == 1, "{allowed:?}");
+        assert_eq!(fake.world().is_on(), count == 0, "{allowed:?}");
     }
 }
 
