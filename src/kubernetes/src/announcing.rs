@@ -174,6 +174,10 @@ impl OutOfService {
         if by == identity::BY_PROVIDER_ID {
             told.extend(self.found_alone(of, &node, until).await);
         }
+        match self.cluster.nobodys(rivals::FRESH, until).await {
+            Ok(all) => told.extend(all.iter().filter(|one| one.node == name).map(|one| one.words.clone())),
+            Err(fault) => told.push(fault.to_string()),
+        }
         told.extend(self.foreign(of, &node));
         told.extend(self.cluster.clock.remark());
         told.extend(foreign::left(&node, &of.sought.ours.owner));

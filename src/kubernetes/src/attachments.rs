@@ -21,9 +21,38 @@ pub(crate) struct Attachments {
     pub(crate) ignored: Vec<String>,
 }
 
+const ALL: &str = "/apis/storage.k8s.io/v1/volumeattachments";
+
+/// One that never was attached, and of whose CSI driver nothing is left, and the Node that it names.
+#[derive(Clone, Debug)]
+pub(crate) struct Nobodys {
+    pub(crate) node: String,
+    pub(crate) words: String,
+}
+
+/// Those of the whole cluster, for a check.
+pub(crate) async fn of_nobody(cluster: &Cluster, until: Instant) -> Result<Vec<Nobodys>, Fault> {
+    let all: List<VolumeAttachment> = cluster.get(ALL, until).await?;
+    let begun: Vec<VolumeAttachment> = all.items.into_iter().filter(was_never_attached).collect();
+    if begun.is_empty() {
+        return Ok(Vec::new());
+    }
+    let drivers = cluster.drivers(FRESH, until).await?;
+    let of_none = begun.into_iter().filter(|one| !drivers.contains(&one.spec.attacher));
+    let told = |one: VolumeAttachment| Nobodys {
+        words: format!(
+            "the VolumeAttachment {} never was attached, and its CSI driver {} is gone: no release waits for it; take it away by \
+             kubectl delete volumeattachment {}",
+            one.metadata.name, one.spec.attacher, one.metadata.name
+        ),
+        node: one.spec.node_name,
+    };
+    Ok(of_none.map(told).collect())
+}
+
 /// Those of the Node.
 pub(crate) async fn of(cluster: &Cluster, name: &str, until: Instant) -> Result<Attachments, Fault> {
-    let all: List<VolumeAttachment> = cluster.get("/apis/storage.k8s.io/v1/volumeattachments", until).await?;
+    let all: List<VolumeAttachment> = cluster.get(ALL, until).await?;
     let of_node = all.items.into_iter().filter(|one| one.spec.node_name == name);
     let (begun, waits): (Vec<_>, Vec<_>) = of_node.partition(was_never_attached);
     let mut left = Attachments { volumes: waits.iter().map(words).collect(), ..Attachments::default() };

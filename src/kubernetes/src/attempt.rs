@@ -8,12 +8,13 @@ use picket_reach::LastWord;
 use picket_release::{Progress, ReleaseError, Subject};
 use tokio::time::Instant;
 
+use crate::deleting::Deleted;
 use crate::fault::{Fault, Kind};
 use crate::object::{Node, Pod};
 use crate::release::{OfNode, OutOfService, Read, has_not_booted};
 use crate::remains::named;
 use crate::taints::{self, FENCED, Mark, OUT_OF_SERVICE};
-use crate::{node, pods, unattached};
+use crate::{deleting, node, pods, unattached};
 
 /// Between two looks at what is left.
 const PACE: Duration = Duration::from_millis(100);
@@ -77,13 +78,20 @@ impl OutOfService {
             return Err(left_to_eviction(&evicted));
         }
         let held = goes.iter().all(|pod| pods::is_held(pod));
+        let in_turn = of.refused().in_turn(goes);
         let (deleted, unattached) =
-            tokio::join!(pods::delete(&self.cluster, &goes, &word, until), unattached);
-        let deleted = deleted?;
-        if held || deleted == 0 {
-            return Err(ReleaseError::DidNotHappen(format!("not gone yet: {words}")));
+            tokio::join!(deleting::delete(&self.cluster, &in_turn, &word, until), unattached);
+        let Deleted { sent, refused, why } = deleted?;
+        let (number, unknown) = (refused.len(), why.as_ref().is_some_and(|why| why.unknown));
+        let refused_for = why.map(|why| format!("; {number} refused: {why}")).unwrap_or_default();
+        of.refused().note(refused);
+        if unknown {
+            return Err(ReleaseError::Unknown(format!("{sent} pods deleted{refused_for}{unattached}")));
         }
-        Ok(Progress::NotThere(format!("{deleted} pods deleted: {words}{unattached}")))
+        if held || sent == 0 {
+            return Err(ReleaseError::DidNotHappen(format!("not gone yet: {words}{refused_for}")));
+        }
+        Ok(Progress::NotThere(format!("{sent} pods deleted: {words}{refused_for}{unattached}")))
     }
 
     /// How far it is.

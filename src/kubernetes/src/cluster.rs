@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::attachments::Nobodys;
 use crate::client::{self, Word};
 use crate::clock::ServerClock;
 use crate::fault::{Fault, Kind};
@@ -43,6 +44,7 @@ pub(crate) struct Cluster {
     pub(crate) clock: Arc<ServerClock>,
     nodes: Kept<Vec<Node>>,
     rivals: Kept<Vec<String>>,
+    nobodys: Kept<Vec<Nobodys>>,
     lacking: Kept<Option<String>>,
     drivers: Kept<BTreeSet<String>>,
 }
@@ -93,9 +95,9 @@ impl std::fmt::Debug for Cluster {
 impl Cluster {
     pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>, uid: String) -> Self {
         let (client, nodes) = (Mutex::default(), Kept::new());
-        let (rivals, lacking, drivers) = (Kept::new(), Kept::new(), Kept::new());
+        let (rivals, nobodys, lacking, drivers) = (Kept::new(), Kept::new(), Kept::new(), Kept::new());
         let clock = Arc::default();
-        Self { kubeconfig, context, uid, client, clock, nodes, rivals, lacking, drivers }
+        Self { kubeconfig, context, uid, client, clock, nodes, rivals, nobodys, lacking, drivers }
     }
 
     /// What is wrong with its kubeconfig, as far as the file tells.
@@ -151,6 +153,11 @@ impl Cluster {
     /// Who else lets go there, as it was so long ago at most.
     pub(crate) async fn rivals(&self, age: Duration, until: Instant) -> Result<Arc<Vec<String>>, Fault> {
         self.rivals.get(age, until, rivals::of_cluster(self, until)).await
+    }
+
+    /// The attachments there that nobody will ever take away, as they were so long ago at most.
+    pub(crate) async fn nobodys(&self, age: Duration, until: Instant) -> Result<Arc<Vec<Nobodys>>, Fault> {
+        self.nobodys.get(age, until, attachments::of_nobody(self, until)).await
     }
 
     /// What its login may not do and needs, as it was so long ago at most.

@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     Invalid,
     /// Refused, and nothing else will be said.
     Refused,
+    /// A webhook of the cluster fails closed, and did not answer the API server: other objects may be none of its matter.
+    Webhook,
     /// Its permit was over before anything of it was sent.
     Unpermitted,
     /// It may be said otherwise soon: too many requests, a server that is starting, nobody who answers.
@@ -92,6 +94,11 @@ impl Fault {
         self.login
     }
 
+    /// It is refused for what it is: the next object may be let through.
+    pub(crate) fn is_of_one_object(&self) -> bool {
+        matches!(self.kind, Kind::Refused | Kind::Invalid | Kind::Webhook) && !self.login
+    }
+
     /// Of a patch that tests what was read: it is not so any more.
     pub(crate) fn is_changed(&self) -> bool {
         matches!(self.kind, Kind::Conflict | Kind::Invalid)
@@ -112,6 +119,8 @@ fn kind(status: &Status) -> Kind {
         404 if names_what_is_not_there(status) => Kind::NotFound,
         409 => Kind::Conflict,
         422 => Kind::Invalid,
+        // Of admission the API server says so in words alone. Part of what was asked may have been stored before it was asked again.
+        500 if status.message.contains("failed calling webhook") => Kind::Webhook,
         429 | 500.. => Kind::Away,
         _ => Kind::Refused,
     }

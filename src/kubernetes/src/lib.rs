@@ -20,6 +20,7 @@ mod belonging;
 mod client;
 mod clock;
 mod cluster;
+mod deleting;
 mod fault;
 mod finding;
 mod foreign;
@@ -36,6 +37,7 @@ mod rivals;
 mod settings;
 mod taints;
 mod unattached;
+mod webhooks;
 mod withdrawing;
 
 pub use alive::Alive;

@@ -1,33 +1,24 @@
-//! The pods of a node that is off (K4): each is deleted by its UID, before the taint that would make others delete it by its name.
+//! The pods of a node that is off (K4): which of them go, before the taint that would make others delete them by their names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::{self, FuturesUnordered};
-use picket_reach::LastWord;
-use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 
-use crate::cluster::{Cluster, Patch};
-use crate::fault::{Fault, Kind};
-use crate::note::{Ours, Round};
+use crate::cluster::Cluster;
+use crate::fault::Fault;
+use crate::note::Round;
 use crate::object::{List, Node, Pod, Toleration};
 use crate::{remains, taints};
 
-/// So many are deleted side by side.
-const AT_ONCE: usize = 16;
 /// Whom taint eviction deletes within so many seconds, it is left to.
 const SOON: i64 = 5;
 /// It is waited for so many seconds at most.
 const PATIENCE: i64 = 30;
 /// And for so long by our own clock: from [`SOON`] before its time until the end of that patience.
 const LEFT: Duration = Duration::from_secs((SOON + PATIENCE).unsigned_abs());
-
-/// Our annotation of a pod, with the owner behind it: the version that was read for it.
-const OUTDATED: &str = "picket.dev/outdated-";
 
 /// What becomes of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +86,7 @@ pub(crate) fn fate(pod: &Pod, node: &Node, now: OffsetDateTime) -> Fate {
 }
 
 /// A volume of it is detached: it does not run, whatever its kubelet would say.
-fn is_over(pod: &Pod) -> bool {
+pub(crate) fn is_over(pod: &Pod) -> bool {
     matches!(pod.status.phase.as_str(), "Failed" | "Succeeded")
 }
 
@@ -137,116 +128,15 @@ pub(crate) fn named(pods: &[&Pod]) -> String {
     remains::named(&pods.iter().map(|pod| words(pod)).collect::<Vec<_>>())
 }
 
-/// Deletes these, side by side, each request at that word. How many were sent off.
-pub(crate) async fn delete(
-    cluster: &Cluster,
-    pods: &[&Pod],
-    word: &LastWord,
-    until: Instant,
-) -> Result<usize, Fault> {
-    let mut waiting = pods.iter();
-    let mut deleting: FuturesUnordered<_> =
-        waiting.by_ref().take(AT_ONCE).map(|pod| delete_one(cluster, pod, word, until)).collect();
-    let (mut deleted, mut first_fault) = (0, None);
-    while let Some(one) = deleting.next().await {
-        match one {
-            Ok(()) => deleted += 1,
-            // Changed since it was read: it is looked at anew.
-            Err(fault) if fault.is(Kind::Conflict) => {}
-            // What one of them meets the others meet as well; those that are on their way are heard. That something may have happened
-            // is told before anything else.
-            Err(fault) => {
-                if first_fault.as_ref().is_none_or(|known: &Fault| fault.unknown && !known.unknown) {
-                    first_fault = Some(fault);
-                }
-            }
-        }
-        if first_fault.is_none()
-            && let Some(pod) = waiting.next()
-        {
-            deleting.push(delete_one(cluster, pod, word, until));
-        }
-    }
-    first_fault.map_or(Ok(deleted), Err)
-}
-
-/// Failed first, by a disruption (a Job counts such a one against nobody), then gone: both of this pod, by its UID.
-async fn delete_one(cluster: &Cluster, pod: &Pod, word: &LastWord, until: Instant) -> Result<(), Fault> {
-    let meta = &pod.metadata;
-    let path = format!("/api/v1/namespaces/{}/pods/{}", meta.namespace, meta.name);
-    let mut version = meta.resource_version.clone();
-    if !is_over(pod) {
-        let (status, failed) = (format!("{path}/status"), disrupted(&meta.uid, &version));
-        match cluster.patch_at::<Pod>(Some(word), &status, Patch::Strategic, &failed, until).await {
-            Ok(now) => version = now.metadata.resource_version,
-            Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
-            // Whoever may delete pods, and not say how they ended, deletes them.
-            Err(fault) if fault.is(Kind::Refused) || fault.is(Kind::Invalid) => {
-                tracing::warn!(pod = words(pod), %fault, "it is not told that the pod failed");
-            }
-            Err(fault) => return Err(fault),
-        }
-    }
-    match cluster.delete(word, &path, (&meta.uid, &version), until).await {
-        Err(fault) if !fault.is(Kind::NotFound) => Err(fault),
-        _ => Ok(()),
-    }
-}
-
-/// Whatever is on its way to delete a pod of that Node, and goes by what was read before, is refused from now on: each pod has another version (S8).
-pub(crate) async fn outdate(cluster: &Cluster, name: &str, ours: &Ours, until: Instant) -> Result<(), Fault> {
-    let (mut pods, now) = (of(cluster, name, until).await?, OffsetDateTime::now_utc());
-    pods.retain(|pod| !matches!(fate(pod, &Node::default(), now), Fate::Stays(_)));
-    let outdating = pods.into_iter().map(|pod| async move { outdate_one(cluster, &pod, ours, until).await });
-    let mut outdated = stream::iter(outdating).buffer_unordered(AT_ONCE);
-    while let Some(one) = outdated.next().await {
-        one?;
-    }
-    Ok(())
-}
-
-async fn outdate_one(cluster: &Cluster, pod: &Pod, ours: &Ours, until: Instant) -> Result<(), Fault> {
-    let (meta, key) = (&pod.metadata, format!("{OUTDATED}{}", ours.owner));
-    let path = format!("/api/v1/namespaces/{}/pods/{}/status", meta.namespace, meta.name);
-    let patch = json!({ "metadata": { "uid": meta.uid, "annotations": { key: meta.resource_version } } });
-    match cluster.patch::<Pod>(&path, Patch::Strategic, &patch, until).await {
-        // Another pod has its name.
-        Err(fault) if fault.is(Kind::NotFound) || fault.is(Kind::Conflict) => Ok(()),
-        // The check names the right that is lacking; the machine is not kept off for that.
-        Err(fault) if fault.is(Kind::Refused) || fault.is(Kind::Invalid) => {
-            tracing::warn!(pod = words(pod), %fault, "a deletion that is on its way to the pod is not refused");
-            Ok(())
-        }
-        outdated => outdated.map(drop),
-    }
-}
-
 /// Whether it was deleted before, and something holds it.
 pub(crate) fn is_held(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some() && !pod.metadata.finalizers.is_empty()
 }
 
-fn disrupted(uid: &str, version: &str) -> Value {
-    let now = OffsetDateTime::now_utc().replace_nanosecond(0).ok().and_then(|now| now.format(&Rfc3339).ok());
-    json!({
-        "metadata": { "uid": uid, "resourceVersion": version },
-        "status": {
-            "phase": "Failed",
-            "reason": "NodeFenced",
-            "message": "the node was switched off, and proven to be off",
-            "conditions": [{
-                "type": "DisruptionTarget",
-                "status": "True",
-                "reason": "NodeFenced",
-                "message": "Picket: the node was switched off, and proven to be off",
-                "lastTransitionTime": now,
-            }],
-        },
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     const SINCE: &str = "2026-01-01T00:00:00Z";

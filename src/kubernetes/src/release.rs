@@ -1,7 +1,7 @@
 //! The kind `kubernetes`: pods, then the taint `out-of-service`, until nothing of the node is attached (K2).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::alone::Alone;
 use crate::back::Back;
 use crate::cluster::{ASKED, Cluster, Patch, SERVED};
+use crate::deleting::RefusedPods;
 use crate::fault::Fault;
 use crate::finding::{FindBy, Sought};
 use crate::identity::{Match, Met};
@@ -54,8 +55,16 @@ pub(crate) struct OfNode {
     pub(crate) read: Mutex<Option<Read>>,
     /// Pods that are left to taint eviction.
     pub(crate) evictions: Mutex<Evictions>,
+    refused: Mutex<RefusedPods>,
     /// Where nothing but its providerID says which machine its Node is.
     pub(crate) alone: Mutex<Alone>,
+}
+
+impl OfNode {
+    /// Pods that were refused.
+    pub(crate) fn refused(&self) -> MutexGuard<'_, RefusedPods> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A Node and its pods, as a quorum had them before the store said its last word.
@@ -268,6 +277,7 @@ impl Releaser for OutOfService {
             back: Mutex::default(),
             read: Mutex::default(),
             evictions: Mutex::default(),
+            refused: Mutex::default(),
             alone: Mutex::new(Alone::of_devices(names_uuid)),
         };
         let (asked, cluster, machines) = (self.asked.clone(), self.cluster.clone(), self.machines.clone());

@@ -1,4 +1,4 @@
-//! Who else lets go what Picket waits with, as far as the API tells it (K8): for `picket check`.
+//! Who else lets go what Picket waits with, as far as the API tells it (K8), and what bars it: for `picket check`.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::cluster::Cluster;
 use crate::fault::Fault;
 use crate::object::{List, Node};
+use crate::webhooks;
 
 /// What was heard is good for so long: every node of a cluster asks the same.
 pub(crate) const FRESH: Duration = Duration::from_secs(60);
@@ -30,6 +31,22 @@ const GROUPS: &[(&str, &str)] = &[
         "the operator of Metal3 switches on within a minute what is off and whose BareMetalHost says online",
     ),
     ("karpenter.sh", "Karpenter ends instances whose Node is not healthy"),
+    (
+        "longhorn.io",
+        "Longhorn force-deletes pods of a Node that is down, where its setting node-down-pod-deletion-policy says so",
+    ),
+    (
+        "piraeus.io",
+        "the High Availability Controller of Piraeus evicts pods, and deletes VolumeAttachments, of a Node without quorum",
+    ),
+    (
+        "stork.libopenstorage.org",
+        "the health monitor of Stork deletes pods of a Node whose storage is offline",
+    ),
+    (
+        "csiaddons.openshift.io",
+        "Rook and OpenShift Data Foundation fence the storage of a Node by NetworkFences of their own",
+    ),
 ];
 /// Of the Nodes that kube-fencing reboots and flushes.
 const KUBE_FENCING: &str = "fencing/enabled";
@@ -81,10 +98,15 @@ pub(crate) async fn of(cluster: &Cluster, node: &Node, until: Instant) -> Vec<St
 
 /// What is to be said of the cluster.
 pub(crate) async fn of_cluster(cluster: &Cluster, until: Instant) -> Result<Vec<String>, Fault> {
-    let (groups, managers) =
-        tokio::join!(cluster.get::<Groups>("/apis", until), cluster.get::<List<Manager>>(MANAGERS, until));
+    let (groups, managers, webhooks) = tokio::join!(
+        cluster.get::<Groups>("/apis", until),
+        cluster.get::<List<Manager>>(MANAGERS, until),
+        webhooks::of_cluster(cluster, until)
+    );
     let mut told = rivals(&groups?);
     told.extend(detaching(&managers?.items));
+    // A login without that right fences all the same.
+    told.extend(webhooks.unwrap_or_else(|fault| vec![fault.to_string()]));
     Ok(told)
 }
 

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::fault::Fault;
 use crate::release::OutOfService;
-use crate::{pods, taints};
+use crate::{deleting, taints};
 
 impl OutOfService {
     /// From every Node on which it may stand, or may be about to: one that fails keeps it on no other. What is on its way and goes by what was
@@ -21,7 +21,7 @@ impl OutOfService {
             taints::remove(&self.cluster, &name, &sought.ours, until).await?;
             match self.asked.leaves_pods {
                 true => Ok(()),
-                false => pods::outdate(&self.cluster, &name, &sought.ours, until).await,
+                false => deleting::outdate(&self.cluster, &name, &sought.ours, until).await,
             }
         };
         // Whom the record has is told by no list: of what is on its way to that one nothing stands there yet.

@@ -29,6 +29,8 @@ pub struct Api {
     /// What else there is, by its path.
     others: Mutex<BTreeMap<String, Value>>,
     failing: Mutex<String>,
+    /// Pods for whose changes a webhook that fails closed is asked, and does not answer.
+    hooked: Mutex<Vec<String>>,
     reports: Mutex<u32>,
     connects_in: Mutex<Duration>,
     /// Its clock is so many seconds ahead of ours.
@@ -71,6 +73,11 @@ impl Api {
     /// From now on it refuses wherever a path ends like that. (After a fault of its own a client would be made anew.)
     pub fn fails(&self, end: &str) {
         end.clone_into(&mut self.failing.lock().expect("whole"));
+    }
+
+    /// From now on a webhook that fails closed keeps it from changing these pods.
+    pub fn hooks(&self, pods: &[String]) {
+        pods.clone_into(&mut self.hooked.lock().expect("whole"));
     }
 
     /// So many of the next readings of one Node are out of date at once: its kubelet reports right after them.
@@ -149,6 +156,12 @@ impl Api {
         let failing = self.failing.lock().expect("whole").clone();
         if !failing.is_empty() && path.ends_with(&format!("/{failing}")) {
             return (403, json!("it is forbidden"));
+        }
+        let hooked = self.hooked.lock().expect("whole").clone();
+        if hooked.iter().any(|pod| *method != Method::GET && path.contains(&format!("/pods/{pod}"))) {
+            let why = "Internal error occurred: failed calling webhook \"guard.example.org\": failed to call webhook: \
+                       Post \"https://guard.default.svc:443/check?timeout=10s\": no endpoints available for service \"guard\"";
+            return (500, json!(why));
         }
         let mut nodes = self.nodes.lock().expect("whole");
         let others = self.others.lock().expect("whole");

@@ -69,3 +69,20 @@ async fn any_other_one_is_waited_for() {
     inline["spec"]["source"] = json!({ "inlineVolumeSpec": {} });
     assert!(matches!(told(&[inline], &[], "").await, Progress::Accepted(_)));
 }
+
+/// Whoever takes it away before a fence is not told of it in one.
+#[tokio::test(start_paused = true)]
+async fn a_check_names_one_that_nobody_will_ever_take_away() {
+    for (driver, is_told) in [("gone.example.org", true), ("here.example.org", false)] {
+        let mut nobodys = attachment("a", json!({ "attached": false }));
+        nobodys["spec"]["attacher"] = json!(driver);
+        let here = json!({ "items": [{ "metadata": { "name": "here.example.org" } }] });
+        let items = json!({ "items": [nobodys, attachment("b", json!({ "attached": true }))] });
+        let others = [(ATTACHED, items), (DRIVERS, here), (VOLUMES, json!({ "items": [] }))];
+        let api = Api::of_both([node("n1", UUID, &[])], others);
+        let release = with(&api, json!({ "find_by": "system_uuid" }));
+        let told = release.check(&identities(UUID), soon()).await;
+        let command = "take it away by kubectl delete volumeattachment a";
+        assert_eq!(told.iter().any(|words| words.ends_with(command)), is_told, "{driver}: {told:?}");
+    }
+}

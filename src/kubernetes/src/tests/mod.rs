@@ -10,6 +10,7 @@ mod forged;
 mod machines;
 mod moved;
 mod permit;
+mod refused;
 mod replaced;
 mod signs;
 mod unattached;

@@ -3,8 +3,8 @@
 use picket_reach::LastWord;
 
 use super::*;
+use crate::deleting;
 use crate::object::{Node, Pod};
-use crate::pods;
 
 /// A permit that is good for so long from now on.
 fn good_for(time: Duration) -> LastWord {
@@ -29,11 +29,11 @@ async fn what_lets_go_asks_its_permit_once_its_connection_stands() {
         let word = good_for(Duration::from_secs(2));
         let changed = release.change(&read, &json!([]), Some(&word), soon()).await;
         let word = good_for(Duration::from_secs(2));
-        let deleted = pods::delete(&release.cluster, &[&pod], &word, soon()).await;
+        let deleted = deleting::delete(&release.cluster, &[&pod], &word, soon()).await;
         if goes {
             changed.expect("it is changed");
             // Who is not there is gone.
-            assert_eq!(deleted.expect("it is gone"), 1);
+            assert_eq!(deleted.expect("it is gone").sent, 1);
             let status = "PATCH /api/v1/namespaces/default/pods/db-0/status";
             assert_eq!(api.changes(), ["PATCH /api/v1/nodes/n1", status]);
             continue;
