@@ -7,6 +7,7 @@ mod fenced;
 mod found;
 mod freed;
 mod gone;
+mod hooked;
 mod knobs;
 mod late;
 mod looks;
