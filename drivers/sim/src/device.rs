@@ -193,6 +193,7 @@ impl Device {
                 took
             }
             Verb::Off => None,
+            Verb::On if self.has(|fault| matches!(fault, Fault::OnRefused)) => Some(Err(Trouble::Refused)),
             Verb::On => {
                 let dropped = self.wears(|fault| match fault {
                     Fault::OnDropped { times } => Some(times),

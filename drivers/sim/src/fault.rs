@@ -39,6 +39,8 @@ pub enum Fault {
     OffRefused,
     /// An off is refused, as the account may read and not switch.
     OffForbidden,
+    /// An on is refused without a reason.
+    OnRefused,
     /// An on is acknowledged and dropped.
     OnDropped {
         /// So many times.

@@ -229,6 +229,18 @@ async fn an_on_that_comes_to_nothing_is_told_with_how_often_it_was_sent() {
     assert!(told.contains("not seen on within") && told.contains(" times: bmc off"), "{told}");
 }
 
+/// It refuses each on, as a cloud without room for the instance does: the last line says why.
+#[tokio::test(start_paused = true)]
+async fn an_on_that_is_refused_is_told_with_the_device_s_own_words() {
+    let mut lab = lab(1621).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.fault("bmc", Fault::OnRefused);
+    lab.unfence().await.expect("unfenced");
+    lab.reach("power_on_failed", s(900)).await;
+    let asks = lab.record().fence.expect("kept").moments.pop().expect("told").what;
+    assert!(asks.contains("not seen on within") && asks.contains(", the on: bmc: refused"), "{asks}");
+}
+
 /// Its power cannot be read: an unknown word, a status of two bytes. It is not ready, and a fence by it ends with its own words.
 #[tokio::test(start_paused = true)]
 async fn a_board_whose_power_cannot_be_read_is_not_ready_and_the_last_line_says_so() {

@@ -4,6 +4,7 @@ mod letting;
 mod rounds;
 mod sending;
 mod stood_down;
+mod vouching;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,9 +25,9 @@ use picket_core::time::{BootTime, written};
 use picket_driver::ErrorKind;
 use rounds::Rounds;
 
+use self::vouching::Vouched;
 use super::drain::Drained;
 use super::hands::{Did, Doing};
-use super::whose::Vouched;
 use super::{Fatal, NodeTask};
 
 /// Between two readings while On is waited for; a provider's interface is asked at its own interval.
@@ -220,8 +221,8 @@ impl NodeTask {
                 let names: Vec<String> = dark.iter().map(|device| vouched.words(device)).collect();
                 let within = written(self.parts.rules.on_deadline);
                 let names = names.join(", ");
-                let said: Vec<String> = dark.iter().map(|device| self.says_last(device)).collect();
-                let said = said.join(", ");
+                let said = dark.iter().map(|device| self.says_last(device)).chain(vouched.refusals(&dark));
+                let said = said.collect::<Vec<String>>().join(", ");
                 let told = if told == 1 { "once".to_owned() } else { format!("{told} times") };
                 let detail = match (gone, &pending.refused, &clearance.bar) {
                     (Some(why), ..) => format!("it does not come back, retire it ({why})"),

@@ -28,49 +28,8 @@ pub(super) struct Whose {
 /// know the question.
 pub(super) type Ours = BTreeMap<DeviceId, Option<u64>>;
 
-/// What is known of devices that are to be switched on and do not say whose machine they control.
-#[derive(Debug, Default)]
-pub(super) struct Vouched {
-    /// Those that answer, and do not know the question.
-    unknowing: BTreeSet<DeviceId>,
-    /// How often one did not say.
-    unanswered: BTreeMap<DeviceId, u32>,
-    /// Those that answer when they are asked for power.
-    answer: BTreeSet<DeviceId>,
-    /// Those that said before whose machine they control, and do not say it now.
-    withhold: BTreeSet<DeviceId>,
-}
-
-/// So often a device that is expected to say whose it is says nothing of it, before it is believed not to know.
-const KNOWN: u32 = 10;
-
-impl Vouched {
-    /// It answered when it was asked for power: what it left unanswered before says nothing.
-    pub(super) fn answers(&mut self, device: &DeviceId) {
-        if self.answer.insert(device.clone()) {
-            self.unanswered.remove(device);
-        }
-    }
-
-    /// A device that was not seen on, in words.
-    pub(super) fn words(&self, device: &DeviceId) -> String {
-        if self.withhold.contains(device) {
-            format!("{device}, which does not say any more whose machine it controls,")
-        } else {
-            device.to_string()
-        }
-    }
-
-    /// How often it did not say since it answers at all.
-    fn asked_again(&mut self, device: &DeviceId) -> u32 {
-        let times = self.unanswered.entry(device.clone()).or_default();
-        *times += u32::from(self.answer.contains(device));
-        *times
-    }
-}
-
 /// Whether a device that was asked so often whose machine it controls, and gave no answer, does not know the question.
-fn knows_it_not(kind: ErrorKind, times: u32) -> bool {
+pub(super) fn knows_it_not(kind: ErrorKind, times: u32) -> bool {
     match kind {
         ErrorKind::Unsupported => true,
         // Nothing is sent to it either.
@@ -88,7 +47,7 @@ fn knows_it_not(kind: ErrorKind, times: u32) -> bool {
     }
 }
 
-fn is_host_of(hands: &Hands, device: &DeviceId) -> bool {
+pub(super) fn is_host_of(hands: &Hands, device: &DeviceId) -> bool {
     hands.class(device) == Some(DeviceClass::Host)
 }
 
@@ -267,53 +226,6 @@ impl NodeTask {
             }
             (IdentityMatch::Match | IdentityMatch::Learned, _) => None,
         }
-    }
-
-    /// Those of the dark devices that say now whose machine they control, and not another's (S13): somebody else's would be switched
-    /// on, and may be fenced. Who only starts answers later; who answers and never knew the question is ours. `None`: one is another's,
-    /// and a person is told.
-    pub(super) async fn vouched(
-        &mut self,
-        vouched: &mut Vouched,
-        dark: &BTreeSet<DeviceId>,
-    ) -> Result<Option<Ours>, Fatal> {
-        let is_asked =
-            |device: &&DeviceId| is_host_of(&self.hands, device) && !vouched.unknowing.contains(*device);
-        let asked: Vec<DeviceId> = dark.iter().filter(is_asked).cloned().collect();
-        let rest = dark.iter().filter(|device| !asked.contains(device));
-        let mut ours: Ours = rest.map(|device| (device.clone(), None)).collect();
-        let Some(said) = self.whose(&asked).await? else { return Ok(None) };
-        for (device, said) in said {
-            let knows_it_not = match said {
-                Ok(said) => {
-                    // One that said whose it is, and says nothing now, is not believed in silence.
-                    let never_knew =
-                        self.expected_identity(&device).is_empty() && !self.has_said_whose(&device);
-                    let tells = !said.identity.is_empty() || never_knew;
-                    // It may know the question, and only be starting.
-                    let knows_it_not = !tells && vouched.asked_again(&device) > KNOWN;
-                    if tells || knows_it_not && !self.has_said_whose(&device) {
-                        vouched.withhold.remove(&device);
-                        // Asked in each session, also of who has no answer: in another one it may be another's.
-                        ours.insert(device, said.epoch.map(|epoch| epoch.id));
-                        continue;
-                    }
-                    knows_it_not
-                }
-                Err(error) => knows_it_not(error.kind, vouched.asked_again(&device)),
-            };
-            match (knows_it_not, self.has_said_whose(&device)) {
-                (true, false) => {
-                    vouched.unknowing.insert(device.clone());
-                    ours.insert(device, None);
-                }
-                (true, true) => {
-                    vouched.withhold.insert(device);
-                }
-                (false, _) => {}
-            }
-        }
-        Ok(Some(ours))
     }
 
     /// Takes away what devices say that control another machine by now: in each new life one is asked before what it says counts (S13).

@@ -1,8 +1,8 @@
 //! What is told of a node's devices where a fence does not come to a proof.
 
+use picket_core::device::DeviceSpec;
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
-
 use picket_driver::DriverError;
 
 use super::Run;
@@ -73,7 +73,10 @@ impl NodeTask {
             Some((Power::Unknown, _)) | None => "unknown",
         };
         let fault = live.and_then(|live| live.fault.as_ref()).map(|(fault, _)| fault);
-        let unclear = live.filter(|live| !live.said.is_empty() && said == "unknown").map(|live| &live.said);
+        // What a cloud says of an instance that is off has in it what became of its last start.
+        let is_cloud = self.stands_by().device(id).is_some_and(DeviceSpec::is_cloud);
+        let says_more = said == "unknown" || said == "off" && is_cloud;
+        let unclear = live.filter(|live| !live.said.is_empty() && says_more).map(|live| &live.said);
         (said, fault.or(unclear).cloned())
     }
 }

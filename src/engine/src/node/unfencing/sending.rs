@@ -14,9 +14,10 @@ use picket_core::time::BootTime;
 use picket_driver::{DriverError, Effect, ErrorKind};
 
 use super::letting::{self, Clearance};
+use super::vouching::Vouched;
 use super::{Intended, PACE};
 use crate::node::hands::Did;
-use crate::node::whose::{Ours, Vouched};
+use crate::node::whose::Ours;
 use crate::node::{Fatal, NodeTask};
 
 /// An on that was taken and is not seen is sent again after this.
@@ -60,7 +61,7 @@ impl NodeTask {
         }
         let of_ours = |on: &&PendingOn| ours.contains_key(on.device());
         let to_send = pending.ons.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
-        let again = self.send_on(to_send, &ours).await?;
+        let again = self.send_on(to_send, &ours, vouched).await?;
         let unsaid = dark.iter().filter(|device| !ours.contains_key(*device));
         let whose = unsaid.map(|device| self.asked_again(device, true, PACE * 2));
         Ok(Some(self.now() + whose.chain([again]).min().unwrap_or(again)))
@@ -71,6 +72,7 @@ impl NodeTask {
         &mut self,
         pending: impl Iterator<Item = &PendingOn>,
         ours: &Ours,
+        vouched: &mut Vouched,
     ) -> Result<Duration, Fatal> {
         let life = |on: &PendingOn| ours.get(on.device()).copied().flatten();
         let is_asked = self.is_asked_before_an_on();
@@ -94,9 +96,11 @@ impl NodeTask {
             match did {
                 Did::On(effect, Ok(taken)) => {
                     tracing::info!(%device, %effect, already = taken.already, "the on was taken");
+                    vouched.refused.remove(&device);
                 }
                 Did::On(effect, Err(error)) => {
                     tracing::warn!(%device, %effect, %error, "the on was not seen to be taken");
+                    vouched.refused.insert(device.clone(), error.to_string());
                     let pace = if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 };
                     again = again.min(self.asked_again(&device, true, pace));
                 }
