@@ -21,7 +21,7 @@ pub fn rows() -> Vec<Row> {
         row(json!("off_lied"), Lied),
         row(json!("off_refused"), On("completion code 0xFF")),
         row(json!("off_forbidden"), On("insufficient privilege (0xD4)")),
-        row(json!("on_refused"), Off),
+        row(json!("on_refused"), Off).waiting("chassis control, on: completion code 0xFF"),
         row(json!({ "on_dropped": { "times": 1 } }), Off),
         row(json!("says_off"), Off),
         row(json!("says_on"), Unproven("chassis status 0x01")),

@@ -22,7 +22,7 @@ fn general() -> Vec<Row> {
         row(json!("off_lied"), Lied),
         row(json!("off_refused"), On("ForceOff: HTTP 500 (The request failed.)")),
         row(json!("off_forbidden"), On("forbidden: ")),
-        row(json!("on_refused"), Off),
+        row(json!("on_refused"), Off).waiting("On: HTTP 500"),
         row(json!({ "on_dropped": { "times": 1 } }), Off),
         row(json!("says_off"), Off),
         row(json!("says_on"), Unproven("On")),
