@@ -60,7 +60,18 @@ pub(super) fn bar(draft: &mut Draft, reason: Reason, why: &str) -> Result<(), Re
 /// on, with its on, and with the releases as they were then: those of this fence never began. A hold that was placed by a call of its
 /// own keeps the fence from ending so (S7).
 fn undo(draft: &mut Draft, outcome: Outcome) -> Result<(), Refused> {
-    draft.expect_phase("an abort", &["fencing"], "only a fence that has not sent an off can be aborted")?;
+    let phase = &draft.record.phase;
+    // Nothing waits for a person any more where the node is well: the switch of its rack is back.
+    let is_spent = matches!(phase, Phase::NeedsOperator(Reason::LevelsSpent | Reason::Deadline));
+    let may_end = *phase == Phase::Fencing
+        || is_spent && outcome == Outcome::AbortedRecovered && draft.fence_is_current();
+    if !may_end {
+        return Err(Refused::Phase {
+            wanted: "an abort",
+            phase: phase.label(),
+            hint: "only a fence that has not sent an off can be aborted",
+        });
+    }
     // On a person's word volumes may have been let go although no off could be sent.
     let fence = draft.fence()?;
     let begun: Vec<String> =

@@ -18,6 +18,9 @@ use super::hands::{Did, Doing};
 use super::looking::on;
 use super::{Fatal, NodeTask, own_host};
 
+/// A liveness source is asked so often whether the node recovered, while a person is waited for and nothing was sent.
+const ASK_EVERY: Duration = Duration::from_secs(30);
+
 /// The longest pause between two offs that are sent while a person is waited for.
 const LONGEST_OFF_PAUSE: Duration = Duration::from_secs(300);
 
@@ -29,6 +32,7 @@ impl NodeTask {
         self.wait_for(format!("a decision ({})", reason.words()), "an operator", None);
         let watch = self.parts.rules.watch;
         let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
+        let mut ask_at = self.now() + ASK_EVERY;
         let (here, entered) = (self.place(), self.now());
         let fence = self.record().fence.as_ref().map(|fence| fence.id);
         if self.given_up_since.map(|(fence, _)| fence) != fence {
@@ -45,6 +49,13 @@ impl NodeTask {
                 self.close_expired(|kind| kind.bars_on() && kind.device().is_none()).await?;
             }
             self.drop_holds_of_the_gone().await?;
+            let is_spent = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
+            if is_spent && self.now() >= ask_at {
+                ask_at = self.now() + ASK_EVERY;
+                if self.record().restored.is_none() && self.ends_recovered().await? {
+                    return Ok(());
+                }
+            }
             began = self.now();
             // A device that reads On for good, and is none of these, does not hide what the others say.
             let decisive = if self.was_confirmed() {
@@ -64,7 +75,6 @@ impl NodeTask {
             if confirmed && (self.found_on(&looks).await? || self.proof_is_gone(&looks).await?) {
                 return Ok(());
             }
-            let retryable = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
             let again = if breach && self.now() >= retry_at {
                 Some("a breach is never given up")
             } else if self.may_be_tried_again(&looks, entered) {
@@ -72,7 +82,7 @@ impl NodeTask {
             } else {
                 None
             };
-            if let Some(why) = again.filter(|_| retryable) {
+            if let Some(why) = again.filter(|_| is_spent) {
                 self.persist(|| Event::TryAgain { why }).await?;
                 return Ok(());
             }

@@ -15,6 +15,30 @@ fn is_in(source: &Source, boot: Option<(&str, bool)>) {
     *source.boot.lock().expect("whole") = boot.map(|(boot, lives)| (boot.to_owned(), lives));
 }
 
+/// The switch of its rack is back after the fence's deadline: nobody is called for a node that is well in the same boot.
+#[tokio::test(start_paused = true)]
+async fn one_that_sent_nothing_and_waits_for_a_person_ends_as_recovered() {
+    for dark in [true, false] {
+        let (is_well, source) = later();
+        let mut lab = lab_with(62, &source).await;
+        lab.fault("bmc", Fault::Silent);
+        assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+        tokio::time::sleep(s(7_200)).await;
+        assert_eq!(lab.phase(), "needs_operator");
+        is_well.store(true, Ordering::SeqCst);
+        if !dark {
+            lab.mend("bmc");
+        }
+        tokio::time::sleep(s(60)).await;
+        let fence = lab.record().fence;
+        let outcome = fence.and_then(|fence| fence.outcome);
+        assert!(lab.phase() == "normal" || outcome == Some(Outcome::AbortedRecovered), "{:?}", lab.record());
+        lab.mend("bmc");
+        lab.reach("normal", s(300)).await;
+        assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_whose_offs_were_all_refused_ends_as_recovered() {
     let (is_well, source) = later();

@@ -158,6 +158,29 @@ fn before_the_first_off_it_can_be_aborted_and_nothing_is_switched_on() {
 }
 
 #[test]
+fn one_whose_levels_or_time_are_spent_is_aborted_too_and_no_other_that_waits_for_a_person() {
+    for (reason, ends) in [
+        (Reason::LevelsSpent, true),
+        (Reason::Deadline, true),
+        (Reason::IdentityMismatch, false),
+        (Reason::Replaced, false),
+    ] {
+        let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+        player.give_up(reason);
+        assert_eq!(abort(&mut player).is_ok(), ends, "{reason:?}");
+        assert_eq!(player.phase(), if ends { "unfencing" } else { "needs_operator" });
+        let mut barred = Player::fencing(&[&[host("bmc")]], &[]);
+        barred.give_up(reason);
+        let bar = Event::Bar { reason: Reason::Paused, why: "a pause".to_owned() };
+        assert!(barred.try_apply(bar).is_err(), "{reason:?}: what a person decides is not barred");
+    }
+    let mut sent = Player::fencing(&[&[host("bmc")]], &[]);
+    sent.off_intent(&["bmc"]);
+    sent.give_up(Reason::LevelsSpent);
+    assert_eq!(abort(&mut sent), Err(Refused::OffSent));
+}
+
+#[test]
 fn a_pause_or_a_limit_that_comes_before_the_first_off_undoes_the_hold_and_one_after_it_changes_nothing() {
     let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
     player.hold_intent("bmc", &[("policy", "previous")]);

@@ -160,7 +160,7 @@ impl NodeTask {
         self.plan.liveness.clone().filter(|_| !self.is_held_for_a_child() && !self.is_a_person_s())
     }
 
-    /// Looks once, for a gateway that sends nothing itself: whether the fence ended by that (S15). What gives no word is left to the next leader.
+    /// Looks once, for a gateway that sends nothing itself, or while a person is waited for: whether the fence ended by that (S15). What gives no word is left to the next leader.
     pub(in crate::node) async fn ends_recovered(&mut self) -> Result<bool, Fatal> {
         if !self.open_fence().is_some_and(is_undecided) {
             return Ok(false);
