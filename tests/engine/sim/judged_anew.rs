@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use picket_core::budget::Quorum;
 use picket_core::budget::pause::PauseScope;
 use picket_core::event::BoundKey;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::SetAside;
 use picket_core::roles::{Grant, Pattern, Person, Proof, Role, Roles, Scope};
 use picket_driver_sim::Fault;
-use picket_engine::{Acting, Ask, Engine, EngineError, FenceCall, ReceiptCall, Until};
+use picket_engine::{Acting, Asides, Ask, Engine, EngineError, FenceCall, ReceiptCall, Until};
 
 use crate::lab::{Lab, NODE, budget_aside, node, person, s};
 use crate::setup::Setup;
@@ -137,6 +139,40 @@ async fn what_only_an_operator_or_an_admin_may_goes_by_the_roles_of_now() {
     reload(&mut lab, &[Role::Controller]).await;
     is_lost(asked.await.expect("answered"), "sue has not the role admin for n1 any more");
     assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
+}
+
+/// The node carries a member of the store, and the others are asked before its fence begins: some of them take their time.
+#[tokio::test(start_paused = true)]
+async fn a_limit_is_set_aside_by_the_roles_after_the_members_of_the_store_were_asked() {
+    for loses in [true, false] {
+        let mut setup = Setup { roles: roles(&[Role::Admin]), ..Setup::new(NODE, &[&["bmc"]]) };
+        let members =
+            ["e1", "e2", "e3"].map(|member| (member.to_owned(), Some(node()).filter(|_| member == "e1")));
+        setup.budget.quorum = Quorum { members: members.into() };
+        let mut lab = Lab::set_up(6311, setup, |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc");
+        })
+        .await;
+        lab.store.hears_nothing_of(&["e2"]);
+        lab.store.members_take(s(3));
+        let who = SetAside { by: SUE.to_owned(), reason: "it is gone for good".to_owned() };
+        let set_aside = Some(Asides { budget: None, quorum: Some(who) });
+        let mut call = FenceCall { set_aside, ..lab.call() };
+        call.holder.asker = Some(sue());
+        let engine = asked_by_sue(&lab, Role::Controller);
+        let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+        let left: &[Role] = if loses { &[Role::Controller] } else { &[Role::Admin] };
+        reload(&mut lab, left).await;
+        assert!(!asked.is_finished(), "members are asked");
+        let answer = asked.await.expect("answered");
+        if loses {
+            is_lost(answer, "sue has not the role admin for n1 any more");
+            tokio::time::sleep(s(60)).await;
+            assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0), "its member votes still");
+        } else {
+            answer.expect("by the roles of now");
+        }
+    }
 }
 
 /// An operator's fence heeds no recovery (K9), and so does a fence that an operator holds.

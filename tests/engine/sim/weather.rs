@@ -37,6 +37,7 @@ struct Sky {
     records_take: Duration,
     forgets_for: Duration,
     silent_members: BTreeSet<String>,
+    members_take: Duration,
 }
 
 /// A store under the weather.
@@ -67,6 +68,7 @@ impl Weather {
             records_take: Duration::ZERO,
             forgets_for: Duration::ZERO,
             silent_members: BTreeSet::new(),
+            members_take: Duration::ZERO,
         };
         Self {
             inner: Mutex::new(inner),
@@ -145,6 +147,11 @@ impl Weather {
     /// These of its members do not answer from now on.
     pub fn hears_nothing_of(&self, members: &[&str]) {
         self.sky.lock().expect("whole").silent_members = members.iter().map(ToString::to_string).collect();
+    }
+
+    /// Which of its members answer is known after this time.
+    pub fn members_take(&self, time: Duration) {
+        self.sky.lock().expect("whole").members_take = time;
     }
 
     /// All is well again.
@@ -245,6 +252,8 @@ impl Store for Weather {
     }
 
     async fn silent_members(&self) -> BTreeSet<String> {
+        let take = self.sky.lock().expect("whole").members_take;
+        tokio::time::sleep(take).await;
         self.sky.lock().expect("whole").silent_members.clone()
     }
 

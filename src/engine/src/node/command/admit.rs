@@ -181,8 +181,13 @@ impl NodeTask {
         }
     }
 
-    async fn open(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+    async fn open(&mut self, mut call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         self.count_members().await;
+        // A member that is silent takes its time, and roles may be taken meanwhile.
+        let may = self.judge_anew(&mut call);
+        if let Err(lost) = may {
+            return Ok(Err(lost));
+        }
         let aside = Asides::which(call.set_aside.as_ref());
         let ticket = call.turn.map(|turn| turn.ticket);
         // A drill, and a parent's fence, are no word of somebody who found the node dead.
