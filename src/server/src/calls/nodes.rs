@@ -35,6 +35,8 @@ impl Desk {
         let node = wanted.find(self)?;
         let settled = Position::settled(&self.engine).await.map_err(errors::asked)?;
         let view = if request.fresh { self.fresh(&node).await? } else { self.stored(&node)? };
+        // Its devices took their time, and whoever asked may have for the answer before.
+        self.may(&node)?;
         let served = Some(self.served()?);
         Ok(v1::GetNodeResponse { node: Some(self.node(&view)), revision: settled.text(), served })
     }
@@ -84,6 +86,7 @@ impl Desk {
         }
         if request.fresh {
             views = self.all_fresh(views).await?;
+            views.retain(|view| self.sees(&view.plan.id));
         }
         let last = views.last().filter(|_| more).map(|view| view.plan.id.to_string());
         let brake = self.engine.braked();

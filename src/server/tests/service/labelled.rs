@@ -6,12 +6,14 @@ use std::time::Duration;
 use picket_core::roles::{Grant, Role, Roles, Scope};
 use picket_driver_sim::Fault;
 use picket_proto::v1::watch_nodes_response::Event;
-use picket_proto::v1::{CheckDevicesRequest, NodeSet, WatchNodesRequest, node_set};
+use picket_proto::v1::{
+    CheckDevicesRequest, GetNodeRequest, ListNodesRequest, NodeSet, WatchNodesRequest, node_set,
+};
 use picket_server::Limits;
 use tokio_stream::StreamExt;
 use tonic::Code;
 
-use crate::lab::{Updates, fence_request, lab, reason, s};
+use crate::lab::{Updates, fence_request, lab, named, reason, s};
 use crate::roles::{mine, side};
 
 /// A role for the nodes of rack r1.
@@ -93,5 +95,38 @@ async fn a_check_asks_and_tells_by_the_labels_of_the_moment() {
             let ended = first.expect_err("it is another rack's by now");
             assert_eq!((ended.code(), reason(&ended).0.as_str()), (Code::PermissionDenied, "ROLE_MISSING"));
         }
+    }
+}
+
+/// Its device takes its time for whoever wants to know more than is known, and a label changes meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_a_device_said_is_told_by_the_labels_of_the_moment() {
+    for keeps in [true, false] {
+        let lab = lab().await;
+        let roles = || Roles::new(vec![in_rack(Role::Operator)]);
+        lab.label("rack", "r1", roles()).await;
+        let side = side(&lab, vec![in_rack(Role::Operator)], Limits::default()).await;
+        lab.fault("n1-bmc", Fault::Slow(Duration::from_millis(1_500)));
+        let (mut one, mut all) = (side.client.clone(), side.client.clone());
+        let one = tokio::spawn(async move {
+            let request = GetNodeRequest { node: named("n1"), fresh: true };
+            one.get_node(request).await.map(|told| told.into_inner().node.expect("a node").name)
+        });
+        let all = tokio::spawn(async move {
+            let told = all.list_nodes(ListNodesRequest { fresh: true, ..Default::default() }).await;
+            told.map(|told| told.into_inner().nodes.into_iter().map(|node| node.name).collect::<String>())
+        });
+        tokio::time::sleep(s(1)).await;
+        lab.label("rack", if keeps { "r1" } else { "r2" }, roles()).await;
+        assert!(!one.is_finished(), "its device is waited for");
+        let told = one.await.expect("answered");
+        if keeps {
+            assert_eq!(told.expect("its rack's"), "n1");
+        } else {
+            let refused = told.expect_err("it is another rack's by now");
+            assert_eq!(reason(&refused).0, "ROLE_MISSING");
+        }
+        let told = all.await.expect("answered").expect("whatever is left to tell");
+        assert_eq!(told, if keeps { "n1" } else { "" });
     }
 }
