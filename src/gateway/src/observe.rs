@@ -14,8 +14,6 @@ use picket_server::House;
 
 use crate::measured::Unanswered;
 
-/// Nodes in trouble that are told by name.
-const TROUBLES: usize = 200;
 /// How long the store may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A release that takes longer than this is stuck.
@@ -190,11 +188,7 @@ impl Observer {
         metrics.set(&metrics::UNREACHED, &[], f64::from(sums.unreached));
         metrics.set(&metrics::NOT_BACK, &[], f64::from(sums.not_back));
         metrics.set(&metrics::HOLDS, &[], sums.holds as f64);
-        metrics.clear(&metrics::TROUBLE);
-        for (node, trouble) in sums.troubles.iter().take(TROUBLES) {
-            metrics.set(&metrics::TROUBLE, &[node, trouble], 1.0);
-        }
-        metrics.set(&metrics::TROUBLE_UNTOLD, &[], sums.troubles.len().saturating_sub(TROUBLES) as f64);
+        metrics.troubled(sums.troubles.iter().map(|(node, trouble)| (node.as_str(), *trouble)));
     }
 }
 

@@ -13,10 +13,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::table::{ALL, Bound, Kind, LEFT_OUT, Metric};
+use crate::table::{ALL, Bound, Kind, LEFT_OUT, Metric, TROUBLE, TROUBLE_UNTOLD};
 
 /// So many sets of labels a metric has at most.
 pub const MOST: usize = 2_000;
+/// So many nodes in trouble are named.
+const NAMED: usize = 200;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -165,6 +167,16 @@ impl Metrics {
         }
     }
 
+    /// These nodes are in trouble, each with its trouble: the first 200 by name, of all others how many there are.
+    pub fn troubled<'a>(&self, troubles: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        self.clear(&TROUBLE);
+        let mut troubles = troubles.into_iter();
+        for (node, trouble) in troubles.by_ref().take(NAMED) {
+            self.set(&TROUBLE, &[node, trouble], 1.0);
+        }
+        self.set(&TROUBLE_UNTOLD, &[], troubles.count() as f64);
+    }
+
     /// Everything, in OpenMetrics' text form, which Prometheus reads. `tell` tells before how things are now; of several
     /// readers one after the other does.
     pub fn text(&self, tell: impl FnOnce(&Self)) -> String {
@@ -215,6 +227,22 @@ mod tests {
         let text = metrics.text(|_| {});
         assert_eq!(text.lines().filter(|line| line.starts_with("picket_denials_total{")).count(), MOST);
         assert!(text.contains("picket_metrics_left_out_total 7"), "{text}");
+    }
+
+    #[test]
+    fn of_many_nodes_in_trouble_some_are_named_and_all_others_counted() {
+        let metrics = Metrics::default();
+        let names: Vec<String> = (0..NAMED + 5).map(|number| format!("n{number}")).collect();
+        let text =
+            metrics.text(|metrics| metrics.troubled(names.iter().map(|name| (name.as_str(), "breach"))));
+        let named = text.lines().filter(|line| line.starts_with("picket_node_trouble{")).count();
+        assert_eq!(named, 200);
+        assert!(text.contains("picket_node_trouble_untold 5"), "{text}");
+        // Whoever is well again is named no more.
+        let text = metrics.text(|metrics| metrics.troubled([("n7", "barred")]));
+        let named: Vec<&str> = text.lines().filter(|line| line.starts_with("picket_node_trouble{")).collect();
+        assert_eq!(named, ["picket_node_trouble{node=\"n7\",trouble=\"barred\"} 1.0"]);
+        assert!(text.contains("picket_node_trouble_untold 0"), "{text}");
     }
 
     #[test]

@@ -236,6 +236,52 @@ mod tests {
         serving.abort();
     }
 
+    /// Counts what it is asked.
+    #[derive(Default)]
+    struct Counting(AtomicU32);
+
+    impl Answers for Counting {
+        fn metrics(&self) -> String {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            String::new()
+        }
+
+        async fn ready(&self) -> Result<String, String> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok("leads".to_owned())
+        }
+    }
+
+    /// All that is ever asked of the gateway is how it is: nothing else reaches it, whatever is sent.
+    #[tokio::test]
+    async fn whoever_reaches_the_metrics_reads_and_changes_nothing() {
+        let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).await.expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let counting = Arc::new(Counting::default());
+        let serving = tokio::spawn(serve(listener, counting.clone()));
+        let body = "content-length: 4\r\n\r\nnull";
+        for (line, status) in [
+            ("POST /metrics", 405),
+            ("PUT /readyz", 405),
+            ("DELETE /metrics", 405),
+            ("PATCH /healthz", 405),
+            ("POST /picket.v1.FencingService/Fence", 405),
+            ("GET /picket.v1.FencingService/Fence", 404),
+            ("GET /metrics/", 404),
+            ("GET /healthz", 200),
+        ] {
+            let mut stream = connected(address).await;
+            let request = format!("{line} HTTP/1.1\r\nhost: gateway\r\n{body}");
+            stream.write_all(request.as_bytes()).await.expect("sent");
+            let answer = answered(stream).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {answer}");
+        }
+        assert_eq!(counting.0.load(Ordering::Relaxed), 0, "the gateway was asked nothing");
+        let ready = answered(asked(address, "/readyz").await).await;
+        assert!(ready.contains("leads"), "{ready}");
+        serving.abort();
+    }
+
     #[tokio::test]
     async fn a_probe_does_not_wait_for_connections_that_say_nothing() {
         let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).await.expect("bound");
