@@ -133,3 +133,46 @@ async fn feed(stdin: Option<ChildStdin>, input: &[u8]) {
         tracing::debug!(%error, "the program did not read all of its input");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::program::Program;
+
+    /// Its settings are read once, and it is run again and again.
+    #[tokio::test]
+    async fn a_program_that_others_may_change_by_now_is_run_no_more() {
+        let home = tempfile::tempdir().expect("a directory");
+        let bin = home.path().join("bin");
+        std::fs::create_dir(&bin).expect("made");
+        let (program, ran) = (bin.join("probe"), home.path().join("ran"));
+        std::fs::write(&program, format!("#!/bin/sh\necho x >> {}\n", ran.display())).expect("written");
+        let mode = |path: &PathBuf, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+        };
+        mode(&bin, 0o755);
+        mode(&program, 0o755);
+        let link = home.path().join("link");
+        std::os::unix::fs::symlink(&program, &link).expect("made");
+        let programs = [&program, &link].map(|path| Program::at(path.clone(), &[]).expect("good settings"));
+        let runs = || std::fs::read_to_string(&ran).map_or(0, |text| text.lines().count());
+        let end = || Instant::now() + Duration::from_secs(600);
+        for one in &programs {
+            run(one.command(), b"", end(), || Ok(())).await.expect("it ran");
+        }
+        assert_eq!(runs(), 2);
+        for (path, open, right) in [(&program, 0o777, 0o755), (&bin, 0o777, 0o755)] {
+            mode(path, open);
+            for one in &programs {
+                let refused = run(one.command(), b"", end(), || Ok(())).await.expect_err("not started");
+                let words = refused.to_string();
+                assert!(matches!(refused, RunError::NotStarted(_)) && words.contains("mode 777"), "{words}");
+            }
+            mode(path, right);
+        }
+        assert_eq!(runs(), 2, "it did nothing");
+    }
+}

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_audit::{Audit, Options, Writer, export};
+use picket_core::device::{DeviceSpec, Identity};
 use picket_core::event::{BoundKey, Person};
-use picket_core::ids::NodeId;
+use picket_core::ids::{DeviceId, NodeId};
 use picket_core::outcome::Outcome;
+use picket_core::record::SetAside;
 use picket_driver_sim::Fault;
-use picket_engine::{Acting, Ask, ReceiptCall, Until};
+use picket_engine::{Acting, Admission, Asides, Ask, FenceCall, ReceiptCall, Until};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -76,6 +78,46 @@ async fn every_request_is_told_with_who_asked_and_what_became_of_it() {
     assert!(detail(&requests[1], "how").contains("there is no node") && requests[1]["node"] == "n9");
     assert!(detail(&requests[3], "how").contains("holds nothing here"));
     assert!(requests[1..].iter().all(|entry| entry["who"] == "ada" && detail(entry, "reason") == "a test"));
+}
+
+/// What an admin alone may do: limits set aside, a hold dropped that is somebody else's, another machine accepted, a backup.
+#[tokio::test(start_paused = true)]
+async fn each_act_of_an_admin_is_told_with_who_did_it_and_why() {
+    let kept = Kept::new();
+    let mut setup = Setup { audit: kept.audit.clone(), ..Setup::new(NODE, &[&["bmc"]]) };
+    // The settings say nothing of whose machine it controls.
+    setup.adjust = Arc::new(|spec: &mut DeviceSpec| spec.identity = Identity::default());
+    let mut lab = Lab::set_up(91, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    })
+    .await;
+    let aside = |reason: &str| Some(SetAside { by: "ada".to_owned(), reason: reason.to_owned() });
+    let set_aside = Some(Asides { budget: aside("a storm"), quorum: aside("a flood") });
+    let call = FenceCall { set_aside, ..lab.call() };
+    let Admission::Opened(id) = lab.engine.fence(&node(), call).await.expect("let in") else {
+        panic!("a new fence")
+    };
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    lab.engine.unfence(&node(), "db".to_owned(), person()).await.expect("dropped");
+    lab.reach("normal", s(600)).await;
+    let bmc = DeviceId::new("bmc").expect("a good name");
+    lab.engine.accept_identity(&node(), bmc, Default::default(), person()).await.expect("accepted");
+    lab.engine.backup("ada").await.expect("taken");
+    lab.kill().await;
+
+    let steps = [kept.all("phase"), kept.all("step")].concat();
+    let words: Vec<String> = steps.iter().map(|step| step["details"].to_string()).collect();
+    for why in ["a storm", "a flood"] {
+        let told = words.iter().any(|words| words.contains("ada") && words.contains(why));
+        assert!(told, "{why} is not told of ada in {words:#?}");
+    }
+    let requests = kept.all("request");
+    for (call, reason) in [("unfence", "a test"), ("accept_identity", "a test"), ("backup", "")] {
+        let told = requests.iter().find(|entry| detail(entry, "call") == call);
+        let told = told.unwrap_or_else(|| panic!("{call} is not told: {requests:#?}"));
+        assert_eq!((told["who"].as_str(), detail(told, "outcome")), (Some("ada"), "accepted"), "{told}");
+        assert_eq!(detail(told, "reason"), reason, "{told}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

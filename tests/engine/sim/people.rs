@@ -1,5 +1,6 @@
-//! Readiness by a schedule, drills that verify wiring, and nodes that are retired.
+//! Readiness by a schedule, drills that verify wiring, nodes that are retired, and a person's word that is false.
 
+use picket_core::device::Grade;
 use picket_core::event::Person;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::Clock;
@@ -177,4 +178,19 @@ async fn an_orphan_is_retired_wherever_its_fence_stands_and_settings_with_anothe
     lab.start().await;
     lab.reach("normal", s(30)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}
+
+/// The worst that an operator brings about: nothing but the word tells that the machine is off, and it runs. The word stands there by name.
+#[tokio::test(start_paused = true)]
+async fn a_false_word_of_a_person_has_a_restarted_bmc_believed_that_lies_and_its_name_is_stored() {
+    let lab = crate::restarted::a_lying_bmc(2771).await;
+    lab.engine.retry_seen_off(&node(), person()).await.expect("taken");
+    lab.reach("released", s(170)).await;
+    assert!(lab.is_on());
+    let violations = std::mem::take(&mut *lab.observer.violations.lock().expect("whole"));
+    assert!(violations[0].contains("n1 is released while it is on"), "{violations:?}");
+    let fence = lab.record().fence.expect("released");
+    assert_eq!(fence.evidence.map(|evidence| evidence.grade), Some(Grade::Claimed));
+    let told = fence.moments.iter().any(|moment| moment.what.contains("ada"));
+    assert!(told, "{:#?}", fence.moments);
 }
