@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::budget::Budget;
 use picket_core::ids::{FenceId, NodeId};
-use picket_core::parent::child_of;
-use picket_core::record::{Fence, Hold, NodeRecord, Phase};
+use picket_core::record::{NodeRecord, Phase};
 use picket_core::roles::Role;
 use picket_core::store::Store;
 use picket_core::time::{BootTime, Clock};
@@ -16,19 +15,34 @@ use picket_engine::{ChangeError, Hooks};
 
 use super::SEED;
 use super::acts::Asked;
-use super::rights::{InForce, Rights};
-use super::stage::{NODES, parent_of};
+use super::bounds::Bounds;
+use super::brake::Complaint;
+use super::pauses::{Pauses, Scope};
+use super::queue::Entry;
+use super::rights::{InForce, Rights, id};
+use super::seen::Seen;
+use super::stage::{NODES, Settings};
 
 /// What a request may bring about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Fence {
         sets_aside: bool,
+        /// At most for so long; `None`: it does not wait.
+        waits: Option<Duration>,
     },
     Hold,
     /// A hold is dropped, by an unfence or by itself.
     Ends,
     StandsDown,
+    Pause {
+        scope: Scope,
+        /// Seconds.
+        lasts: u64,
+    },
+    Resume {
+        scope: Scope,
+    },
     Other,
 }
 
@@ -39,56 +53,25 @@ pub(super) struct Request {
     pub(super) holder: String,
     pub(super) kind: Kind,
     pub(super) at: BootTime,
-}
-
-/// How often what is worth judging happened.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
-    pub(super) opened: u64,
-    pub(super) joined: u64,
-    pub(super) for_children: u64,
-    pub(super) dropped: u64,
-    pub(super) set_aside: u64,
-    pub(super) barred: u64,
-    pub(super) waited: u64,
-    pub(super) denied: u64,
-    pub(super) lost: u64,
-}
-
-impl Seen {
-    pub fn add(&mut self, other: &Self) {
-        self.opened += other.opened;
-        self.joined += other.joined;
-        self.for_children += other.for_children;
-        self.dropped += other.dropped;
-        self.set_aside += other.set_aside;
-        self.barred += other.barred;
-        self.waited += other.waited;
-        self.denied += other.denied;
-        self.lost += other.lost;
-    }
-
-    /// Each of them happened.
-    pub fn is_rich(&self) {
-        let all = [
-            self.opened,
-            self.joined,
-            self.for_children,
-            self.dropped,
-            self.set_aside,
-            self.barred,
-            self.waited,
-            self.denied,
-        ];
-        assert!(all.iter().all(|count| *count >= 3), "too little happened: {self:?}");
-    }
+    /// Once more, word for word.
+    pub(super) asked_last: BootTime,
 }
 
 #[derive(Debug)]
 pub(super) struct Book {
     pub(super) requests: Vec<Request>,
     pub(super) rights: InForce<Rights>,
-    pub(super) budgets: InForce<Budget>,
+    pub(super) bounds: InForce<Bounds>,
+    /// On which machines each one ran so far.
+    ran_on: BTreeSet<(String, String)>,
+    pub(super) pauses: Pauses,
+    pub(super) complaints: Vec<Complaint>,
+    /// Of whom a person said that they are dead.
+    pub(super) believed: BTreeSet<NodeId>,
+    /// Since when nodes are not at work.
+    pub(super) away: BTreeMap<NodeId, BootTime>,
+    pub(super) queue: BTreeMap<String, Entry>,
+    pub(super) queue_seen_at: BootTime,
     pub(super) records: BTreeMap<NodeId, NodeRecord>,
     /// When callers' fences were opened.
     pub(super) opened: Vec<(BootTime, FenceId, NodeId)>,
@@ -112,6 +95,7 @@ pub struct Laws {
 impl Hooks for Laws {
     async fn reached(&self, point: &str) {
         if point.starts_with("saved ") {
+            self.look().await;
             let all = self.store.load_all().await.expect("a store");
             let mut book = self.book();
             for stored in all {
@@ -122,16 +106,18 @@ impl Hooks for Laws {
 }
 
 impl Laws {
-    pub fn new(
-        clock: Arc<SimClock>,
-        store: Arc<dyn Store>,
-        rights: &Arc<Rights>,
-        budget: &Arc<Budget>,
-    ) -> Self {
+    pub fn new(clock: Arc<SimClock>, store: Arc<dyn Store>, settings: &Settings) -> Self {
         let book = Book {
             requests: Vec::new(),
-            rights: InForce::new(rights),
-            budgets: InForce::new(budget),
+            rights: InForce::new(&settings.rights),
+            bounds: InForce::new(&settings.bounds),
+            ran_on: BTreeSet::new(),
+            pauses: Pauses::new(),
+            complaints: Vec::new(),
+            believed: BTreeSet::new(),
+            away: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            queue_seen_at: BootTime::default(),
             records: BTreeMap::new(),
             opened: Vec::new(),
             back: BTreeMap::new(),
@@ -148,16 +134,50 @@ impl Laws {
         self.book.lock().expect("whole")
     }
 
+    /// Sees what waits.
+    pub async fn look(&self) {
+        let notes = self.store.notes("queue/").await.expect("a store");
+        self.book().waits(notes, self.clock.boot());
+    }
+
     /// The number of a request, by which its reason is known again.
     pub fn asks(&self, asked: &Asked) -> u64 {
         let at = self.clock.boot();
         let Asked { caller, node, ref holder, kind } = *asked;
         let mut book = self.book();
-        let request = Request { caller, node, holder: holder.clone(), kind, at };
+        let request = Request { caller, node, holder: holder.clone(), kind, at, asked_last: at };
         let number = book.requests.len() as u64;
-        book.say(|| format!("r{number}: {request:?}"));
+        book.say(|| format!("{at:?}, r{number}: {request:?}"));
+        book.asks_about_a_pause(kind);
+        book.resumes(&request, at);
+        if kind == Kind::Ends {
+            book.asks_for_an_end(&request);
+        }
         book.requests.push(request);
         number
+    }
+
+    /// The same once more, for the same reason.
+    pub fn asks_again(&self, asked: &Asked, number: u64) -> u64 {
+        let mut book = self.book();
+        book.seen.repeated += 1;
+        book.requests[number as usize].asked_last = self.clock.boot();
+        drop(book);
+        self.asks(asked)
+    }
+
+    /// That machine runs there from now on.
+    pub fn runs_on(&self, machine: &str, parent: &str) {
+        self.book().ran_on.insert((machine.to_owned(), parent.to_owned()));
+    }
+
+    /// Another gateway takes over.
+    pub fn is_led_anew(&self) {
+        let now = self.clock.boot();
+        let mut book = self.book();
+        book.say(|| format!("{now:?}: another gateway leads"));
+        book.seen.led_anew += 1;
+        book.loses_complaints(now);
     }
 
     pub fn may_now(&self, caller: &str, role: Role, node: &str) -> bool {
@@ -165,19 +185,41 @@ impl Laws {
         book.rights.since(self.clock.boot()).any(|rights| rights.may(caller, role, node))
     }
 
-    pub fn told(&self, rights: &Arc<Rights>, budget: &Arc<Budget>) {
+    /// What is known to be paused.
+    pub fn paused(&self) -> Vec<Scope> {
+        self.book().pauses.keys().copied().collect()
+    }
+
+    /// The nodes whose fences have sent nothing.
+    pub fn unsent(&self) -> Vec<Scope> {
+        let book = self.book();
+        let is_unsent = |node: &&str| {
+            let record = book.records.get(&id(node)).filter(|record| record.phase == Phase::Fencing);
+            record.is_some_and(|record| record.fence.as_ref().is_some_and(|fence| !fence.off_sent))
+        };
+        NODES.iter().copied().filter(is_unsent).map(Scope::Node).collect()
+    }
+
+    pub fn may_pause_now(&self, caller: &str, scope: Scope) -> bool {
+        let book = self.book();
+        let now = self.clock.boot();
+        let mut pairs = book.rights.since(now).zip(book.bounds.since(now));
+        pairs.any(|(rights, bounds)| scope.is_for(rights, bounds, caller))
+    }
+
+    pub fn told(&self, settings: &Settings) {
         let now = self.clock.boot();
         let mut book = self.book();
-        book.say(|| format!("{now:?}: {rights:?} {budget:?}"));
-        book.rights.begin(rights, now);
-        book.budgets.begin(budget, now);
+        book.say(|| format!("{now:?}: {settings:?}"));
+        book.rights.begin(&settings.rights, now);
+        book.bounds.begin(&settings.bounds, now);
     }
 
     pub fn taken(&self) {
         let now = self.clock.boot();
         let mut book = self.book();
         book.rights.taken(now);
-        book.budgets.taken(now);
+        book.bounds.taken(now);
     }
 
     pub fn refused(&self, why: &ChangeError) {
@@ -185,20 +227,30 @@ impl Laws {
         let mut book = self.book();
         book.say(|| format!("{now:?}: {why}"));
         book.rights.refused(now);
-        book.budgets.refused(now);
+        book.bounds.refused(now);
     }
 
-    /// A caller hears that.
-    pub fn hears(&self, number: u64, text: &str) {
+    /// A caller hears that; whether it was granted.
+    pub fn hears(&self, number: u64, text: &str, is_granted: bool) {
+        let now = self.clock.boot();
         // A hold is dropped by its name, a child's as well.
         let text =
             NODES.iter().fold(text.to_owned(), |text, node| text.replace(&format!("child:{node}"), "child"));
         let mut book = self.book();
         let request = book.requests[number as usize].clone();
         book.seen.denied += u64::from(text.contains("PermissionDenied"));
-        book.seen.lost += u64::from(text.contains("any more: it waited meanwhile"));
         book.seen.waited += u64::from(text.contains("waits in the queue"));
-        book.seen.barred += u64::from(text.contains("limit: Some"));
+        book.seen.braked += u64::from(text.contains("look dead or are kept off"));
+        book.seen.pause_bars += u64::from(text.contains("is paused by"));
+        book.seen.crowded += u64::from(text.contains("that are left are for others"));
+        if text.contains("limit: Some") {
+            book.seen.barred += 1;
+            book.is_barred(&request, now);
+        }
+        if is_granted {
+            book.hears_of_a_pause(&request, now);
+            book.resumes(&request, now);
+        }
         let shown = |node: &str| {
             let mut rights = book.rights.since(request.at);
             rights.any(|rights| rights.may(request.caller, Role::Viewer, node))
@@ -241,12 +293,14 @@ impl Book {
         }
         self.say(|| format!("{now:?}: {} is {}", record.node, record.phase.label()));
         let before = self.broken.len();
+        self.is_away_or_well(&was, &record, now);
         self.placed(&was, &record, now);
         self.dropped(&was, &record);
         let of = |record: &NodeRecord| record.fence.as_ref().map(|fence| fence.id);
         if let Some(fence) = record.fence.as_ref().filter(|fence| of(&was) != Some(fence.id)) {
-            self.opened(fence, now);
+            self.opened(fence, &record, now);
         }
+        self.sends(&was, &record, now);
         if record.back_since.is_some() && was.back_since != record.back_since {
             self.back.insert(record.node.clone(), now);
         }
@@ -270,103 +324,14 @@ impl Book {
         self.records.insert(record.node.clone(), record);
     }
 
+    /// Whether that machine ran there at any time.
+    pub(super) fn ran_on(&self, machine: &str, parent: &str) -> bool {
+        self.ran_on.contains(&(machine.to_owned(), parent.to_owned()))
+    }
+
     /// The request that gave this reason.
     pub(super) fn request(&self, reason: &str) -> Option<&Request> {
         self.requests.get(reason.strip_prefix('r')?.parse::<usize>().ok()?)
-    }
-
-    fn placed(&mut self, was: &NodeRecord, record: &NodeRecord, now: BootTime) {
-        let is_new = |(name, hold): &(&String, &Hold)| {
-            was.holds.get(*name).is_none_or(|old| (&old.by, &old.reason) != (&hold.by, &hold.reason))
-        };
-        let node = record.node.as_str();
-        for (name, hold) in record.holds.iter().filter(is_new) {
-            let told = match child_of(name) {
-                Some(child) => self.is_placed_for(child, hold, was, record, now),
-                None => self.is_asked_for(name, hold, node, now),
-            };
-            if let Err(why) = told {
-                self.broken.push(format!("{name} holds {node}, by {:?} ({}): {why}", hold.by, hold.reason));
-            }
-            match child_of(name) {
-                Some(_) => self.seen.for_children += 1,
-                None => self.seen.joined += u64::from(was.phase != Phase::Normal),
-            }
-        }
-    }
-
-    fn is_asked_for(&self, name: &str, hold: &Hold, node: &str, now: BootTime) -> Result<(), &'static str> {
-        let request = self.request(&hold.reason).ok_or("nobody asked for it")?;
-        if (request.caller, request.node, request.holder.as_str()) != (hold.by.as_str(), node, name) {
-            return Err("somebody else asked, or for something else");
-        }
-        // A hold is judged as it is asked for, a fence as it is let in.
-        let since = match request.kind {
-            Kind::Fence { .. } => now,
-            Kind::Hold => request.at,
-            _ => return Err("no fence and no hold was asked for"),
-        };
-        let mut rights = self.rights.since(since);
-        rights
-            .any(|rights| rights.may_hold(&hold.by, name, node))
-            .then_some(())
-            .ok_or("who has no role for that")
-    }
-
-    /// A machine is held for what runs on it by the right of those who asked for that, or by its own settings, or as it is off.
-    fn is_placed_for(
-        &self,
-        child: &str,
-        hold: &Hold,
-        was: &NodeRecord,
-        record: &NodeRecord,
-        now: BootTime,
-    ) -> Result<(), &'static str> {
-        let node = record.node.as_str();
-        let asked = |who: &str| {
-            let of = |one: &&Request| one.caller == who && one.node == child;
-            self.requests.iter().filter(of).any(|one| matches!(one.kind, Kind::Fence { .. } | Kind::Hold))
-        };
-        if parent_of(child) != Some(node) || !hold.by.split(", ").all(asked) {
-            return Err("who did not ask for that child");
-        }
-        let is_same = |fence: &&Fence| record.fence.as_ref().is_some_and(|now| now.id == fence.id);
-        let is_off = was.fence.as_ref().filter(is_same).is_some_and(|fence| fence.off_sent);
-        let may = |rights: &Rights| {
-            let named = rights
-                .fenced_for
-                .get(node)
-                .is_some_and(|children| children.iter().any(|one| one.as_str() == child));
-            named || hold.by.split(", ").all(|who| rights.may(who, Role::Controller, node))
-        };
-        (is_off || self.rights.since(now).any(may))
-            .then_some(())
-            .ok_or("who has no role for the machine itself")
-    }
-
-    fn dropped(&mut self, was: &NodeRecord, record: &NodeRecord) {
-        let node = record.node.as_str();
-        let gone = was.holds.iter().filter(|(name, _)| !record.holds.contains_key(*name));
-        for (name, hold) in gone.filter(|(name, _)| child_of(name).is_none()) {
-            self.seen.dropped += 1;
-            let by = |one: &&Request| match one.kind {
-                Kind::Ends => one.holder == *name,
-                Kind::StandsDown => true,
-                _ => false,
-            };
-            let may = |one: &Request| {
-                self.rights.since(one.at).any(|rights| match one.kind {
-                    Kind::StandsDown => rights.may(one.caller, Role::Operator, node),
-                    _ => rights.may_hold(one.caller, name, node),
-                })
-            };
-            let ended = self.requests.iter().filter(|one| one.node == node).filter(by).any(may);
-            // What sent nothing and is given up takes back what it placed.
-            let sent_nothing = record.fence.as_ref().is_some_and(|fence| !fence.off_sent);
-            if !(ended || hold.drop_when_released || sent_nothing && !hold.placed_alone) {
-                self.broken.push(format!("{name} holds {node} no more, and nobody ended that"));
-            }
-        }
     }
 }
 

@@ -1,17 +1,32 @@
 //! Who may what, as it is drawn, and judged without the gateway's own code.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use picket_core::ids::NodeId;
 use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
 use picket_core::time::BootTime;
 use picket_driver_sim::Random;
 
-use super::stage::NODES;
+use super::stage::{HYPERVISORS, NODES};
 
 /// Over the loopback a caller is the address from which it comes.
-pub const CALLERS: [&str; 4] = ["tcp:127.0.0.2", "tcp:127.0.0.3", "tcp:127.0.0.4", "tcp:127.0.0.5"];
+const ADDRESSES: [&str; 4] = ["tcp:127.0.0.2", "tcp:127.0.0.3", "tcp:127.0.0.4", "tcp:127.0.0.5"];
+
+/// Those, and whoever comes by the socket: this process.
+pub fn callers() -> &'static [&'static str] {
+    static CALLERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let user = format!("uid:{}", rustix::process::geteuid().as_raw());
+        ADDRESSES.into_iter().chain([&*user.leak()]).collect()
+    });
+    &CALLERS
+}
+
+/// Whether two callers have one share of what there is little of: whoever reaches the loopback has any address of it.
+pub fn share_room(one: &str, other: &str) -> bool {
+    one == other || one.starts_with("tcp:") && other.starts_with("tcp:")
+}
+
 /// For whom somebody may act who is none of them.
 pub const HOLDER: &str = "db";
 
@@ -51,13 +66,20 @@ impl Rights {
     pub fn draw(random: &mut Random) -> Self {
         let tenants = NODES.iter().map(|node| (*node, ["a", "b"][random.below(2) as usize])).collect();
         let mut granted = Vec::new();
-        for caller in CALLERS {
+        for caller in callers() {
             for _ in 0..1 + random.below(2) {
                 granted.push(Granted::draw(caller, random));
             }
         }
-        let named = random.percent(25).then(|| ("hv1", BTreeSet::from([id("vm1")])));
-        Self { granted, tenants, fenced_for: named.into_iter().collect() }
+        let mut fenced_for = BTreeMap::new();
+        for hypervisor in HYPERVISORS {
+            if !random.percent(25) {
+                continue;
+            }
+            let named = NODES.into_iter().filter(|node| node.starts_with("vm"));
+            fenced_for.insert(hypervisor, named.filter(|_| random.percent(40)).map(id).collect());
+        }
+        Self { granted, tenants, fenced_for }
     }
 
     fn of<'a>(&'a self, caller: &'a str, node: &'a str) -> impl Iterator<Item = &'a Granted> {
@@ -78,6 +100,28 @@ impl Rights {
     pub fn may_hold(&self, caller: &str, holder: &str, node: &str) -> bool {
         let for_it = |one: &Granted| one.step == 3 || one.step >= 1 && one.holders.contains(&holder);
         self.may(caller, Role::Controller, node) && (caller == holder || self.of(caller, node).any(for_it))
+    }
+
+    /// Whether it has that role for each of these, and there is one.
+    pub fn may_all<'a>(
+        &self,
+        caller: &str,
+        role: Role,
+        mut nodes: impl Iterator<Item = &'a &'a str>,
+    ) -> bool {
+        let mut any = false;
+        let all = nodes.all(|node| {
+            any = true;
+            self.may(caller, role, node)
+        });
+        any && all || self.may_everywhere(caller, role)
+    }
+
+    /// Whether it has that role without a limit.
+    pub fn may_everywhere(&self, caller: &str, role: Role) -> bool {
+        let step = LADDER.iter().position(|one| *one == role).expect("one of the ladder");
+        let mut granted = self.granted.iter();
+        granted.any(|one| one.caller == caller && one.step >= step && matches!(one.over, Over::All))
     }
 
     /// The same, as the settings say it.
@@ -114,7 +158,7 @@ impl Granted {
             2..5 => Over::Tenant(["a", "b"][random.below(2) as usize]),
             _ => Over::Hosts(NODES.into_iter().filter(|_| random.percent(45)).collect()),
         };
-        let names = CALLERS.into_iter().chain([HOLDER]);
+        let names = callers().iter().copied().chain([HOLDER]);
         Self { caller, step, over, holders: names.filter(|_| random.percent(30)).collect() }
     }
 }

@@ -1,17 +1,24 @@
 //! Whether a fence that was opened is within the budget, and whether whoever set the budget aside might.
 
-use picket_core::budget::{Budget, Limits};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use picket_core::budget::Limits;
 use picket_core::ids::{FenceId, NodeId};
 use picket_core::parent::child_of;
 use picket_core::record::{Cause, Fence, NodeRecord, Phase};
 use picket_core::roles::Role;
 use picket_core::time::BootTime;
 
+use super::bounds::{Bounds, RACK};
 use super::laws::{Book, Kind};
-use super::stage::{NODES, RACK, parent_of};
+use super::stage::NODES;
+
+/// Who sets a limit aside for what nobody asked for.
+const GATEWAY: &str = "picket";
 
 impl Book {
-    pub(super) fn opened(&mut self, fence: &Fence, now: BootTime) {
+    pub(super) fn opened(&mut self, fence: &Fence, record: &NodeRecord, now: BootTime) {
         if fence.cause != Cause::Asked {
             return;
         }
@@ -23,12 +30,20 @@ impl Book {
                 self.broken.push(format!("{node} is fenced by {:?}, who did not ask for it", fence.by));
             }
         }
+        self.expect_in_time(fence, now);
+        let goes_through = self.is_held_for_a_breach(record);
+        if let Some(scope) = self.pause_of(&node, now).filter(|_| !goes_through) {
+            self.broken.push(format!("{node} is fenced although {scope:?} is paused"));
+        }
         match &fence.budget_override {
+            // What a machine that was found on goes by: nobody asked for that.
+            Some(aside) if goes_through && aside.by == GATEWAY => {}
             Some(aside) => {
                 self.seen.set_aside += 1;
                 let request = self.request(&aside.reason);
                 let may = request.is_some_and(|one| {
-                    let is_it = one.caller == aside.by && one.kind == Kind::Fence { sets_aside: true };
+                    let is_it =
+                        one.caller == aside.by && matches!(one.kind, Kind::Fence { sets_aside: true, .. });
                     is_it
                         && self
                             .rights
@@ -41,8 +56,8 @@ impl Book {
             }
             None => {
                 let bars: Vec<String> =
-                    self.budgets.since(now).filter_map(|one| self.bar(one, &node, now)).collect();
-                if bars.len() == self.budgets.since(now).count() {
+                    self.bounds.since(now).filter_map(|one| self.bar(one, &node, now)).collect();
+                if bars.len() == self.bounds.since(now).count() {
                     self.broken.push(format!("{node} is fenced beyond the budget: {bars:?}"));
                 }
             }
@@ -51,7 +66,8 @@ impl Book {
     }
 
     /// What bars a fence at the least: the gateway may know of more.
-    fn bar(&self, budget: &Budget, node: &NodeId, now: BootTime) -> Option<String> {
+    fn bar(&self, bounds: &Bounds, node: &NodeId, now: BootTime) -> Option<String> {
+        let budget = &bounds.budget;
         let cools = self.back.get(node).filter(|back| now.since(**back) < budget.cool_down);
         if let Some(back) = cools {
             return Some(format!(
@@ -59,16 +75,23 @@ impl Book {
                 budget.cool_down
             ));
         }
-        let rack = budget.groups.get(RACK.0).filter(|_| RACK.1.contains(&node.as_str()));
-        let of_rack = rack.and_then(|limits| self.among(limits, &RACK.1, node, now));
-        self.among(&budget.fleet, &NODES, node, now).or(of_rack)
+        let rack = budget.groups.get(RACK).filter(|_| bounds.rack.contains(node.as_str()));
+        let of_rack = rack.and_then(|limits| self.among(limits, &bounds.rack, node, now));
+        let of_fleet = self.among(&budget.fleet, &NODES.into(), node, now);
+        self.brake(bounds, node, now, Duration::ZERO).or(of_fleet).or(of_rack)
     }
 
-    fn among(&self, limits: &Limits, members: &[&str], node: &NodeId, now: BootTime) -> Option<String> {
+    fn among(
+        &self,
+        limits: &Limits,
+        members: &BTreeSet<&str>,
+        node: &NodeId,
+        now: BootTime,
+    ) -> Option<String> {
         let others = || {
-            let of = |record: &&NodeRecord| members.contains(&record.node.as_str()) && record.node != *node;
+            let of = |record: &&NodeRecord| members.contains(record.node.as_str()) && record.node != *node;
             // What runs on it falls with it, and has its place already.
-            self.records.values().filter(of).filter(|one| parent_of(one.node.as_str()) != Some(node.as_str()))
+            self.records.values().filter(of).filter(|one| !self.ran_on(one.node.as_str(), node.as_str()))
         };
         let is_open = |one: &&NodeRecord| {
             let waits = one.fence.as_ref().is_some_and(|fence| fence.gave_way);
@@ -86,7 +109,7 @@ impl Book {
         let begun = |(at, fence, one): &&(BootTime, FenceId, NodeId)| {
             let of = (*fence, one.clone());
             let is_sent = self.off_sent.contains(&of) && !self.taken_back.contains(&of);
-            is_sent && now.since(*at) < window && members.contains(&one.as_str())
+            is_sent && now.since(*at) < window && members.contains(one.as_str())
         };
         let begun = self.opened.iter().filter(begun).count();
         (begun >= most as usize).then(|| format!("{begun} of {most} were begun within {window:?}"))
