@@ -118,13 +118,39 @@ async fn no_two_of_a_kind_share_a_machine_and_one_at_a_time_is_disturbed() -> Re
     Ok(())
 }
 
+/// GKE admits no pod of a class system-* outside of kube-system where no quota covers it; there is none where no pod has such a class.
+#[tokio::test]
+async fn a_quota_covers_every_pod_of_a_class_of_the_system_s() -> Result<()> {
+    for (name, values) in all().into_iter().chain([("alone", alone())]) {
+        let objects = rendered(&values).await?;
+        let quotas = of("ResourceQuota", &objects);
+        let covered: BTreeSet<&str> = quotas
+            .iter()
+            .filter_map(|quota| quota.pointer("/spec/scopeSelector/matchExpressions/0/values")?.as_array())
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let classes =
+            pods(&objects).into_iter().filter_map(|(_, pod)| pod["spec"]["priorityClassName"].as_str());
+        let critical: BTreeSet<&str> = classes.filter(|class| class.starts_with("system-")).collect();
+        assert_eq!(covered, critical, "{name}");
+    }
+    let plain =
+        [("/gateways/priorityClassName", json!("")), ("/controller/priorityClassName", json!("mine"))];
+    let objects = rendered(&with(alone(), &plain)).await?;
+    assert!(of("ResourceQuota", &objects).is_empty());
+    let off = with(alone(), &[("/quota", json!({ "enabled": false }))]);
+    assert!(of("ResourceQuota", &rendered(&off).await?).is_empty());
+    Ok(())
+}
+
 /// In the cluster whose Nodes are fenced, with gateways that are elsewhere: nothing of theirs is made.
 #[tokio::test]
 async fn the_controller_may_be_installed_alone() -> Result<()> {
     let objects = rendered(&alone()).await?;
     let others = objects.iter().filter(|object| {
         let part = &object["metadata"]["labels"]["app.kubernetes.io/component"];
-        *part != "controller" && object["kind"] != "PrometheusRule"
+        *part != "controller" && object["kind"] != "PrometheusRule" && object["kind"] != "ResourceQuota"
     });
     assert_eq!(others.collect::<Vec<_>>(), Vec::<&Value>::new());
     let spec = &one("Deployment", "picket-controller", &objects)["spec"]["template"]["spec"];
