@@ -25,6 +25,10 @@ async fn pods_that_a_webhook_bars_hold_back_no_other_and_it_is_named() -> Result
     let cluster = cluster().await?;
     let lent = lend(1).await?;
     let machine = lent.one();
+    // A cluster that has just started lets nobody make a pod by hand before that is there.
+    let account = ["get", "serviceaccount", "default", "--ignore-not-found", "-o", "name"];
+    let is_there = async || Ok(!cluster.kubectl(&account).await?.is_empty());
+    until("pods have an account", Duration::from_secs(60), is_there).await?;
     let barred = (0..BARRED).map(|number| pod(&format!("hooked-{number:02}"), "hooked", machine.name()));
     let items: Vec<Value> = barred.chain([pod("hooks", "hooks", machine.name())]).collect();
     cluster.apply(&json!({ "apiVersion": "v1", "kind": "List", "items": items })).await?;
