@@ -64,6 +64,8 @@ impl OutOfService {
         }
         let mark = Mark { ours: ours.clone(), round: round_of(subject), term: None };
         let fenced = [(FENCED, "NoSchedule")];
+        // Also where a webhook refuses that, it is told at that Node.
+        of.waits().is_of(&met);
         let patch = taints::setting(&node, &fenced, &mark, self.asked.keeps_node);
         self.change(&node, &patch, None, until).await?;
         Ok(Some(met))

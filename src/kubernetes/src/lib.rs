@@ -37,6 +37,7 @@ mod rivals;
 mod settings;
 mod taints;
 mod unattached;
+mod waits;
 mod webhooks;
 mod withdrawing;
 

@@ -31,6 +31,7 @@ use crate::object::{Node, Pod};
 use crate::pods::{Evictions, Fate};
 use crate::settings::Asked;
 use crate::taints::OUT_OF_SERVICE;
+use crate::waits::Waits;
 use crate::{belonging, finding, identity, node, pods, taints};
 
 /// For so long after the taint is gone the attach-detach controller, pod GC and taint eviction may act on what they have read (K3).
@@ -43,7 +44,7 @@ pub struct OutOfService {
     pub(crate) cluster: Arc<Cluster>,
     /// Those of Cluster API, where the settings say where they are.
     pub(crate) machines: Option<Arc<Machines>>,
-    of: Option<OfNode>,
+    pub(crate) of: Option<OfNode>,
 }
 
 #[derive(Debug)]
@@ -56,6 +57,7 @@ pub(crate) struct OfNode {
     /// Pods that are left to taint eviction.
     pub(crate) evictions: Mutex<Evictions>,
     refused: Mutex<RefusedPods>,
+    pub(crate) waits: Mutex<Waits>,
     /// Where nothing but its providerID says which machine its Node is.
     pub(crate) alone: Mutex<Alone>,
 }
@@ -278,6 +280,7 @@ impl Releaser for OutOfService {
             read: Mutex::default(),
             evictions: Mutex::default(),
             refused: Mutex::default(),
+            waits: Mutex::default(),
             alone: Mutex::new(Alone::of_devices(names_uuid)),
         };
         let (asked, cluster, machines) = (self.asked.clone(), self.cluster.clone(), self.machines.clone());
@@ -285,7 +288,11 @@ impl Releaser for OutOfService {
     }
 
     async fn announce(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
-        self.announced(subject, until).await
+        let announced = self.noted_if_wrong(self.announced(subject, until).await);
+        if announced.is_err() {
+            self.tell(subject, until).await;
+        }
+        announced
     }
 
     async fn spare(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
@@ -297,7 +304,8 @@ impl Releaser for OutOfService {
     }
 
     async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Prepared, ReleaseError> {
-        self.prepared(subject, until).await
+        let (prepared, ()) = tokio::join!(self.prepared(subject, until), self.tell(subject, until));
+        self.noted_if_wrong(prepared)
     }
 
     async fn attempt(
@@ -306,11 +314,12 @@ impl Releaser for OutOfService {
         permit: &ReleasePermit<'_>,
         until: Instant,
     ) -> Result<Progress, ReleaseError> {
-        self.attempted(permit, until).await
+        self.noted(self.attempted(permit, until).await)
     }
 
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
-        self.observed(subject, until).await
+        let (observed, ()) = tokio::join!(self.observed(subject, until), self.tell(subject, until));
+        self.noted(observed)
     }
 
     async fn is_going(&self, subject: &Subject, until: Instant) -> Option<String> {

@@ -59,6 +59,7 @@ const NODES: &[Right] = &[
     may("get", "storage.k8s.io", "csidrivers"),
     may("list", "storage.k8s.io", "csidrivers"),
     may("list", "storage.k8s.io", "csinodes"),
+    Right { namespace: "default", ..may("create", "events.k8s.io", "events") },
     Right { namespace: "kube-node-lease", ..may("get", "coordination.k8s.io", "leases") },
 ];
 

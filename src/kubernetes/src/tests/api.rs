@@ -29,8 +29,10 @@ pub struct Api {
     /// What else there is, by its path.
     others: Mutex<BTreeMap<String, Value>>,
     failing: Mutex<String>,
-    /// Pods for whose changes a webhook that fails closed is asked, and does not answer.
+    /// Pods and Nodes for whose changes a webhook that fails closed is asked, and does not answer.
     hooked: Mutex<Vec<String>>,
+    /// The notes of Events that were made there.
+    notes: Mutex<Vec<String>>,
     reports: Mutex<u32>,
     connects_in: Mutex<Duration>,
     /// Its clock is so many seconds ahead of ours.
@@ -75,9 +77,14 @@ impl Api {
         end.clone_into(&mut self.failing.lock().expect("whole"));
     }
 
-    /// From now on a webhook that fails closed keeps it from changing these pods.
-    pub fn hooks(&self, pods: &[String]) {
-        pods.clone_into(&mut self.hooked.lock().expect("whole"));
+    /// The notes of the Events that were made there so far.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().expect("whole").clone()
+    }
+
+    /// From now on a webhook that fails closed keeps it from changing these pods and Nodes.
+    pub fn hooks(&self, names: &[String]) {
+        names.clone_into(&mut self.hooked.lock().expect("whole"));
     }
 
     /// So many of the next readings of one Node are out of date at once: its kubelet reports right after them.
@@ -158,7 +165,14 @@ impl Api {
             return (403, json!("it is forbidden"));
         }
         let hooked = self.hooked.lock().expect("whole").clone();
-        if hooked.iter().any(|pod| *method != Method::GET && path.contains(&format!("/pods/{pod}"))) {
+        let is_hooked =
+            |name: &String| ["pods", "nodes"].iter().any(|kind| path.contains(&format!("/{kind}/{name}")));
+        if path.ends_with("/events") {
+            let event: Value = serde_json::from_slice(body).expect("an Event");
+            self.notes.lock().expect("whole").push(event["note"].as_str().unwrap_or_default().to_owned());
+            return (200, event);
+        }
+        if *method != Method::GET && hooked.iter().any(is_hooked) {
             let why = "Internal error occurred: failed calling webhook \"guard.example.org\": failed to call webhook: \
                        Post \"https://guard.default.svc:443/check?timeout=10s\": no endpoints available for service \"guard\"";
             return (500, json!(why));

@@ -77,3 +77,21 @@ async fn a_deletion_on_its_way_is_refused_for_every_pod_that_can_be_changed() {
     assert!(failed.to_string().contains("failed calling webhook"), "{failed}");
     assert!(api.changes().contains(&format!("PATCH {status}")), "{:?}", api.changes());
 }
+
+/// A webhook on Nodes refuses the very first mark: whoever has kubectl alone reads why at the Node.
+#[tokio::test(start_paused = true)]
+async fn what_keeps_a_release_is_told_at_its_node() {
+    let api = Api::of([node("n1", UUID, &[])]);
+    api.hooks(&["n1".to_owned()]);
+    let (release, subject) = (with(&api, json!({ "find_by": "system_uuid" })), subject(whose(None, UUID)));
+    for _ in 0..20 {
+        release.announce(&subject, soon()).await.expect_err("it is refused");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let [note] = &api.notes()[..] else { panic!("once: {:?}", api.notes()) };
+    assert!(
+        note.starts_with("its volumes are not let go yet: patch /api/v1/nodes/n1: Internal error"),
+        "{note}"
+    );
+    assert!(note.contains("failed calling webhook \"guard.example.org\""), "{note}");
+}

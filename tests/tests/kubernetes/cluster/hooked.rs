@@ -74,6 +74,12 @@ async fn pods_that_a_webhook_bars_hold_back_no_other_and_it_is_named() -> Result
     })
     .await?;
     is_told(&gateway, machine.name(), "failed calling webhook \"guard.example.org\"").await?;
+    let at_node = format!("involvedObject.name={}", machine.name());
+    let events = ["get", "events", "--field-selector", &at_node, "-o", "jsonpath={.items[*].message}"];
+    until("it is told at the Node", Duration::from_secs(60), async || {
+        Ok(cluster.kubectl(&events).await?.contains("failed calling webhook \"guard.example.org\""))
+    })
+    .await?;
     assert_eq!(pods(cluster, "hooked").await?.len(), BARRED);
     let status = gateway.picket(&["status", machine.name()]).await?;
     assert!(!status.out.contains("released"), "{status:?}");
