@@ -27,6 +27,7 @@ mod remarks;
 mod server;
 mod service;
 mod settings;
+mod switching;
 mod volumes;
 #[cfg(test)]
 mod wrong_state;

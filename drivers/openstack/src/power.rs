@@ -1,27 +1,19 @@
-//! Reading power, off and on.
+//! Reading power.
 
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
 
-use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::{Epoch, Power, Reading};
-use picket_core::time::BootTime;
-use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind, HoldFound};
-use reqwest::Method;
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::actions;
-use crate::cloud::{Bound, Command, Found, Service, Told};
+use crate::cloud::{Found, Service};
 use crate::deleted::ENDS;
 use crate::driver::OpenstackDriver;
-use crate::hold::{STOPS, UP};
 use crate::server::{Said, Server};
 
 /// A cloud has one epoch: the server's id, which is what every question names.
 pub(crate) const EPOCH: Epoch = Epoch::FIRST;
-/// Between two looks at what is under way.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// The newest move whose steps say that it ended well, and the hypervisor on which Nova showed the server last.
 type Place = (Option<String>, Option<String>);
@@ -29,37 +21,6 @@ type Place = (Option<String>, Option<String>);
 #[derive(Deserialize)]
 struct Shown {
     server: Server,
-}
-
-/// What a command is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
-    Stop,
-    Start,
-}
-
-impl Verb {
-    fn body(self) -> Value {
-        match self {
-            Verb::Stop => json!({ "os-stop": null }),
-            Verb::Start => json!({ "os-start": null }),
-        }
-    }
-
-    /// What a server says that is so already.
-    fn is_done(self, said: Said) -> bool {
-        match self {
-            Verb::Stop => matches!(said, Said::Off | Said::OffUnlessHostIsDown),
-            Verb::Start => said == Said::On,
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Verb::Stop => "os-stop",
-            Verb::Start => "os-start",
-        }
-    }
 }
 
 /// A server that is not there, and of which nobody says that its host ended it.
@@ -228,7 +189,7 @@ impl OpenstackDriver {
     }
 
     /// A server that is not there.
-    async fn of_the_gone(&self, why: &str, call: &Call) -> Result<(Power, String), DriverError> {
+    pub(crate) async fn of_the_gone(&self, why: &str, call: &Call) -> Result<(Power, String), DriverError> {
         let newest = self.newest_actions(call).await?;
         if !self.was_ended(&newest, call).await? {
             return Ok((Power::Unknown, not_told(why)));
@@ -239,159 +200,6 @@ impl OpenstackDriver {
             None => (Power::Off, "deleted: its host ended it with Success".to_owned()),
         })
     }
-
-    pub(crate) async fn stop(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
-        let before =
-            order.found().get(STOPS).map(|list| list.split_whitespace().map(str::to_owned).collect());
-        self.ours().begin(order.generation(), before);
-        let mut effort = Effort::repeatable();
-        // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
-        self.switch(Verb::Stop, order.found(), None, &mut effort, call).await
-    }
-
-    pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
-        self.ours().last = None;
-        let mut effort = Effort::once();
-        let bound = Bound { life: order.life(), checked_at: Some(order.checked_at()), not_after: None };
-        self.switch(Verb::Start, &HoldFound::new(), Some(bound), &mut effort, call).await
-    }
-
-    /// Tells Nova until it takes it, once for each time that it refuses. `found`: before the hold.
-    async fn switch(
-        &self,
-        verb: Verb,
-        found: &HoldFound,
-        bound: Option<Bound>,
-        effort: &mut Effort,
-        call: &Call,
-    ) -> Result<Accepted, DriverError> {
-        let (mut unlocked_ours, mut was_busy, mut was_idle, mut has_spoken) = (false, false, false, false);
-        loop {
-            // Before each copy: the host may go down, and somebody may lock it.
-            call.may_send()?;
-            let asked_at = call.now();
-            let server = match self.server(call).await.map_err(|error| effort.judge(error))? {
-                Found::It(server) => server,
-                Found::NotThere(why) => return self.already_gone(verb, asked_at, &why, effort, call).await,
-            };
-            // Nova said so itself: until that is over it would say it again.
-            if was_busy && server.is_busy() {
-                if self.rests(call).await {
-                    continue;
-                }
-                return Err(
-                    effort.error(ErrorKind::Throttled, format!("{}: it is {}", verb.words(), server.words()))
-                );
-            }
-            // Once a call: the release of another server of that host may force its service down again each time.
-            if verb == Verb::Stop
-                && server.host_takes_orders().is_err()
-                && !std::mem::replace(&mut has_spoken, true)
-                // Evacuated since, it is another host, and whoever forced the first one down wants it so.
-                && found.get(UP).is_none_or(|up| server.host.as_ref() == Some(up))
-                && self.let_host_speak(found, call).await
-            {
-                continue;
-            }
-            server.host_takes_orders().map_err(|why| effort.error(ErrorKind::Refused, why))?;
-            let unlocked = self.unlock_for(&server, effort, call).await?;
-            let told = self.act(verb.body(), bound, effort, call).await?;
-            let accepted = |already| {
-                Ok(Accepted {
-                    asked_at: told.asked_at,
-                    answered_at: told.answered_at,
-                    epoch: Some(EPOCH),
-                    already,
-                })
-            };
-            match told.code.as_u16() {
-                202 => {
-                    if verb == Verb::Start {
-                        self.ours().start.clone_from(&told.request);
-                    }
-                    match verb {
-                        Verb::Stop => self.ours().took(told.request.as_deref()),
-                        Verb::Start if unlocked => self.lock_again(&server, call).await,
-                        Verb::Start => {}
-                    }
-                    return accepted(false);
-                }
-                // Look, then decide.
-                409 => {
-                    effort.refused();
-                    let server = self.server_there(call).await.map_err(|error| effort.judge(error))?;
-                    if verb.is_done(server.power()) {
-                        return accepted(true);
-                    }
-                    if server.is_locked_by_us() && !std::mem::replace(&mut unlocked_ours, true) {
-                        // Whom Nova takes for no administrator, whatever the role is called.
-                        self.unlock(None, call).await.map_err(|error| effort.judge(error))?;
-                        continue;
-                    }
-                    was_busy = server.is_busy();
-                    // What was under way may have ended between that answer and this look: only the second one of a server that does nothing
-                    // is final.
-                    let is_final = !was_busy && was_idle;
-                    was_idle = !was_busy;
-                    if !is_final && self.rests(call).await {
-                        continue;
-                    }
-                    let kind = if was_busy { ErrorKind::Throttled } else { ErrorKind::Refused };
-                    let words = format!("{}: {}; it is {}", verb.words(), told.words, server.words());
-                    return Err(effort.error(kind, words).for_good(is_final));
-                }
-                _ => return Err(refused(verb.words(), &told, effort)),
-            }
-        }
-    }
-
-    /// Waits a moment for what is under way; not, where the call ends before that.
-    async fn rests(&self, call: &Call) -> bool {
-        let is_time = tokio::time::Instant::now() + LOOK < call.deadline();
-        if is_time {
-            tokio::time::sleep(LOOK).await;
-        }
-        is_time
-    }
-
-    /// A server that its host ended is off already.
-    async fn already_gone(
-        &self,
-        verb: Verb,
-        asked_at: BootTime,
-        why: &str,
-        effort: &Effort,
-        call: &Call,
-    ) -> Result<Accepted, DriverError> {
-        let (power, said) = self.of_the_gone(why, call).await.map_err(|error| effort.judge(error))?;
-        if verb == Verb::Stop && power == Power::Off {
-            return Ok(Accepted { asked_at, answered_at: call.now(), epoch: Some(EPOCH), already: true });
-        }
-        Err(effort.error(ErrorKind::Refused, said))
-    }
-
-    /// One command to the server.
-    pub(crate) async fn act(
-        &self,
-        body: Value,
-        bound: Option<Bound>,
-        effort: &mut Effort,
-        call: &Call,
-    ) -> Result<Told, DriverError> {
-        let path = format!("/servers/{}/action", self.settings.server);
-        let command =
-            Command { service: Service::Compute, method: Method::POST, path: &path, body: Some(body), bound };
-        self.cloud.tell(command, &self.unclear, effort, call).await
-    }
-}
-
-/// A command that was refused, or may have been done.
-pub(crate) fn refused(what: &str, told: &Told, effort: &mut Effort) -> DriverError {
-    if !told.is_unclear() {
-        effort.refused();
-    }
-    let kind = told.kind();
-    effort.error(kind, format!("{what}: {}", told.words)).for_good(kind == ErrorKind::Forbidden)
 }
 
 /// Not found is a word of its own, and none of power.

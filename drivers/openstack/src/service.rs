@@ -13,8 +13,8 @@ use serde_json::json;
 use crate::cloud::{Bound, Command, Found, Service};
 use crate::driver::OpenstackDriver;
 use crate::hold::{SERVICE, UP};
-use crate::power::refused;
 use crate::server::Server;
+use crate::switching::refused;
 
 #[derive(Deserialize)]
 struct Services {

@@ -21,8 +21,8 @@ use serde_json::Value;
 
 use crate::cloud::{Bound, Command, Found, Service};
 use crate::driver::OpenstackDriver;
-use crate::power::refused;
 use crate::server::{Said, Server};
+use crate::switching::refused;
 
 #[derive(Deserialize)]
 struct Attachments {
