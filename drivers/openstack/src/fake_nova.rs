@@ -23,7 +23,7 @@ const FORBIDDEN: &str = "forbidden";
 const CONFLICT: &str = "conflictingRequest";
 
 /// The answer to a path with its query, or, of what is no question, to method, path and body; `None`: 404. One of [`forbidden`] is a 403, one
-/// of [`wrong_state`] a 409.
+/// of [`conflict`] a 409.
 type Answers = Box<dyn FnMut(&str) -> Option<Value> + Send>;
 
 #[derive(Debug)]
@@ -91,7 +91,11 @@ pub(crate) fn forbidden(policy: &str) -> Value {
 
 /// What Nova says where a server is not in a state in which it does that (`InstanceInvalidState`).
 pub(crate) fn wrong_state(state: &str) -> Value {
-    let message = format!("Cannot 'stop' instance {SERVER} while it is in vm_state {state}");
+    conflict(&format!("Cannot 'stop' instance {SERVER} while it is in vm_state {state}"))
+}
+
+/// What Nova says where a command cannot be done as the server is, in those words.
+pub(crate) fn conflict(message: &str) -> Value {
     json!({ CONFLICT: { "code": 409, "message": message } })
 }
 

@@ -23,6 +23,7 @@ mod locked;
 mod moves;
 mod placement;
 mod power;
+mod refusals;
 mod remarks;
 mod server;
 mod service;

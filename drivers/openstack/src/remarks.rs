@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::cloud::{Found, Service};
 use crate::driver::OpenstackDriver;
 use crate::hold;
+use crate::refusals::way_out;
 use crate::server::Server;
 
 /// An image's property: how long a stop waits for the guest before its power is cut.
@@ -22,7 +23,7 @@ pub(crate) struct Remarks(Mutex<Known>);
 struct Known {
     by_check: Vec<String>,
     /// What keeps a fence from its end.
-    barred: Option<String>,
+    barred: Vec<String>,
     /// A copy that an evacuation left, by whoever asked last where the server runs.
     left: Option<String>,
 }
@@ -38,7 +39,7 @@ impl Remarks {
     }
 
     pub(crate) fn obstacles(&self) -> Vec<String> {
-        self.known().barred.iter().cloned().collect()
+        self.known().barred.clone()
     }
 
     /// What a reading says, and with it a copy that was left: that one's power is not read.
@@ -49,7 +50,7 @@ impl Remarks {
         }
     }
 
-    fn set(&self, remarks: Vec<String>, barred: Option<String>) {
+    fn set(&self, remarks: Vec<String>, barred: Vec<String>) {
         let mut known = self.known();
         (known.by_check, known.barred) = (remarks, barred);
     }
@@ -68,6 +69,13 @@ impl OpenstackDriver {
             remarks.push(format!(
                 "its image has no {SHUTDOWN}=0: a stop waits for a guest that is dead as long as Nova's shutdown_timeout says (60 s as \
                  it comes); set it on the image, or on the volume from which the server was booted, and rebuild"
+            ));
+        }
+        if server.status.as_deref() == Some("ERROR") {
+            remarks.push(format!(
+                "it is in ERROR: Nova stops such a server all the same, and says SHUTOFF of it then; openstack server reboot --hard {} \
+                 ends that before",
+                server.id
             ));
         }
         let Some(token) = self.cloud.held(call.now()) else { return };
@@ -91,7 +99,7 @@ impl OpenstackDriver {
                 None
             }
         };
-        self.remarks.set(remarks, barred);
+        self.remarks.set(remarks, way_out(server).into_iter().chain(barred).collect());
     }
 
     /// The image's timeout: `Some(None)`: it has none; `None`: that is not known.

@@ -100,11 +100,17 @@ impl Server {
     pub(crate) fn host_takes_orders(&self) -> Result<(), String> {
         match self.host_status.as_deref() {
             None | Some("UP") => Ok(()),
+            Some(_) if self.is_without_host() => Err("it has no compute host".to_owned()),
             Some(other) => Err(format!(
                 "its compute host is {}: it would do what it is told when it is back",
                 other.to_lowercase()
             )),
         }
+    }
+
+    /// Whether Nova says that no compute host has it, as of one that was shelved.
+    pub(crate) fn is_without_host(&self) -> bool {
+        self.host_status.as_deref() == Some("")
     }
 
     /// Whether it was booted from a volume: then it has no image (Compute API, servers: image is an empty text).
@@ -197,9 +203,13 @@ mod tests {
 
     #[test]
     fn no_stop_is_sent_to_a_host_that_is_down() {
-        for (status, takes) in
-            [(json!("UP"), true), (json!("absent"), true), (json!("DOWN"), false), (json!("UNKNOWN"), false)]
-        {
+        for (status, takes) in [
+            (json!("UP"), true),
+            (json!("absent"), true),
+            (json!("DOWN"), false),
+            (json!("UNKNOWN"), false),
+            (json!(""), false),
+        ] {
             assert_eq!(
                 server(json!({ "host_status": status })).host_takes_orders().is_ok(),
                 takes,

@@ -13,7 +13,8 @@ use crate::cloud::{Bound, Command, Found, Service, Told};
 use crate::driver::OpenstackDriver;
 use crate::hold::{STOPS, UP};
 use crate::power::EPOCH;
-use crate::server::Said;
+use crate::refusals::{is_for_its_lock, way_out};
+use crate::server::{Said, Server};
 
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_millis(500);
@@ -55,23 +56,33 @@ impl OpenstackDriver {
         self.ours().begin(order.generation(), before);
         let mut effort = Effort::repeatable();
         // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
-        self.switch(Verb::Stop, order.found(), None, &mut effort, call).await
+        self.switch(Verb::Stop, order.found(), None, &mut effort, &mut None, call).await
     }
 
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         self.ours().last = None;
         let mut effort = Effort::once();
         let bound = Bound { life: order.life(), checked_at: Some(order.checked_at()), not_after: None };
-        self.switch(Verb::Start, &HoldFound::new(), Some(bound), &mut effort, call).await
+        let mut was_locked = None;
+        let started = self
+            .switch(Verb::Start, &HoldFound::new(), Some(bound), &mut effort, &mut was_locked, call)
+            .await;
+        // Whatever became of the start: it was somebody else's before it.
+        if let Some(server) = was_locked {
+            self.lock_again(&server, call).await;
+        }
+        started
     }
 
-    /// Tells Nova until it takes it, once for each time that it refuses. `found`: before the hold.
+    /// Tells Nova until it takes it, once for each time that it refuses. `found`: before the hold; `was_locked`: the server as it was before
+    /// its lock was undone for this.
     async fn switch(
         &self,
         verb: Verb,
         found: &HoldFound,
         bound: Option<Bound>,
         effort: &mut Effort,
+        was_locked: &mut Option<Server>,
         call: &Call,
     ) -> Result<Accepted, DriverError> {
         let (mut unlocked_ours, mut was_busy, mut was_idle, mut has_spoken) = (false, false, false, false);
@@ -102,8 +113,10 @@ impl OpenstackDriver {
             {
                 continue;
             }
-            server.host_takes_orders().map_err(|why| effort.error(ErrorKind::Refused, why))?;
-            let unlocked = self.unlock_for(&server, effort, call).await?;
+            self.has_host(&server, effort)?;
+            if self.unlock_for(&server, effort, call).await? {
+                was_locked.get_or_insert(server);
+            }
             let told = self.act(verb.body(), bound, effort, call).await?;
             let accepted = |already| {
                 Ok(Accepted {
@@ -115,13 +128,9 @@ impl OpenstackDriver {
             };
             match told.code.as_u16() {
                 202 => {
-                    if verb == Verb::Start {
-                        self.ours().start.clone_from(&told.request);
-                    }
                     match verb {
                         Verb::Stop => self.ours().took(told.request.as_deref()),
-                        Verb::Start if unlocked => self.lock_again(&server, call).await,
-                        Verb::Start => {}
+                        Verb::Start => self.ours().start.clone_from(&told.request),
                     }
                     return accepted(false);
                 }
@@ -132,8 +141,12 @@ impl OpenstackDriver {
                     if verb.is_done(server.power()) {
                         return accepted(true);
                     }
-                    if server.is_locked_by_us() && !std::mem::replace(&mut unlocked_ours, true) {
-                        // Whom Nova takes for no administrator, whatever the role is called.
+                    // Whom Nova takes for no administrator, whatever the role is called. Of any other cause the hold stays (S11).
+                    let for_its_lock = is_for_its_lock(&told.words, &server.id);
+                    if for_its_lock
+                        && server.is_locked_by_us()
+                        && !std::mem::replace(&mut unlocked_ours, true)
+                    {
                         self.unlock(None, call).await.map_err(|error| effort.judge(error))?;
                         continue;
                     }
@@ -146,12 +159,23 @@ impl OpenstackDriver {
                         continue;
                     }
                     let kind = if was_busy { ErrorKind::Throttled } else { ErrorKind::Refused };
-                    let words = format!("{}: {}; it is {}", verb.words(), told.words, server.words());
+                    let help = way_out(&server).map(|help| format!("; {help}")).unwrap_or_default();
+                    let words = format!("{}: {}; it is {}{help}", verb.words(), told.words, server.words());
                     return Err(effort.error(kind, words).for_good(is_final));
                 }
                 _ => return Err(refused(verb.words(), &told, effort)),
             }
         }
+    }
+
+    /// Whether there is a host that would do it now.
+    fn has_host(&self, server: &Server, effort: &Effort) -> Result<(), DriverError> {
+        let Err(why) = server.host_takes_orders() else { return Ok(()) };
+        // A host that is down is mended by whoever mends hosts; one that is not there comes by the server's own state.
+        let help = way_out(server).filter(|_| server.is_without_host());
+        let is_final = help.is_some() && !server.is_busy();
+        let words = [Some(why), help].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        Err(effort.error(ErrorKind::Refused, words).for_good(is_final))
     }
 
     /// Waits a moment for what is under way; not, where the call ends before that.

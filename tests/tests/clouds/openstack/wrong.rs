@@ -7,7 +7,7 @@ use picket_tests::peers::{Credential, OPENSTACK_HOSTS, Request, RequestRule, Who
 use serde_json::json;
 
 use crate::openstack::driven::Plan;
-use crate::openstack::scene::{all_are_needed, cloud, deployed};
+use crate::openstack::scene::{act, all_are_needed, cloud, deployed};
 use crate::scene::IMPATIENT;
 use crate::scene::soon;
 
@@ -61,6 +61,36 @@ async fn a_check_tells_of_a_stop_that_will_wait_for_a_dead_guest() -> Result<()>
         let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
         let said = checked(&driven).await?;
         assert_eq!(said.contains("no os_shutdown_timeout=0"), is_told, "{said}");
+    }
+    Ok(())
+}
+
+/// S16: a state in which Nova stops no server keeps each fence from its end. What ends it is told before there is one.
+#[tokio::test]
+async fn a_server_that_nova_does_not_stop_as_it_is_is_not_ready_and_the_command_that_helps_is_told() -> Result<()>
+{
+    let cloud = cloud().await?;
+    for (what, status, undo) in [
+        ("pause", "PAUSED", "unpause"),
+        ("suspend", "SUSPENDED", "resume"),
+        ("rescue", "RESCUE", "unrescue"),
+        ("shelve", "SHELVED_OFFLOADED", "unshelve"),
+    ] {
+        let server = cloud.server(what, OPENSTACK_HOSTS[0]).await?;
+        let driven = Plan::over(&Who::Admin, &[&server]).start().await?;
+        let told = act(cloud, &Who::Tenant, &server, json!({ what: null })).await?;
+        assert!(matches!(told.0, 200 | 202), "{told:?}");
+        cloud.until_server(&server, status).await?;
+        let said = driven.gateway.picket(&["check", "n1"]).await?;
+        assert!(said.code != 0, "{said:?}");
+        let said = said.out + &said.err;
+        assert!(said.contains(&format!("openstack server {undo} {server} ends that")), "{said}");
+        // It does.
+        let told = act(cloud, &Who::Tenant, &server, json!({ undo: null })).await?;
+        assert_eq!(told.0, 202, "{told:?}");
+        cloud.until_server(&server, "ACTIVE").await?;
+        let said = driven.gateway.picket(&["check", "n1"]).await?;
+        assert_eq!(said.code, 0, "{said:?}");
     }
     Ok(())
 }
