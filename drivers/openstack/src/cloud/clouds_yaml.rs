@@ -2,15 +2,16 @@
 //!
 //! **Invariant.** Whom to believe is never switched off, and a file with a secret in it is nobody else's to read.
 
+mod shape;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use self::shape::{Auth, Cloud, File};
+use super::keystone::{Login, Named, Scope};
 use picket_driver::{Secret, source};
 use picket_reach::address;
 use reqwest::Url;
-use serde::Deserialize;
-
-use super::keystone::{Login, Named, Scope};
 
 /// One cloud, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,105 +25,6 @@ pub(crate) struct CloudSettings {
     pub(crate) ca_file: Option<PathBuf>,
     /// Where services are, where the catalog is not to be believed: by their type.
     pub(crate) endpoints: BTreeMap<&'static str, Url>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct File {
-    clouds: BTreeMap<String, Cloud>,
-}
-
-#[derive(Clone, Default, Deserialize)]
-#[serde(default)]
-struct Cloud {
-    auth: Auth,
-    auth_type: Option<String>,
-    region_name: Option<String>,
-    interface: Option<String>,
-    endpoint_type: Option<String>,
-    verify: Option<bool>,
-    insecure: Option<bool>,
-    cacert: Option<PathBuf>,
-    cert: Option<PathBuf>,
-    profile: Option<String>,
-    compute_endpoint_override: Option<String>,
-    block_storage_endpoint_override: Option<String>,
-    volume_endpoint_override: Option<String>,
-    image_endpoint_override: Option<String>,
-}
-
-#[derive(Clone, Default, Deserialize)]
-#[serde(default)]
-struct Auth {
-    auth_url: Option<String>,
-    username: Option<String>,
-    user_id: Option<String>,
-    user_domain_name: Option<String>,
-    user_domain_id: Option<String>,
-    domain_name: Option<String>,
-    domain_id: Option<String>,
-    password: Option<String>,
-    project_name: Option<String>,
-    project_id: Option<String>,
-    project_domain_name: Option<String>,
-    project_domain_id: Option<String>,
-    system_scope: Option<String>,
-    application_credential_id: Option<String>,
-    application_credential_name: Option<String>,
-    application_credential_secret: Option<String>,
-}
-
-/// Lays what `over` says over what is there.
-macro_rules! lay {
-    ($under:expr, $over:expr, $($field:ident),+ $(,)?) => {
-        $(if $over.$field.is_some() { $under.$field = $over.$field; })+
-    };
-}
-
-impl Cloud {
-    fn under(mut self, over: Cloud) -> Self {
-        lay!(
-            self,
-            over,
-            auth_type,
-            region_name,
-            interface,
-            endpoint_type,
-            verify,
-            insecure,
-            cacert,
-            cert,
-            profile
-        );
-        lay!(self, over, compute_endpoint_override, block_storage_endpoint_override);
-        lay!(self, over, volume_endpoint_override, image_endpoint_override);
-        let (auth, over) = (&mut self.auth, over.auth);
-        lay!(
-            auth,
-            over,
-            auth_url,
-            username,
-            user_id,
-            user_domain_name,
-            user_domain_id,
-            domain_name,
-            domain_id,
-            password
-        );
-        lay!(auth, over, project_name, project_id, project_domain_name, project_domain_id, system_scope);
-        lay!(
-            auth,
-            over,
-            application_credential_id,
-            application_credential_name,
-            application_credential_secret
-        );
-        self
-    }
-
-    fn has_secret(&self) -> bool {
-        self.auth.password.is_some() || self.auth.application_credential_secret.is_some()
-    }
 }
 
 /// Reads the cloud of that name; all that is wrong with it, at once. No message has a secret in it.
