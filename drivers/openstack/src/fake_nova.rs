@@ -123,7 +123,7 @@ pub(crate) async fn driver(
     );
     std::fs::write(&file, text).expect("written");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("closed to others");
-    let cloud = Cloud::in_region(cloud::read(&file, "c").expect("good settings"), None).expect("a cloud");
+    let cloud = Cloud::new(cloud::read(&file, "c", None).expect("good settings")).expect("a cloud");
     let token = json!({ "token": {
         "issued_at": "2026-11-22T14:00:00.000000Z", "expires_at": "2026-11-22T15:00:00.000000Z",
         "user": { "id": USER }, "project": { "id": "p1" }, "roles": [{ "name": role }],

@@ -34,11 +34,11 @@ impl OpenstackKind {
         let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
         clouds.retain(|_, cloud| cloud.strong_count() > 0);
         // What stands in the file now: a reload finds another password, and who has the old one goes on with it.
-        let made = cloud::read(&asked.0, &asked.1)?;
+        let made = cloud::read(&asked.0, &asked.1, asked.2.as_deref())?;
         if let Some(cloud) = clouds.get(&asked).and_then(Weak::upgrade).filter(|cloud| cloud.is_of(&made)) {
             return Ok(cloud);
         }
-        let cloud = Arc::new(Cloud::in_region(made, asked.2.clone()).map_err(|why| vec![why])?);
+        let cloud = Arc::new(Cloud::new(made).map_err(|why| vec![why])?);
         clouds.insert(asked, Arc::downgrade(&cloud));
         Ok(cloud)
     }

@@ -5,13 +5,15 @@
 mod shape;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use self::shape::{Auth, Cloud, File};
-use super::keystone::{Login, Named, Scope};
 use picket_driver::{Secret, source};
 use picket_reach::address;
 use reqwest::Url;
+
+use self::shape::{Auth, Cloud, File, Several};
+use super::keystone::{Login, Named, Scope};
 
 /// One cloud, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,15 +22,15 @@ pub(crate) struct CloudSettings {
     pub(crate) identity: Url,
     pub(crate) login: Login,
     pub(crate) region: Option<String>,
-    /// `public`, `internal` or `admin`.
-    pub(crate) interface: String,
+    /// Each `public`, `internal` or `admin`; the first one is asked that the catalog has.
+    pub(crate) interfaces: Vec<String>,
     pub(crate) ca_file: Option<PathBuf>,
     /// Where services are, where the catalog is not to be believed: by their type.
     pub(crate) endpoints: BTreeMap<&'static str, Url>,
 }
 
-/// Reads the cloud of that name; all that is wrong with it, at once. No message has a secret in it.
-pub(crate) fn read(file: &Path, name: &str) -> Result<CloudSettings, Vec<String>> {
+/// Reads the cloud of that name, in that region of it, else in its first one; all that is wrong with it, at once. No message has a secret in it.
+pub(crate) fn read(file: &Path, name: &str, region: Option<&str>) -> Result<CloudSettings, Vec<String>> {
     let one = |why: String| vec![why];
     let clouds = parse(file).map_err(one)?;
     let beside = file.with_file_name("secure.yaml");
@@ -47,7 +49,9 @@ pub(crate) fn read(file: &Path, name: &str) -> Result<CloudSettings, Vec<String>
     }
     let cloud = cloud.clone().under(secure.get(name).cloned().unwrap_or_default());
     let place = format!("{}: clouds.{name}", file.display());
-    let made = checked(cloud, &mut |what| wrong.push(format!("{place}.{what}")));
+    let mut tell = |what| wrong.push(format!("{place}.{what}"));
+    let (cloud, region) = in_region(cloud, region, &mut tell);
+    let made = checked(cloud.gathered(), region, &mut tell);
     match made {
         Some(made) if wrong.is_empty() => Ok(made),
         _ => Err(wrong),
@@ -72,25 +76,61 @@ fn open_to_all(file: &Path) -> Option<String> {
     source::private(file).err().map(|why| format!("{place} has a secret in it, and {why}"))
 }
 
-fn checked(cloud: Cloud, wrong: &mut dyn FnMut(String)) -> Option<CloudSettings> {
-    if cloud.verify == Some(false) || cloud.insecure == Some(true) {
+/// The cloud as it is in that region, by its `regions`; and the region, which is the first one where none is asked for.
+fn in_region(
+    mut cloud: Cloud,
+    asked: Option<&str>,
+    wrong: &mut dyn FnMut(String),
+) -> (Cloud, Option<String>) {
+    let listed = cloud.regions.take().unwrap_or_default();
+    let names: Vec<String> = match &cloud.region_name {
+        _ if !listed.is_empty() => listed.iter().map(|region| region.name.clone()).collect(),
+        Some(Several(names)) => {
+            names.iter().flat_map(|name| name.split(',')).map(|name| name.trim().to_owned()).collect()
+        }
+        None => Vec::new(),
+    };
+    // A single region_name is the default of whoever names no region.
+    let is_a_list = !listed.is_empty() || names.len() > 1;
+    if let Some(asked) = asked
+        && is_a_list
+        && !names.iter().any(|name| name == asked)
+    {
+        wrong(format!("regions: there is no {asked:?}; there is {}", names.join(", ")));
+    }
+    let region = asked.map(str::to_owned).or_else(|| names.into_iter().next());
+    let region = region.filter(|region| !region.is_empty());
+    let values = listed.into_iter().find(|one| Some(&one.name) == region.as_ref()).map(|one| one.values);
+    (cloud.under(values.unwrap_or_default()), region)
+}
+
+/// Whether it is one of those words, in which YAML 1.1 has yes and no; `None`: it says nothing.
+fn is_any_of(word: Option<&str>, of: [&str; 3]) -> Option<bool> {
+    Some(of.contains(&word?.to_ascii_lowercase().as_str()))
+}
+
+fn checked(cloud: Cloud, region: Option<String>, wrong: &mut dyn FnMut(String)) -> Option<CloudSettings> {
+    let is_verified = is_any_of(cloud.verify.as_deref(), ["true", "yes", "on"]).unwrap_or(true);
+    let is_secure = is_any_of(cloud.insecure.as_deref(), ["false", "no", "off"]).unwrap_or(true);
+    if !is_verified || !is_secure {
         wrong("verify: whoever answers would be believed, and could say off of what is on; name the CA in cacert".to_owned());
     }
     if cloud.cert.is_some() {
         wrong("cert: certificates of clients are not known to this driver; use a password or an application credential".to_owned());
     }
-    if let Some(profile) = &cloud.profile {
+    if let Some(profile) = cloud.profile.as_ref().or(cloud.cloud.as_ref()) {
         wrong(format!(
             "profile: profiles of vendors ({profile:?}) are not read; write auth_url, and what else it stands for, here"
         ));
     }
-    let identity = identity(cloud.auth.auth_url.as_deref(), wrong);
+    let identity = identity(cloud.auth.auth_url.as_deref(), region.as_deref(), wrong);
     let login = login(&cloud.auth, cloud.auth_type.as_deref(), wrong);
-    let interface = cloud.interface.or(cloud.endpoint_type).unwrap_or_else(|| "public".to_owned());
-    let interface = interface.trim_end_matches("URL").to_owned();
-    if !["public", "internal", "admin"].contains(&interface.as_str()) {
-        wrong(format!("interface: expected public, internal or admin, found {interface:?}"));
-    }
+    let interfaces = interfaces(cloud.interface.or(cloud.endpoint_type), wrong);
+    let ca_file = cloud.cacert.as_deref().map(|path| under_home(path, std::env::var_os("HOME")));
+    let ca_file = ca_file.transpose().unwrap_or_else(|why| {
+        wrong(format!("cacert: {why}"));
+        None
+    });
     let volume = cloud.block_storage_endpoint_override.or(cloud.volume_endpoint_override);
     let given = [
         ("compute", cloud.compute_endpoint_override),
@@ -105,14 +145,31 @@ fn checked(cloud: Cloud, wrong: &mut dyn FnMut(String)) -> Option<CloudSettings>
             Err(why) => wrong(format!("{}_endpoint_override: {why}", service.replace('-', "_"))),
         }
     }
-    Some(CloudSettings {
-        identity: identity?,
-        login: login?,
-        region: cloud.region_name,
-        interface,
-        ca_file: cloud.cacert,
-        endpoints,
-    })
+    Some(CloudSettings { identity: identity?, login: login?, region, interfaces, ca_file, endpoints })
+}
+
+fn interfaces(given: Option<Several>, wrong: &mut dyn FnMut(String)) -> Vec<String> {
+    let Several(given) = given.unwrap_or_else(|| Several(vec!["public".to_owned()]));
+    let interfaces: Vec<String> = given.iter().map(|one| one.trim_end_matches("URL").to_owned()).collect();
+    let is_right = |one: &String| ["public", "internal", "admin"].contains(&one.as_str());
+    if interfaces.is_empty() || !interfaces.iter().all(is_right) {
+        wrong(format!("interface: expected public, internal or admin, or a list of them, found {given:?}"));
+    }
+    interfaces
+}
+
+/// A path, with `~` for that home.
+fn under_home(path: &str, home: Option<OsString>) -> Result<PathBuf, String> {
+    match path.strip_prefix('~') {
+        None => Ok(PathBuf::from(path)),
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+            let home = home.filter(|home| !home.is_empty());
+            let home =
+                home.ok_or_else(|| format!("{path:?}: this process has no HOME; write the whole path"))?;
+            Ok(Path::new(&home).join(rest.trim_start_matches('/')))
+        }
+        Some(_) => Err(format!("{path:?} is in another user's home; write the whole path")),
+    }
 }
 
 /// A URL that can be asked, without a slash at its end; also one that a catalog names.
@@ -133,12 +190,19 @@ pub(crate) fn web_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn identity(url: Option<&str>, wrong: &mut dyn FnMut(String)) -> Option<Url> {
+fn identity(url: Option<&str>, region: Option<&str>, wrong: &mut dyn FnMut(String)) -> Option<Url> {
     let Some(url) = url else {
         wrong("auth.auth_url: is missing, for example https://cloud.example.org:5000/v3".to_owned());
         return None;
     };
-    match web_url(url) {
+    let url = region.map_or_else(|| url.to_owned(), |region| url.replace("{region_name}", region));
+    if url.contains(['{', '}']) {
+        wrong(format!(
+            "auth.auth_url: {url:?}: of what stands in braces {{region_name}} alone is known, where there is a region"
+        ));
+        return None;
+    }
+    match web_url(&url) {
         Ok(mut url) => {
             let path = url.path().trim_end_matches('/').to_owned();
             match path.rsplit('/').next() {

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::catalog::Catalog;
+
 /// By how much the clocks of Keystone and of the services may differ: each service compares a token's end with its own.
 pub(crate) const CLOCKS: Duration = Duration::from_secs(30);
 
@@ -91,7 +93,7 @@ pub(crate) struct Token {
     /// The id of the project for which it is; `None`: for all of the cloud.
     pub(crate) project: Option<String>,
     pub(crate) roles: Vec<String>,
-    catalog: Vec<Service>,
+    pub(super) catalog: Catalog,
     asked_at: BootTime,
     answered_at: BootTime,
     /// From its issue to its end.
@@ -119,7 +121,7 @@ struct Body {
     #[serde(default)]
     roles: Vec<Role>,
     #[serde(default)]
-    catalog: Vec<Service>,
+    catalog: Catalog,
 }
 
 #[derive(Deserialize)]
@@ -135,22 +137,6 @@ struct Project {
 #[derive(Deserialize)]
 struct Role {
     name: String,
-}
-
-#[derive(Deserialize)]
-struct Service {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    endpoints: Vec<Endpoint>,
-}
-
-#[derive(Deserialize)]
-struct Endpoint {
-    interface: String,
-    #[serde(default)]
-    region: Option<String>,
-    url: String,
 }
 
 impl Token {
@@ -198,26 +184,6 @@ impl Token {
     pub(crate) fn outlives(&self, now: BootTime) -> Duration {
         (self.life + CLOCKS).saturating_sub(now.since(self.answered_at))
     }
-
-    /// Where a service of one of those types is, as the catalog says.
-    pub(crate) fn endpoint(&self, kinds: &[&str], interface: &str, region: Option<&str>) -> Option<&str> {
-        let of_kind = |kind: &&str| self.catalog.iter().find(|service| service.kind == **kind);
-        let endpoints = &kinds.iter().find_map(of_kind)?.endpoints;
-        let fits = |endpoint: &&Endpoint| {
-            endpoint.interface == interface
-                && region.is_none_or(|region| endpoint.region.as_deref() == Some(region))
-        };
-        endpoints.iter().find(fits).map(|endpoint| endpoint.url.as_str())
-    }
-
-    /// The regions of the catalog, for who named none of them.
-    pub(crate) fn regions(&self) -> Vec<&str> {
-        let endpoints = self.catalog.iter().flat_map(|service| &service.endpoints);
-        let mut regions: Vec<&str> = endpoints.filter_map(|endpoint| endpoint.region.as_deref()).collect();
-        regions.sort_unstable();
-        regions.dedup();
-        regions
-    }
 }
 
 #[cfg(test)]
@@ -249,11 +215,7 @@ mod tests {
         assert_eq!(token.serves(at(200)), Duration::from_secs(3500));
         assert_eq!(token.outlives(at(203)), Duration::from_secs(3500) + CLOCKS);
         assert_eq!(token.serves(at(5000)), Duration::ZERO);
-        assert_eq!(token.endpoint(&["compute"], "public", None), Some("http://1/v2.1"));
-        assert_eq!(token.endpoint(&["compute"], "public", Some("two")), Some("http://2/v2.1"));
-        assert_eq!(token.endpoint(&["compute"], "public", Some("three")), None);
-        assert_eq!(token.endpoint(&["volumev3", "compute"], "public", None), Some("http://1/v2.1"));
-        assert_eq!(token.regions(), ["one", "two"]);
+        assert_eq!(token.catalog.regions(), ["one", "two"]);
         assert!(!format!("{token:?}").contains("s\""));
     }
 

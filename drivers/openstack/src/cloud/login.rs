@@ -103,11 +103,11 @@ mod tests {
             identity: Url::parse(&identity).expect("a URL"),
             login,
             region: None,
-            interface: "public".to_owned(),
+            interfaces: vec!["public".to_owned()],
             ca_file: None,
             endpoints: BTreeMap::new(),
         };
-        Cloud::in_region(settings, None).expect("no file is needed")
+        Cloud::new(settings).expect("no file is needed")
     }
 
     #[tokio::test]

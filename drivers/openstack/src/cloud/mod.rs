@@ -5,6 +5,7 @@
 //! **Invariant.** A wrong password is not tried again and again.
 
 mod asking;
+mod catalog;
 mod clouds_yaml;
 mod keystone;
 mod login;
@@ -75,7 +76,8 @@ impl std::fmt::Debug for Cloud {
 }
 
 impl Cloud {
-    fn new(settings: CloudSettings) -> Result<Self, String> {
+    /// As those settings say.
+    pub(crate) fn new(settings: CloudSettings) -> Result<Self, String> {
         let services = settings.endpoints.values();
         let https = std::iter::once(&settings.identity).chain(services).any(|url| url.scheme() == "https");
         let ca_file = settings.ca_file.as_deref();
@@ -91,21 +93,15 @@ impl Cloud {
         })
     }
 
-    /// The same in another region.
-    pub(crate) fn in_region(settings: CloudSettings, region: Option<String>) -> Result<Self, String> {
-        let region = region.or_else(|| settings.region.clone());
-        Self::new(CloudSettings { region, ..settings })
-    }
-
     /// Where it is, for people.
     pub(crate) fn words(&self) -> String {
         let region = self.settings.region.as_ref().map(|region| format!(", region {region}"));
         format!("{}{}", self.settings.identity, region.unwrap_or_default())
     }
 
-    /// Whether it is what those settings say, but for the region.
+    /// Whether it is what those settings say.
     pub(crate) fn is_of(&self, settings: &CloudSettings) -> bool {
-        CloudSettings { region: settings.region.clone(), ..self.settings.clone() } == *settings
+        self.settings == *settings
     }
 
     /// S8: how long what carries a token may still be taken, by the longest life that one was given.
@@ -184,7 +180,7 @@ impl Cloud {
             return Ok(url.clone());
         }
         let region = self.settings.region.as_deref();
-        let all = token.regions();
+        let all = token.catalog.regions();
         if region.is_none() && all.len() > 1 {
             let detail = format!(
                 "the cloud has several regions ({}): name one, in region or in clouds.yaml",
@@ -192,16 +188,9 @@ impl Cloud {
             );
             return Err(DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail));
         }
-        let said = token.endpoint(kinds, &self.settings.interface, region).ok_or_else(|| {
-            let regions = token.regions().join(", ");
-            let of = region
-                .map(|region| format!(" in the region {region:?} (there is {regions})"))
-                .unwrap_or_default();
-            let detail = format!(
-                "the catalog has no {} endpoint of {}{of}",
-                self.settings.interface,
-                kinds.join(" or ")
-            );
+        let interfaces = &self.settings.interfaces;
+        let said = token.catalog.endpoint(kinds, interfaces, region).ok_or_else(|| {
+            let detail = token.catalog.without(kinds, interfaces, region);
             DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail)
         })?;
         clouds_yaml::web_url(said).map_err(|why| {

@@ -22,6 +22,8 @@ pub struct Plan {
     releases: String,
     /// Where Keystone is thought to be, at its address.
     keystone: &'static str,
+    /// Further lines of the cloud in clouds.yaml.
+    login: String,
     /// Further lines of each server's device.
     device: String,
     /// Each server's devices besides Nova, each a level, and other nodes.
@@ -35,8 +37,8 @@ impl Plan {
         let servers = servers.iter().map(ToString::to_string).collect();
         let (rules, releases) =
             (String::new(), "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n".to_owned());
-        let (device, more, nodes) = (String::new(), Vec::new(), String::new());
-        Self { who: who.clone(), servers, rules, releases, keystone: "/v3", device, more, nodes }
+        let (login, device, more, nodes) = (String::new(), String::new(), Vec::new(), String::new());
+        Self { who: who.clone(), servers, rules, releases, keystone: "/v3", login, device, more, nodes }
     }
 
     /// With further lines among the rules.
@@ -48,6 +50,12 @@ impl Plan {
     /// With another path in auth_url.
     pub fn keystone(self, keystone: &'static str) -> Self {
         Self { keystone, ..self }
+    }
+
+    /// With a further line of the cloud in clouds.yaml.
+    pub fn login(mut self, line: &str) -> Self {
+        self.login += &format!("    {line}\n");
+        self
     }
 
     /// With further lines of its device at Nova.
@@ -94,7 +102,7 @@ impl Plan {
     /// Its settings, by a template as it serves a whole cluster, with the login in that folder.
     pub fn fleet(&self, cloud: &OpenStack, home: &Path) -> Result<Fleet> {
         let clouds = home.join("clouds.yaml");
-        let text = cloud.clouds_yaml(&self.who).replace("/v3", self.keystone);
+        let text = cloud.clouds_yaml(&self.who).replace("/v3", self.keystone) + &self.login;
         std::fs::write(&clouds, text).map_err(PeerError::io("write clouds.yaml"))?;
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::Permissions::from_mode(0o600);

@@ -2,6 +2,7 @@
 //! And Picket over its servers, where openstacksdk and the hypervisor's own journal look on.
 
 mod behind;
+mod catalogs;
 mod conforming;
 mod crash;
 mod dead_host;

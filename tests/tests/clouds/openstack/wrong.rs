@@ -67,8 +67,8 @@ async fn a_check_tells_of_a_stop_that_will_wait_for_a_dead_guest() -> Result<()>
 
 /// S16: a state in which Nova stops no server keeps each fence from its end. What ends it is told before there is one.
 #[tokio::test]
-async fn a_server_that_nova_does_not_stop_as_it_is_is_not_ready_and_the_command_that_helps_is_told() -> Result<()>
-{
+async fn a_server_that_nova_does_not_stop_as_it_is_is_not_ready_and_the_command_that_helps_is_told()
+-> Result<()> {
     let cloud = cloud().await?;
     for (what, status, undo) in [
         ("pause", "PAUSED", "unpause"),
