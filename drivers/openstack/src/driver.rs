@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::actions::Ours;
 use crate::cloud::{Cloud, Found, USUAL_LIFE};
 use crate::copies::Evacuated;
+use crate::detaches::Detaches;
 use crate::hold::{self, SERVICE, UP};
 use crate::power::EPOCH;
 use crate::remarks::Remarks;
@@ -41,6 +42,7 @@ pub(crate) struct OpenstackDriver {
     pub(crate) ours: Mutex<Ours>,
     pub(crate) evacuated: Mutex<Evacuated>,
     services: Mutex<Services>,
+    pub(crate) detaches: Detaches,
     pub(crate) unclear: Unclear,
     pub(crate) remarks: Remarks,
 }
@@ -69,6 +71,7 @@ impl OpenstackDriver {
             ours: Mutex::default(),
             evacuated: Mutex::default(),
             services: Mutex::default(),
+            detaches: Detaches::default(),
             unclear: Unclear::default(),
             remarks: Remarks::default(),
         }

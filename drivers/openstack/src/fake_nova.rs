@@ -124,10 +124,16 @@ pub(crate) async fn driver(
     std::fs::write(&file, text).expect("written");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("closed to others");
     let cloud = Cloud::new(cloud::read(&file, "c", None).expect("good settings")).expect("a cloud");
+    let catalog: Vec<Value> = ["compute", "block-storage"]
+        .map(|kind| {
+            let endpoint = json!({ "interface": "public", "region": "one", "url": format!("{place}/v2.1") });
+            json!({ "type": kind, "endpoints": [endpoint] })
+        })
+        .to_vec();
     let token = json!({ "token": {
         "issued_at": "2026-11-22T14:00:00.000000Z", "expires_at": "2026-11-22T15:00:00.000000Z",
         "user": { "id": USER }, "project": { "id": "p1" }, "roles": [{ "name": role }],
-        "catalog": [{ "type": "compute", "endpoints": [{ "interface": "public", "region": "one", "url": format!("{place}/v2.1") }] }],
+        "catalog": catalog,
     } });
     let answers: Arc<Mutex<Answers>> = Arc::new(Mutex::new(Box::new(answers)));
     tokio::spawn(async move {

@@ -11,6 +11,7 @@ mod actions;
 mod cloud;
 mod copies;
 mod deleted;
+mod detaches;
 mod driver;
 mod evacuations;
 #[cfg(test)]

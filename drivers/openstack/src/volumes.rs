@@ -218,7 +218,10 @@ impl Volumes for OpenstackDriver {
         let command = Command { service, method, path: &path, body: None, bound };
         let told = self.cloud.tell(command, &Unclear::default(), &mut effort, call).await?;
         match told.code.as_u16() {
-            202 => Ok(()),
+            202 => {
+                self.detaches.took(&volume.id, told.request);
+                Ok(())
+            }
             // It is not attached there: somebody else detached it.
             404 => Ok(()),
             _ => {
@@ -237,7 +240,8 @@ impl Volumes for OpenstackDriver {
         let attachments = if ended { Vec::new() } else { self.attachments(call).await? };
         let cinder = self.cinder(&volume.id, call).await?;
         let by_nova = attachments.iter().any(|one| one.volume == volume.id);
-        Ok(standing(by_nova, cinder.as_ref(), &self.settings.server))
+        let standing = standing(by_nova, cinder.as_ref(), &self.settings.server);
+        Ok(self.with_failed_detach(standing, &volume.id, call).await)
     }
 }
 
