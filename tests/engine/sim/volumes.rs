@@ -186,6 +186,13 @@ async fn one_that_is_stuck_keeps_no_other_and_at_its_end_a_person_is_told_which_
             "{:#?}",
             fence.moments
         );
+        let why = match how {
+            Stuck::Refused => "refused: bmc refused",
+            Stuck::Going | Stuck::Unanswered | Stuck::Late(_) => "detaching",
+            Stuck::Returns => "the detach was taken; the attempt before came to nothing: in use",
+        };
+        let last_line = &fence.moments.last().expect("told").what;
+        assert!(last_line.ends_with(&format!("volumes/v1: {why}")), "{how:?}: {last_line}");
         let last = gone(&lab, "v2").expect("gone");
         assert!(last.since(fence_began(&lab)) < s(30), "{how:?}: the other one did not wait: {last:?}");
         lawful(&lab);

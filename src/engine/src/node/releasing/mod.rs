@@ -81,6 +81,8 @@ struct Run {
     forced: BTreeSet<ReleaseId>,
     /// What was heard of each last that is not stored.
     heard: BTreeMap<ReleaseId, String>,
+    /// What was said of parts whose attempts were taken and came to nothing.
+    in_vain: BTreeMap<ReleaseId, String>,
     /// What this run set up, and what stands on its own look.
     set_up: BTreeSet<EffectId>,
 }
@@ -133,6 +135,7 @@ impl NodeTask {
             attached: BTreeSet::new(),
             forced: BTreeSet::new(),
             heard: BTreeMap::new(),
+            in_vain: BTreeMap::new(),
             set_up: BTreeSet::new(),
         };
         loop {

@@ -221,6 +221,7 @@ impl NodeTask {
         words: String,
     ) -> Result<(), Fatal> {
         run.attached.insert(id.clone());
+        run.in_vain.insert(id.clone(), words.clone());
         match accepted {
             true => self.progress(run, id, ReleaseStage::Pending, words, None).await,
             false => Ok(()),
@@ -237,7 +238,10 @@ impl NodeTask {
     ) -> Result<Next, Fatal> {
         let why = |part: &ReleaseState| {
             let heard = run.heard.get(&part.id).unwrap_or(&part.detail);
-            format!("{}: {heard}", part.id)
+            // The last attempt was taken, as those before were, and nobody heard yet what became of it.
+            let before = run.in_vain.get(&part.id).filter(|before| *before != heard);
+            let before = before.map(|before| format!("; the attempt before came to nothing: {before}"));
+            format!("{}: {heard}{}", part.id, before.unwrap_or_default())
         };
         let all: Vec<String> = stuck.iter().map(why).collect();
         let detail = format!(
