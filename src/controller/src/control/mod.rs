@@ -2,6 +2,7 @@
 
 mod measure;
 mod next;
+mod telling;
 mod wishes;
 
 use std::collections::BTreeMap;
@@ -16,17 +17,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::api::Api;
-use crate::ask::{Asker, Said, note};
+use crate::ask::{Asker, Said};
 use crate::health::Told;
 use crate::kured;
 use crate::lead::Leading;
 use crate::measured::{ASKED, BROKEN, ENDED, LOOKS, SEEN, SUSPECTED};
-use crate::mind::{End, Mind, Moment, Order, Phase, Report, STATUS, Stage, Verdict, Why};
+use crate::mind::{End, Mind, Moment, Order, Phase, Stage, Verdict};
 use crate::object::SeenPolicy;
 use crate::outcome::Ended;
+use crate::spec;
 use crate::teller::{Tell, Teller};
 use crate::watch::{Remediations, Seen, look_at};
-use crate::{spec, told};
 use next::{Inbox, Next};
 use wishes::Wishes;
 
@@ -241,22 +242,6 @@ impl Control {
         self.serve_wishes(judgement.tidings, now);
     }
 
-    /// Every policy says in its status what is found of it.
-    fn write_all(&mut self, reports: Vec<Report>) {
-        let before = |policies: &BTreeMap<String, SeenPolicy>, name: &str| {
-            let found = policies.get(name)?;
-            Some((found.metadata.generation.unwrap_or_default(), found.status.clone().unwrap_or_default()))
-        };
-        for report in reports {
-            let Some((_, before)) = before(&self.policies, &report.policy) else { continue };
-            self.write(&report.policy, told::status(&report, &before), &before);
-        }
-        for (name, why) in self.malformed.clone() {
-            let Some((generation, before)) = before(&self.policies, &name) else { continue };
-            self.write(&name, told::malformed(generation, &why, &before), &before);
-        }
-    }
-
     fn ask(&mut self, order: Order, say: &mpsc::Sender<Said>) {
         self.metrics.count(&ASKED, &[]);
         let kind = if order.wish.is_some() { "" } else { "FencingPolicy " };
@@ -308,64 +293,5 @@ impl Control {
                 }
             }
         }
-    }
-
-    fn noted(&self, order: &Order, phase: Phase, text: &str) {
-        // Another one of that name has no note of this one's.
-        let Some(node) = self.mind.node(&order.node.name).filter(|node| node.uid == order.node.uid) else {
-            return;
-        };
-        self.teller.tell(Tell::Note(Box::new(node.clone()), Some(note(order, phase, text))));
-    }
-
-    /// It is not asked for: what we noted goes once it is healthy, and why it is spared is told once.
-    fn leave(&mut self, name: &str, why: &Why, now: Instant) {
-        let Some(node) = self.mind.node(name) else { return };
-        let is_noted = node.annotations.contains_key(STATUS);
-        if !is_noted {
-            self.cleaned.remove(name);
-        }
-        if !is_noted && matches!(why, Why::Healthy | Why::Nobody(_)) {
-            // Nearly all of them, each second.
-            self.withheld.remove(name);
-            return;
-        }
-        let node = node.clone();
-        let again = self.cleaned.get(name).is_none_or(|last| now - *last >= WRITE_AGAIN);
-        if is_noted && node.is_ready() && again {
-            self.cleaned.insert(name.to_owned(), now);
-            self.teller.event(&node, "NodeBack", "it is Ready again");
-            self.teller.tell(Tell::Note(Box::new(node.clone()), None));
-            self.teller.tell(Tell::GiveBack(name.to_owned()));
-        }
-        let word = match why {
-            Why::Healthy | Why::Nobody(_) => {
-                self.withheld.remove(name);
-                return;
-            }
-            Why::Paused(_) => "paused",
-            Why::Excluded(_) => "excluded",
-            Why::Braked(_) => "braked",
-            Why::Claimed { .. } => "claimed identity",
-            Why::Quiet(_) => "quiet",
-            Why::ControlPlane(_) | Why::Unnamed => "control plane",
-            Why::Unseen | Why::Watching { .. } | Why::Heard(_) | Why::NotLeading => return,
-        };
-        if self.withheld.insert(name.to_owned(), word) != Some(word) {
-            self.teller.event(&node, "FenceWithheld", &format!("it is unhealthy, and is not fenced: {why}"));
-        }
-    }
-
-    /// Writes a policy's status where it is another one.
-    fn write(&mut self, policy: &str, status: Value, before: &Value) {
-        if status == *before {
-            return;
-        }
-        let last = self.written.get(policy);
-        if last.is_some_and(|(same, at)| told::is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {
-            return;
-        }
-        self.teller.tell(Tell::Status(policy.to_owned(), status.clone()));
-        self.written.insert(policy.to_owned(), (status, Instant::now()));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Mind;
 use super::episode::Episode;
 use super::node::{Moment, Node};
-use super::policy::Spoken;
+use super::spoken::Spoken;
 use super::turn::Turn;
 
 /// A lease that was not seen to advance for so long is stale: a kubelet renews it every ten seconds.

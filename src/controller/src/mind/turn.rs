@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use super::Mind;
 use super::episode::{AGAIN, AGAIN_AT_MOST, End};
 use super::node::{Moment, Node};
-use super::policy::{Nobody, Spoken, Then};
+use super::policy::Then;
 use super::sight::Sight;
+use super::spoken::{Nobody, Spoken};
 use super::voice::{Speaker, unhealthy};
 use super::wish::Progress;
 

@@ -7,7 +7,8 @@ use super::brake::{Braked, Place, Sign};
 use super::episode::{Order, Stage};
 use super::exclusion::Exclusion;
 use super::node::Moment;
-use super::policy::{Fault, Nobody};
+use super::policy::Fault;
+use super::spoken::Nobody;
 use super::wish::Tiding;
 
 /// What is to be done about a Node.
