@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use crate::mind::{Grade, Policy, Requirement, Selector, Then, Unhealthy};
 use crate::object::SeenPolicy;
-use crate::told;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -120,15 +119,13 @@ impl From<Labels> for Selector {
     }
 }
 
-/// Reads a policy, and what its status says of this spec.
+/// Reads a policy.
 ///
 /// # Errors
 /// The policy was stored under another version of its definition, and this controller does not understand it. No Node is fenced by that policy.
 pub fn of(seen: &SeenPolicy) -> Result<Policy, serde_json::Error> {
     let name = seen.metadata.name.as_deref().unwrap_or_default();
-    let generation = seen.metadata.generation.unwrap_or_default();
-    let selective = seen.status.as_ref().is_some_and(|status| told::was_selective(status, generation));
-    Ok(Policy { selective, ..read(name, generation, &seen.spec)? })
+    read(name, seen.metadata.generation.unwrap_or_default(), &seen.spec)
 }
 
 fn read(name: &str, generation: i64, spec: &serde_json::Value) -> Result<Policy, serde_json::Error> {
@@ -143,7 +140,6 @@ fn read(name: &str, generation: i64, spec: &serde_json::Value) -> Result<Policy,
         generation,
         selector: spec.node_selector.into(),
         every_node: spec.every_node,
-        selective: false,
         control_plane: spec.control_plane_nodes,
         unhealthy: unhealthy.collect(),
         quiet: Duration::from_secs(spec.quiet_seconds),

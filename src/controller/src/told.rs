@@ -15,8 +15,6 @@ use crate::object::SeenNode;
 
 /// Who tells.
 pub const CONTROLLER: &str = "picket.dev/controller";
-/// The condition of a policy whose selector left a Node out.
-const SELECTIVE: &str = "Selective";
 /// So long may the note of an Event be.
 const NOTE: usize = 1_000;
 
@@ -113,13 +111,9 @@ pub fn status(report: &Report, before: &Value) -> Value {
         None if is_acting => ("True", "Acting", "Nodes that fail are fenced".to_owned()),
         None => ("False", accepted.1, accepted.2.clone()),
     };
-    let selective = match report.selective {
-        true => ("True", "LeavesNodesOut", "as it was applied its selector left a Node out".to_owned()),
-        false => ("False", "SelectsEverything", "its selector leaves no Node out".to_owned()),
-    };
     conditions(
         report.generation,
-        &[("Accepted", accepted), ("Acting", acting), (SELECTIVE, selective)],
+        &[("Accepted", accepted), ("Acting", acting)],
         before,
         json!({
             "selected": report.selected,
@@ -127,14 +121,6 @@ pub fn status(report: &Report, before: &Value) -> Value {
             "fencing": report.fencing,
         }),
     )
-}
-
-/// Whether that status of a policy says that a spec of this generation was seen to leave a Node out.
-pub fn was_selective(status: &Value, generation: i64) -> bool {
-    let is_it = |one: &Value| {
-        one["type"] == SELECTIVE && one["status"] == "True" && one["observedGeneration"] == generation
-    };
-    status["conditions"].as_array().is_some_and(|all| all.iter().any(is_it))
 }
 
 /// The status of a policy that cannot be read.
@@ -205,7 +191,6 @@ mod tests {
             selected: 3,
             unhealthy: 1,
             fencing: 0,
-            selective: true,
             faults: Vec::new(),
             holding: None,
         }
@@ -266,31 +251,6 @@ mod tests {
             [("False", "SelectsNothing"), ("False", "SelectsNothing")]
         );
         assert_eq!(told(&malformed(1, "x", &Value::Null))[0], ("False", "Malformed"));
-    }
-
-    /// The next leader goes by the condition; of another spec the condition says nothing.
-    #[test]
-    fn a_policy_that_left_a_node_out_says_so_of_its_own_spec() {
-        let (said, not) =
-            (status(&report(), &Value::Null), status(&Report { selective: false, ..report() }, &Value::Null));
-        let read = [(&said, 7), (&said, 8), (&not, 7), (&Value::Null, 7)];
-        assert_eq!(
-            read.map(|(status, generation)| was_selective(status, generation)),
-            [true, false, false, false]
-        );
-        let stored = |generation: i64| -> crate::object::SeenPolicy {
-            let spec = json!({
-                "nodeSelector": { "matchLabels": { "role": "worker" } }, "unhealthyConditions": [], "quietSeconds": 60, "then": "StayOff",
-                "minimumGrade": "Claimed", "excludeCordoned": true, "excludeRebooting": true,
-            });
-            let whole = json!({
-                "apiVersion": "picket.dev/v1alpha1", "kind": "FencingPolicy", "metadata": { "name": "p", "generation": generation },
-                "spec": spec, "status": said,
-            });
-            serde_json::from_value(whole).expect("a policy")
-        };
-        let selective = |generation| crate::spec::of(&stored(generation)).expect("it is right").selective;
-        assert_eq!((selective(7), selective(8)), (true, false));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The definitions of `FencingPolicy`, and of remediations, as the API server is told them. `deploy/kubernetes/crds.yaml` is the same; a
-//! test holds it.
+//! The definitions of `FencingPolicy`, and of remediations, as the API server is told them. `deploy/kubernetes/crds.yaml`, and the
+//! chart's, are the same; a test holds it.
 
 pub mod remediation;
 
@@ -184,7 +184,7 @@ fn spec() -> Value {
         "required": ["nodeSelector"],
         "properties": {
             "nodeSelector": selector("The Nodes for which it speaks. Those of the control plane are reached by name alone."),
-            "everyNode": flag("That it selects every Node of the cluster is meant. Without it such a policy asks for nothing.", false),
+            "everyNode": flag("That it may select every Node of the cluster is meant. Without it a policy whose nodeSelector wants no label that a Node must have (NotIn and DoesNotExist alone) asks for nothing.", false),
             "controlPlaneNodes": names("Nodes of the control plane for which it speaks too, by name; one at a time.", 64),
             "unhealthyConditions": unhealthy(),
             "quietSeconds": seconds("How long a Node that turned healthy is left alone, whatever it says then.", 0, Some(60)),
@@ -279,13 +279,16 @@ mod tests {
 
     #[test]
     fn what_is_shipped_is_what_is_printed() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/kubernetes/crds.yaml");
         let text = yaml().expect("plain values");
-        if std::env::var_os("PICKET_BLESS").is_some() {
-            std::fs::write(path, &text).expect("written");
+        let mut shipped = String::new();
+        for path in ["deploy/kubernetes/crds.yaml", "deploy/helm/picket/crds/crds.yaml"] {
+            let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+            if std::env::var_os("PICKET_BLESS").is_some() {
+                std::fs::write(&path, &text).expect("written");
+            }
+            shipped = std::fs::read_to_string(&path).expect("it is shipped");
+            assert_eq!(shipped, text, "{path} differs (PICKET_BLESS=1 takes the new one)");
         }
-        let shipped = std::fs::read_to_string(path).expect("it is shipped");
-        assert_eq!(shipped, text, "{path} differs (PICKET_BLESS=1 takes the new one)");
         let read: Vec<Value> =
             shipped.split("\n---\n").map(|one| serde_saphyr::from_str(one).expect("it is YAML")).collect();
         assert_eq!(read, [policy(), remediation::template(), remediation::remediation()]);

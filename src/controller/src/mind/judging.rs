@@ -1,10 +1,9 @@
 //! What is to be done about each Node, by what was seen of all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::brake::{self, Holding};
 use super::episode::{self, Episode, Stage};
-use super::exclusion::Exclusion;
 use super::node::{Moment, Node};
 use super::policy::{Fault, Policy};
 use super::sight::Sight;
@@ -123,17 +122,10 @@ impl Mind {
     pub(super) fn spared(&self, sight: &Sight, speaker: Speaker, spoken: &Spoken) -> Option<Why> {
         let node = &sight.node;
         let ruled_out = match (speaker, spoken.of.get(&node.name)) {
-            (Speaker::Wish(_), Some(Ok(place))) if self.policies[*place].paused => {
-                Some(Why::Paused(self.policies[*place].name.clone()))
-            }
-            (Speaker::Wish(_), Some(Err(nobody))) if let Some(policy) = nobody.paused(&self.policies) => {
-                Some(Why::Paused(policy.to_owned()))
-            }
-            (Speaker::Wish(_), Some(Err(Nobody::Excluded(policy)))) => {
-                Some(Why::Excluded(Exclusion::Policy(policy.clone())))
-            }
+            (Speaker::Policy(_), _) => None,
+            (Speaker::Wish(_), _) if let Some(why) = spoken.barred.get(&node.name) => Some(why.clone()),
             (Speaker::Wish(_), Some(Err(_))) if node.is_control_plane() => Some(Why::Unnamed),
-            _ => None,
+            (Speaker::Wish(_), _) => None,
         };
         ruled_out.or_else(|| self.voice(speaker).spared(sight, self.rebooting.contains(&node.name)))
     }
@@ -197,13 +189,11 @@ impl Mind {
                 Some(Verdict::Leave(why)) => why.holds(name),
                 _ => None,
             });
-            let paused =
-                policy.paused.then(|| Fault { reason: "Paused", message: "spec.paused is true".to_owned() });
+            let paused = policy.paused.then(|| paused(&spoken.instead[place]));
             Report {
                 policy: policy.name.clone(),
                 generation: policy.generation,
                 selected: spoken.selected[place],
-                selective: spoken.selective[place],
                 unhealthy: of(place).filter(|(_, sight)| unhealthy(sight, policy).is_some()).count(),
                 fencing: of(place).map(|(name, _)| name).filter(is_fencing).count(),
                 faults,
@@ -212,4 +202,13 @@ impl Mind {
         };
         self.policies.iter().zip(spoken.faults.clone()).enumerate().map(report).collect()
     }
+}
+
+/// What is told of a policy that is paused. `instead`: those that act for Nodes that it selects.
+fn paused(instead: &BTreeSet<String>) -> Fault {
+    let message = match instead.iter().map(String::as_str).collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "spec.paused is true".to_owned(),
+        others => format!("spec.paused is true; of the Nodes that it selects some are fenced by {others}"),
+    };
+    Fault { reason: "Paused", message }
 }

@@ -2,8 +2,8 @@
 //!
 //! **Invariants.** No Node is asked for that was not seen to be unhealthy for as long as its policy says, by looks that follow each other: what
 //! passed while nobody looked does not count. Of a Node at most one request is under way. The key of a failure is the same for
-//! whoever sees it. Where too many leases stand still or too many Nodes are unhealthy, where two
-//! policies speak for a Node, where one selects everything, where two Nodes claim one identity: nothing.
+//! whoever sees it. Where too many leases stand still or too many Nodes are unhealthy, where two policies act for a Node, where the
+//! selector of its policy wants no label, where two Nodes claim one identity: nothing. Which policy acts for a Node hangs on no other Node.
 
 mod brake;
 mod claims;

@@ -51,8 +51,6 @@ pub struct Policy {
     pub selector: Selector,
     /// That it selects every Node of the cluster is meant.
     pub every_node: bool,
-    /// This spec was seen to leave a Node of the cluster out.
-    pub selective: bool,
     /// Nodes of the control plane for which it speaks, by name (K11).
     pub control_plane: BTreeSet<String>,
     /// What is unhealthy.

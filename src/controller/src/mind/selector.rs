@@ -20,6 +20,11 @@ pub enum Requirement {
 pub struct Selector(pub Vec<Requirement>);
 
 impl Selector {
+    /// Whether no labels meet it that lack one. Otherwise a Node without any label is selected, and so may be all of them.
+    pub(super) fn needs_a_label(&self) -> bool {
+        self.0.iter().any(|one| matches!(one, Requirement::In(..) | Requirement::Exists(_)))
+    }
+
     /// Whether labels meet all of them. None are met by all labels.
     pub fn meets(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|one| match one {

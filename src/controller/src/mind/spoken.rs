@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::exclusion::Exclusion;
 use super::node::Node;
 use super::policy::{Fault, Policy};
+use super::verdict::Why;
 
 /// So many names stand in a message at most.
 const NAMED: usize = 5;
@@ -11,13 +13,15 @@ const NAMED: usize = 5;
 /// Which policy speaks for which Node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spoken {
-    /// By a Node's name: the place of its only policy, or why none acts.
+    /// By a Node's name: the place of the only policy that acts for it, else of one that is right and paused, or why there is none.
     pub(super) of: BTreeMap<String, Result<usize, Nobody>>,
+    /// By a Node's name: what a policy says that bars a remediation, whether that policy acts or not (K12).
+    pub(super) barred: BTreeMap<String, Why>,
     /// By the policy's place.
     pub(super) selected: Vec<usize>,
     pub(super) faults: Vec<Vec<Fault>>,
-    /// By the policy's place: it leaves a Node out, or was seen to.
-    pub(super) selective: Vec<bool>,
+    /// By the policy's place: those that act for Nodes that it selects while it does not.
+    pub(super) instead: Vec<BTreeSet<String>>,
 }
 
 /// Why no policy acts for a Node.
@@ -27,7 +31,7 @@ pub enum Nobody {
     Unselected,
     /// The one that selects it, or the first of them, excludes it by its own list.
     Excluded(String),
-    /// Several do.
+    /// Several act for it.
     Several(Vec<String>),
     /// It is of the control plane, and the one that selects it does not name it (K11).
     ControlPlane(String),
@@ -37,23 +41,100 @@ pub enum Nobody {
     HealthyCondition(String),
 }
 
-impl Nobody {
-    /// The policies that select the Node.
-    fn policies(&self) -> &[String] {
-        match self {
-            Self::Unselected | Self::Excluded(_) => &[],
-            Self::Several(policies) => policies,
-            Self::ControlPlane(policy) | Self::Everything(policy) | Self::HealthyCondition(policy) => {
-                std::slice::from_ref(policy)
-            }
-        }
+impl Policy {
+    fn names(&self, node: &Node) -> bool {
+        node.is_control_plane() && self.control_plane.contains(&node.name)
     }
 
-    /// The first of those that is paused.
-    pub(super) fn paused<'p>(&self, policies: &'p [Policy]) -> Option<&'p str> {
-        let of_it = |policy: &&Policy| policy.paused && self.policies().contains(&policy.name);
-        policies.iter().find(of_it).map(|policy| policy.name.as_str())
+    /// Whether its selector selects every Node there may be. That is a matter of its text: which Nodes there are, and what they are labelled with,
+    /// may be otherwise the next minute.
+    fn is_everything(&self) -> bool {
+        !self.every_node && !self.selector.needs_a_label()
     }
+
+    /// Why it does not speak for a Node that it selects, be it paused or not.
+    fn refused(&self, node: &Node) -> Option<Nobody> {
+        let name = || self.name.clone();
+        if node.is_control_plane() && !self.names(node) {
+            return Some(Nobody::ControlPlane(name()));
+        }
+        if self.healthy().next().is_some() {
+            return Some(Nobody::HealthyCondition(name()));
+        }
+        self.is_everything().then(|| Nobody::Everything(name()))
+    }
+}
+
+/// What was found of one policy.
+#[derive(Clone, Debug, Default)]
+struct Found<'a> {
+    /// It selects a Node that it does not exclude.
+    selects: bool,
+    /// By another policy that acts: the Nodes for which this one acts, too.
+    shared: BTreeMap<&'a str, Vec<&'a str>>,
+    /// Nodes of the control plane that it does not name, and for which no other one acts.
+    unnamed: Vec<&'a str>,
+}
+
+/// The Nodes for which one of the policies speaks.
+pub fn spoken_for(policies: &[Policy], nodes: &[Node]) -> BTreeSet<String> {
+    let nodes: Vec<&Node> = nodes.iter().collect();
+    let of = speak(policies, &nodes).of;
+    of.into_iter().filter_map(|(name, spoken)| spoken.is_ok().then_some(name)).collect()
+}
+
+/// Who speaks for whom. A policy that is paused, or refused, keeps no other one from it.
+pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
+    let mut spoken = Spoken {
+        selected: vec![0; policies.len()],
+        instead: vec![BTreeSet::new(); policies.len()],
+        ..Spoken::default()
+    };
+    let mut found: Vec<Found<'_>> = vec![Found::default(); policies.len()];
+    for node in nodes {
+        let selects = |place: &usize| {
+            let policy = &policies[*place];
+            policy.names(node) || policy.selector.meets(&node.labels)
+        };
+        let (sparing, selecting): (Vec<usize>, Vec<usize>) =
+            (0..policies.len()).filter(selects).partition(|place| policies[*place].spares(node));
+        selecting.iter().for_each(|place| found[*place].selects = true);
+        let name = |place: &usize| policies[*place].name.clone();
+        let is_right = |place: &usize| policies[*place].refused(node).is_none();
+        let (paused, acting): (Vec<usize>, Vec<usize>) =
+            selecting.iter().filter(|place| is_right(place)).partition(|place| policies[**place].paused);
+        let excluded = || sparing.first().map(|place| Nobody::Excluded(name(place)));
+        let of = match (&*acting, &*paused) {
+            ([place], _) | ([], [place, ..]) => {
+                spoken.selected[*place] += 1;
+                Ok(*place)
+            }
+            ([], []) => {
+                let refused = selecting.first().and_then(|place| policies[*place].refused(node));
+                Err(refused.or_else(excluded).unwrap_or(Nobody::Unselected))
+            }
+            (several, _) => Err(Nobody::Several(several.iter().map(name).collect())),
+        };
+        for place in &acting {
+            for other in acting.iter().filter(|other| *other != place) {
+                found[*place].shared.entry(&policies[*other].name).or_default().push(&node.name);
+            }
+        }
+        for place in selecting.iter().filter(|place| !acting.contains(place)) {
+            spoken.instead[*place].extend(acting.iter().map(name));
+            if matches!(policies[*place].refused(node), Some(Nobody::ControlPlane(_))) && acting.is_empty() {
+                found[*place].unnamed.push(&node.name);
+            }
+        }
+        let pausing = selecting.iter().find(|place| policies[**place].paused);
+        let excluding = sparing.first().filter(|_| acting.is_empty());
+        let barred = pausing.map(|place| Why::Paused(name(place)));
+        let barred = barred.or_else(|| excluding.map(|place| Why::Excluded(Exclusion::Policy(name(place)))));
+        spoken.barred.extend(barred.map(|why| (node.name.clone(), why)));
+        spoken.of.insert(node.name.clone(), of);
+    }
+    spoken.faults = policies.iter().zip(&found).map(|(policy, found)| faults(policy, found, nodes)).collect();
+    spoken
 }
 
 fn listed(names: &[&str]) -> String {
@@ -64,122 +145,52 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The Nodes for which one of the policies speaks.
-pub fn spoken_for(policies: &[Policy], nodes: &[Node]) -> BTreeSet<String> {
-    let nodes: Vec<&Node> = nodes.iter().collect();
-    let of = speak(policies, &nodes).of;
-    of.into_iter().filter_map(|(name, spoken)| spoken.is_ok().then_some(name)).collect()
-}
-
-/// Who speaks for whom.
-pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
-    let mut spoken = Spoken {
-        selected: vec![0; policies.len()],
-        faults: vec![Vec::new(); policies.len()],
-        selective: policies.iter().map(|policy| policy.selective || leaves_out(policy, nodes)).collect(),
-        ..Spoken::default()
-    };
-    let is_everything =
-        |policy: &Policy, selective: &bool| !nodes.is_empty() && !policy.every_node && !selective;
-    let everything: Vec<bool> = policies
+/// What is wrong with a policy. What stands before the first colon of a message names no Node: it stays the same while Nodes come and go.
+fn faults(policy: &Policy, found: &Found<'_>, nodes: &[&Node]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut tell = |reason, message: String| faults.push(Fault { reason, message });
+    let healthy: Vec<String> = policy.healthy().map(|one| format!("{}={}", one.kind, one.status)).collect();
+    if !healthy.is_empty() {
+        let message = format!(
+            "unhealthyConditions has what every healthy Node says: {}. Nobody is fenced by it: take that out",
+            healthy.join(", ")
+        );
+        tell("HealthyCondition", message);
+    } else if policy.is_everything() {
+        let message = "nodeSelector wants no label that a Node must have, and so may select every Node of the cluster: nobody is fenced by it. Give \
+                       one (matchLabels, In, Exists), or say everyNode: true";
+        tell("SelectsEverything", message.to_owned());
+    } else if !found.selects {
+        tell(
+            "SelectsNothing",
+            "no Node is selected: look at nodeSelector, and at the Nodes' labels".to_owned(),
+        );
+    }
+    for (other, names) in &found.shared {
+        let message = format!(
+            "the FencingPolicy {other} acts for Nodes that this one selects too: {}. For these no policy acts. One policy a Node: narrow one of \
+             both, exclude them, or pause one",
+            listed(names)
+        );
+        tell("SharesNodes", message);
+    }
+    if !found.unnamed.is_empty() {
+        let message = format!(
+            "a selector alone reaches no Node of the control plane: name in controlPlaneNodes which may be fenced of {}; it is done to one at a time",
+            listed(&found.unnamed)
+        );
+        tell("ControlPlane", message);
+    }
+    let strangers: Vec<&str> = policy
+        .control_plane
         .iter()
-        .zip(&spoken.selective)
-        .map(|(policy, selective)| is_everything(policy, selective))
+        .filter(|name| !nodes.iter().any(|node| node.name == **name && node.is_control_plane()))
+        .map(String::as_str)
         .collect();
-    let mut unnamed: Vec<Vec<&str>> = vec![Vec::new(); policies.len()];
-    let mut shared: Vec<BTreeMap<&str, Vec<&str>>> = vec![BTreeMap::new(); policies.len()];
-    for node in nodes {
-        let named = |policy: &Policy| node.is_control_plane() && policy.control_plane.contains(&node.name);
-        let selects = |place: &usize| {
-            let policy = &policies[*place];
-            named(policy) || policy.selector.meets(&node.labels)
-        };
-        let (sparing, speaking): (Vec<usize>, Vec<usize>) =
-            (0..policies.len()).filter(selects).partition(|place| policies[*place].spares(node));
-        let of = match *speaking {
-            [] => Err(match sparing.first() {
-                Some(place) => Nobody::Excluded(policies[*place].name.clone()),
-                None => Nobody::Unselected,
-            }),
-            [place] if node.is_control_plane() && !named(&policies[place]) => {
-                unnamed[place].push(&node.name);
-                Err(Nobody::ControlPlane(policies[place].name.clone()))
-            }
-            [place] if policies[place].healthy().next().is_some() => {
-                Err(Nobody::HealthyCondition(policies[place].name.clone()))
-            }
-            [place] if everything[place] => Err(Nobody::Everything(policies[place].name.clone())),
-            [place] => {
-                spoken.selected[place] += 1;
-                Ok(place)
-            }
-            _ => {
-                for place in &speaking {
-                    for other in speaking.iter().filter(|other| *other != place) {
-                        shared[*place].entry(&policies[*other].name).or_default().push(&node.name);
-                    }
-                }
-                Err(Nobody::Several(speaking.iter().map(|place| policies[*place].name.clone()).collect()))
-            }
-        };
-        spoken.of.insert(node.name.clone(), of);
+    if !strangers.is_empty() {
+        let message =
+            format!("controlPlaneNodes names what is no Node of the control plane: {}", listed(&strangers));
+        tell("NoControlPlaneNode", message);
     }
-    for (place, policy) in policies.iter().enumerate() {
-        let faults = &mut spoken.faults[place];
-        let mut tell = |reason, message| faults.push(Fault { reason, message });
-        let healthy: Vec<String> =
-            policy.healthy().map(|one| format!("{}={}", one.kind, one.status)).collect();
-        if !healthy.is_empty() {
-            let message = format!(
-                "unhealthyConditions has what every healthy Node says: {}. Nobody is fenced by it: take that out",
-                healthy.join(", ")
-            );
-            tell("HealthyCondition", message);
-        } else if everything[place] {
-            let message = "it selects every Node of the cluster: nobody is fenced by it. Select fewer, or say everyNode: true";
-            tell("SelectsEverything", message.to_owned());
-        } else if spoken.selected[place] == 0 && shared[place].is_empty() && unnamed[place].is_empty() {
-            tell(
-                "SelectsNothing",
-                "no Node is selected: look at nodeSelector, and at the Nodes' labels".to_owned(),
-            );
-        }
-        for (other, names) in &shared[place] {
-            let message = format!(
-                "the FencingPolicy {other} selects {} too: for these no policy acts. One policy a Node: narrow one of both, or exclude them",
-                listed(names)
-            );
-            tell("SharesNodes", message);
-        }
-        if !unnamed[place].is_empty() {
-            let message = format!(
-                "{} of the control plane, and a selector alone does not reach such a Node: name in controlPlaneNodes which may be fenced; \
-                 it is done to one at a time",
-                match *unnamed[place] {
-                    [one] => format!("{one} is"),
-                    ref several => format!("{} are", listed(several)),
-                }
-            );
-            tell("ControlPlane", message);
-        }
-        let strangers: Vec<&str> = policy
-            .control_plane
-            .iter()
-            .filter(|name| !nodes.iter().any(|node| node.name == **name && node.is_control_plane()))
-            .map(String::as_str)
-            .collect();
-        if !strangers.is_empty() {
-            let message = format!(
-                "controlPlaneNodes names what is no Node of the control plane: {}",
-                listed(&strangers)
-            );
-            tell("NoControlPlaneNode", message);
-        }
-    }
-    spoken
-}
-
-/// Whether it does not select one of these Nodes.
-fn leaves_out(policy: &Policy, nodes: &[&Node]) -> bool {
-    nodes.iter().any(|node| !policy.selector.meets(&node.labels) || policy.spares(node))
+    faults
 }

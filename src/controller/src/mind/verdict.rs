@@ -89,8 +89,6 @@ pub struct Report {
     pub unhealthy: usize,
     /// So many of them are fenced, or are being fenced.
     pub fencing: usize,
-    /// Its selector leaves a Node out, or did when this spec was first looked at: a Node's labels, which its kubelet may write, do not change that.
-    pub selective: bool,
     /// What is wrong with it.
     pub faults: Vec<Fault>,
     /// Why it asks for nothing at the moment although it is right; empty: it does.
@@ -117,12 +115,14 @@ impl fmt::Display for Nobody {
             Self::Unselected => f.write_str("no FencingPolicy selects it"),
             Self::Excluded(policy) => write!(f, "the FencingPolicy {policy} excludes it"),
             Self::Several(policies) => {
-                write!(f, "several FencingPolicies select it: {}", policies.join(", "))
+                write!(f, "several FencingPolicies act for it: {}", policies.join(", "))
             }
             Self::ControlPlane(policy) => {
                 write!(f, "it is of the control plane, and {policy} does not name it in controlPlaneNodes")
             }
-            Self::Everything(policy) => write!(f, "{policy} selects every Node, without everyNode: true"),
+            Self::Everything(policy) => {
+                write!(f, "the nodeSelector of {policy} wants no label, without everyNode: true")
+            }
             Self::HealthyCondition(policy) => {
                 write!(f, "the unhealthyConditions of {policy} are those of a healthy Node")
             }

@@ -25,8 +25,8 @@ async fn a_policy_that_would_be_a_mistake_says_so_and_harms_nobody() -> Result<(
     for (policy, reason, words) in [
         ("nothing", "SelectsNothing", "nodeSelector"),
         ("members", "ControlPlane", "controlPlaneNodes"),
-        ("workers", "SharesNodes", "zone-a selects n1, n2, n3 too"),
-        ("zone-a", "SharesNodes", "workers selects n1, n2, n3 too"),
+        ("workers", "SharesNodes", "zone-a acts for Nodes that this one selects too: n1, n2, n3."),
+        ("zone-a", "SharesNodes", "workers acts for Nodes that this one selects too: n1, n2, n3."),
     ] {
         let said = scene.told(policy, "Accepted", reason).await?;
         assert!(said.contains(words), "{policy}: {said}");

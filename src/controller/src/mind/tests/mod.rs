@@ -1,5 +1,6 @@
 //! Scenarios: a cluster of five Nodes in two zones, looked at every two seconds.
 
+mod acting;
 mod claims;
 mod crowd;
 mod ill;

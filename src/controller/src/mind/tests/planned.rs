@@ -124,7 +124,10 @@ fn the_control_plane_is_reached_by_name_and_never_by_a_selector_alone() {
     assert_eq!(scene.verdict("m1"), Verdict::Leave(Why::Nobody(nobody)));
     let report = scene.report("workers");
     assert_eq!((report.selected, report.faults[0].reason), (5, "ControlPlane"));
-    assert!(report.faults[0].message.contains("m1, m2, m3 are of the control plane"), "{report:?}");
+    assert!(
+        report.faults[0].message.contains("controlPlaneNodes which may be fenced of m1, m2, m3"),
+        "{report:?}"
+    );
 
     let control_plane = ["m1", "m2", "m3"].map(str::to_owned).into();
     scene.policies(vec![Policy { control_plane, ..all }]);

@@ -76,7 +76,6 @@ pub fn policy(name: &str) -> Policy {
         generation: 1,
         selector: selector("role", "worker"),
         every_node: false,
-        selective: false,
         control_plane: BTreeSet::new(),
         unhealthy: vec![unhealthy("False"), unhealthy("Unknown")],
         quiet: Duration::from_secs(60),

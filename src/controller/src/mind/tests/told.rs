@@ -19,36 +19,6 @@ fn one_that_selects_nothing_says_so() {
 }
 
 #[test]
-fn one_that_selects_everything_must_say_that_it_is_meant() {
-    let mut scene = Scene::new();
-    scene.nodes.remove("m1");
-    scene.mind.gone("m1");
-    scene.turn("n1", "Unknown");
-    assert_eq!(scene.run(60), []);
-    let told = faults(&mut scene, "workers");
-    assert!(told[0].0 == "SelectsEverything" && told[0].1.contains("everyNode: true"), "{told:?}");
-    scene.policies(vec![Policy { every_node: true, ..policy("workers") }]);
-    assert_eq!(scene.run(30).len(), 1);
-    assert_eq!(faults(&mut scene, "workers"), []);
-}
-
-/// A kubelet writes labels of its own Node: no such word stops a policy for the others (K1).
-#[test]
-fn the_labels_of_one_node_stop_no_policy_that_left_it_out() {
-    let mut scene = Scene::new();
-    let selective = scene.report("workers").selective;
-    assert!(selective, "m1 is no worker");
-    // As its status has it by then.
-    scene.policies(vec![Policy { selective, ..policy("workers") }]);
-    scene.node("m1").labels.insert("role".to_owned(), "worker".to_owned());
-    scene.turn("n1", "Unknown");
-    assert_eq!(scene.run(60).len(), 1);
-    assert!(scene.report("workers").selective, "it stays so");
-    let told: Vec<&str> = faults(&mut scene, "workers").into_iter().map(|(reason, _)| reason).collect();
-    assert_eq!(told, ["ControlPlane"], "which is said of m1 alone");
-}
-
-#[test]
 fn two_for_one_node_are_none_and_both_say_so() {
     let mut scene = Scene::new();
     let zone = Policy { selector: selector("topology.kubernetes.io/zone", "a"), ..policy("zone-a") };
