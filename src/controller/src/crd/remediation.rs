@@ -97,7 +97,7 @@ pub fn template() -> Value {
     definition(
         "PicketRemediationTemplate",
         TEMPLATES,
-        "prt",
+        "pkrt",
         "What a NodeHealthCheck names as its remediationTemplate, so that the gateway is asked to fence its Nodes.",
         &columns,
         &json!({ "spec": spec }),
@@ -125,7 +125,7 @@ pub fn remediation() -> Value {
     definition(
         KIND,
         PLURAL,
-        "pr",
+        "pkr",
         "A Node that NodeHealthCheck wants to be remediated: a wish, and not a lock.",
         &columns,
         &json!({ "spec": spec, "status": status() }),

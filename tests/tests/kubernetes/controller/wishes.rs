@@ -80,7 +80,7 @@ async fn a_template_that_would_be_a_mistake_is_refused_by_its_field() -> Result<
     let to = ["-p", "{\"spec\":{\"then\":\"StayOff\"}}"];
     let refused = scene.cluster.kubectl(&[&change[..], &to].concat()).await.expect_err("refused").to_string();
     assert!(refused.contains("what was asked for stays so"), "{refused}");
-    let shown = scene.cluster.kubectl(&["-n", "ops", "get", "pr"]).await?;
+    let shown = scene.cluster.kubectl(&["-n", "ops", "get", "pkr"]).await?;
     assert!(shown.contains("SUCCEEDED") && shown.contains("PowerOn"), "{shown}");
     Ok(())
 }
