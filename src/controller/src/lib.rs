@@ -23,6 +23,7 @@ mod letting;
 mod measured;
 mod medik8s;
 pub mod mind;
+mod news;
 mod object;
 mod outcome;
 mod remediation;

@@ -13,7 +13,7 @@ use crate::measured::UNTOLD;
 use crate::medik8s::{self, Leases};
 use crate::mind::{Node, Note, WishId};
 use crate::remediation::{self, Kept};
-use crate::told;
+use crate::told::{self, About};
 
 /// So much may wait.
 const ROOM: usize = 2_048;
@@ -25,8 +25,8 @@ const STATUSES: usize = 64;
 /// What is told.
 #[derive(Debug)]
 pub enum Tell {
-    /// An Event on a Node: name, UID, reason, words.
-    Event(String, String, &'static str, String),
+    /// An Event: on what, reason, words.
+    Event(About, &'static str, String),
     /// A note on a Node; `None`: it is taken away.
     Note(Box<Node>, Option<Note>),
     /// A policy's status.
@@ -95,8 +95,8 @@ impl Teller {
                     continue;
                 }
                 let told = match &one {
-                    Tell::Event(name, uid, reason, text) => {
-                        told::event(&api, &identity, (name, uid), reason, text).await
+                    Tell::Event(about, reason, text) => {
+                        told::event(&api, &identity, about, reason, text).await
                     }
                     Tell::Note(node, note) => told::note(&api, node, note.as_ref()).await,
                     Tell::Status(policy, status) => told::write_status(&api, policy, status).await,
@@ -155,7 +155,13 @@ impl Teller {
     /// An Event on a Node, and a line in the log.
     pub fn event(&self, node: &Node, reason: &'static str, text: &str) {
         tracing::info!(node = %node.name, reason, text);
-        self.tell(Tell::Event(node.name.clone(), node.uid.clone(), reason, text.to_owned()));
+        self.tell(Tell::Event(About::node(node), reason, text.to_owned()));
+    }
+
+    /// The same on a policy.
+    pub fn policy_event(&self, name: &str, uid: &str, reason: &'static str, text: &str) {
+        tracing::warn!(policy = name, reason, text);
+        self.tell(Tell::Event(About::policy(name, uid), reason, text.to_owned()));
     }
 }
 

@@ -30,29 +30,48 @@ pub fn micro_time() -> String {
     OffsetDateTime::now_utc().format(&form).unwrap_or_default()
 }
 
-/// An Event on a Node.
+/// What an Event is about.
+#[derive(Clone, Debug)]
+pub struct About {
+    api_version: String,
+    kind: &'static str,
+    name: String,
+    uid: String,
+}
+
+impl About {
+    /// A Node.
+    pub fn node(node: &Node) -> Self {
+        let (name, uid) = (node.name.clone(), node.uid.clone());
+        Self { api_version: "v1".to_owned(), kind: "Node", name, uid }
+    }
+
+    /// A policy.
+    pub fn policy(name: &str, uid: &str) -> Self {
+        let api_version = format!("{}/{}", crd::GROUP, crd::VERSION);
+        Self { api_version, kind: crd::KIND, name: name.to_owned(), uid: uid.to_owned() }
+    }
+}
+
+/// Reasons of Events by which nobody need do anything: what was asked for takes its way.
+const NORMAL: [&str; 6] = ["FenceAsked", "Fenced", "FenceAborted", "NodeReturning", "NodeBack", "Acting"];
+
+/// An Event on a Node, or on a policy.
 ///
 /// # Errors
 /// It was not told.
-pub async fn event(
-    api: &Api,
-    identity: &str,
-    node: (&str, &str),
-    reason: &str,
-    text: &str,
-) -> Result<(), Fault> {
-    let (name, uid) = node;
-    let is_warning = !matches!(reason, "Fenced" | "NodeBack");
+pub async fn event(api: &Api, identity: &str, about: &About, reason: &str, text: &str) -> Result<(), Fault> {
+    let About { api_version, kind, name, uid } = about;
     let body = json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": { "generateName": "picket-", "namespace": "default" },
         "eventTime": micro_time(),
-        "type": if is_warning { "Warning" } else { "Normal" },
+        "type": if NORMAL.contains(&reason) { "Normal" } else { "Warning" },
         "reason": reason,
         "action": "Fence",
         "note": text.chars().take(NOTE).collect::<String>(),
-        "regarding": { "apiVersion": "v1", "kind": "Node", "name": name, "uid": uid },
+        "regarding": { "apiVersion": api_version, "kind": kind, "name": name, "uid": uid },
         "reportingController": CONTROLLER,
         "reportingInstance": identity.chars().take(128).collect::<String>(),
     });
@@ -96,24 +115,40 @@ fn noting(uid: &str, bare: Option<&str>, note: Option<&str>) -> Value {
     }
 }
 
-/// The status of a policy by what was found; its conditions keep the time of their last turn where they did not turn.
-pub fn status(report: &Report, before: &Value) -> Value {
-    let accepted = match &*report.faults {
+/// A condition: status, reason, words.
+pub type Said = (&'static str, &'static str, String);
+
+fn accepted(report: &Report) -> Said {
+    match &*report.faults {
         [] => ("True", "Accepted", "it is right".to_owned()),
         [first, ..] => {
             let all: Vec<&str> = report.faults.iter().map(|fault| fault.message.as_str()).collect();
             ("False", first.reason, all.join("; "))
         }
-    };
+    }
+}
+
+/// Whether a policy acts.
+pub fn acting(report: &Report) -> Said {
     let is_acting = report.selected > 0 || report.faults.is_empty();
-    let acting = match &report.holding {
+    match &report.holding {
         Some(holding) => ("False", holding.reason, holding.message.clone()),
         None if is_acting => ("True", "Acting", "Nodes that fail are fenced".to_owned()),
-        None => ("False", accepted.1, accepted.2.clone()),
-    };
+        None => accepted(report),
+    }
+}
+
+/// What is told of a policy that cannot be read.
+pub fn not_understood(why: &str) -> Said {
+    let text = format!("this controller does not understand it, so that nobody is fenced by it: {why}");
+    ("False", "Malformed", text)
+}
+
+/// The status of a policy by what was found; its conditions keep the time of their last turn where they did not turn.
+pub fn status(report: &Report, before: &Value) -> Value {
     conditions(
         report.generation,
-        &[("Accepted", accepted), ("Acting", acting)],
+        &[("Accepted", accepted(report)), ("Acting", acting(report))],
         before,
         json!({
             "selected": report.selected,
@@ -125,8 +160,7 @@ pub fn status(report: &Report, before: &Value) -> Value {
 
 /// The status of a policy that cannot be read.
 pub fn malformed(generation: i64, why: &str, before: &Value) -> Value {
-    let text = format!("this controller does not understand it, so that nobody is fenced by it: {why}");
-    let one = ("False", "Malformed", text);
+    let one = not_understood(why);
     let counts = json!({ "selected": 0, "unhealthy": 0, "fencing": 0 });
     conditions(generation, &[("Accepted", one.clone()), ("Acting", one)], before, counts)
 }

@@ -25,9 +25,9 @@ use crate::measured::{ASKED, BROKEN, ENDED, LOOKS, SEEN, SUSPECTED};
 use crate::mind::{End, Mind, Moment, Order, Phase, Stage, Verdict};
 use crate::object::SeenPolicy;
 use crate::outcome::Ended;
-use crate::spec;
 use crate::teller::{Tell, Teller};
 use crate::watch::{Remediations, Seen, look_at};
+use crate::{news, spec};
 use next::{Inbox, Next};
 use wishes::Wishes;
 
@@ -69,6 +69,7 @@ pub struct Control {
     written: BTreeMap<String, (Value, Instant)>,
     cleaned: BTreeMap<String, Instant>,
     withheld: BTreeMap<String, &'static str>,
+    news: news::Told,
     wishes: Wishes,
 }
 
@@ -97,6 +98,7 @@ impl Control {
             written: BTreeMap::new(),
             cleaned: BTreeMap::new(),
             withheld: BTreeMap::new(),
+            news: news::Told::default(),
             wishes: Wishes::default(),
         }
     }
@@ -147,6 +149,7 @@ impl Control {
             self.asking.clear();
             self.written.clear();
             self.withheld.clear();
+            self.news.rest();
             self.wishes.rest();
         }
     }
@@ -184,7 +187,7 @@ impl Control {
 
     fn read(&mut self, policies: Vec<SeenPolicy>) {
         let mut right = Vec::new();
-        self.policies.clear();
+        let before = std::mem::take(&mut self.policies);
         self.malformed.clear();
         for policy in policies {
             let name = policy.metadata.name.clone().unwrap_or_default();
@@ -194,6 +197,7 @@ impl Control {
             }
             self.policies.insert(name, policy);
         }
+        self.forget_others(&before);
         self.mind.policies(right);
     }
 

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::{Control, WRITE_AGAIN};
 use crate::ask::note;
 use crate::mind::{Order, Phase, Report, STATUS, Why};
+use crate::news::Found;
 use crate::object::SeenPolicy;
 use crate::teller::Tell;
 use crate::told;
@@ -29,11 +30,45 @@ impl Control {
         };
         for report in reports {
             let Some((_, before)) = before(&self.policies, &report.policy) else { continue };
-            self.write(&report.policy, told::status(&report, &before), &before);
+            let status = told::status(&report, &before);
+            self.tell_news(&report.policy, &status, &before, &Found::Read(&report));
+            self.write(&report.policy, status, &before);
         }
         for (name, why) in self.malformed.clone() {
             let Some((generation, before)) = before(&self.policies, &name) else { continue };
-            self.write(&name, told::malformed(generation, &why, &before), &before);
+            let status = told::malformed(generation, &why, &before);
+            self.tell_news(&name, &status, &before, &Found::Malformed(&why));
+            self.write(&name, status, &before);
+        }
+    }
+
+    /// What stops a policy, or is wrong with it, is told at once, and so is its end.
+    fn tell_news(&mut self, name: &str, status: &Value, before: &Value, found: &Found<'_>) {
+        let uid = self.policies.get(name).and_then(|policy| policy.metadata.uid.clone()).unwrap_or_default();
+        for (reason, text) in self.news.of(name, status, before, found) {
+            self.teller.policy_event(name, &uid, reason, &text);
+        }
+    }
+
+    /// Of a policy that is gone nothing is known any more; of one that acted it is told.
+    pub(super) fn forget_others(&mut self, before: &BTreeMap<String, SeenPolicy>) {
+        let policies = &self.policies;
+        let uid = |policy: &SeenPolicy| policy.metadata.uid.clone().unwrap_or_default();
+        let is_the_same = |name: &str| {
+            policies.get(name).zip(before.get(name)).is_some_and(|(now, then)| uid(now) == uid(then))
+        };
+        self.news.only(is_the_same);
+        self.written.retain(|name, _| is_the_same(name));
+        if !self.leads {
+            return;
+        }
+        for (name, policy) in before.iter().filter(|(name, _)| !is_the_same(name)) {
+            let all = policy.status.as_ref().and_then(|status| status["conditions"].as_array());
+            let is_acting = |one: &Value| one["type"] == "Acting" && one["status"] == "True";
+            if all.is_some_and(|all| all.iter().any(is_acting)) {
+                let text = "it does not act any more: it is deleted";
+                self.teller.policy_event(name, &uid(policy), "Deleted", text);
+            }
         }
     }
 
@@ -44,7 +79,11 @@ impl Control {
         if !is_noted {
             self.cleaned.remove(name);
         }
-        if !is_noted && matches!(why, Why::Healthy | Why::Nobody(_)) {
+        let is_left_alone = match why {
+            Why::Nobody(nobody) => !(nobody.is_a_mistake() && node.has_failed()),
+            other => *other == Why::Healthy,
+        };
+        if !is_noted && is_left_alone {
             // Nearly all of them, each second.
             self.withheld.remove(name);
             return;
@@ -58,6 +97,7 @@ impl Control {
             self.teller.tell(Tell::GiveBack(name.to_owned()));
         }
         let word = match why {
+            Why::Nobody(nobody) if nobody.is_a_mistake() && node.has_failed() => "no policy acts",
             Why::Healthy | Why::Nobody(_) => {
                 self.withheld.remove(name);
                 return;

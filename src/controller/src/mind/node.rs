@@ -61,4 +61,9 @@ impl Node {
     pub fn is_ready(&self) -> bool {
         self.conditions.get("Ready").is_some_and(|ready| ready.status == "True")
     }
+
+    /// Whether it says that it is not. One of which nothing is told yet has not failed.
+    pub fn has_failed(&self) -> bool {
+        self.conditions.get("Ready").is_some_and(|ready| ready.status != "True")
+    }
 }

@@ -41,6 +41,13 @@ pub enum Nobody {
     HealthyCondition(String),
 }
 
+impl Nobody {
+    /// Whether somebody wanted it to be fenced, and it is not by a mistake in the policies.
+    pub(crate) fn is_a_mistake(&self) -> bool {
+        !matches!(self, Self::Unselected | Self::Excluded(_))
+    }
+}
+
 impl Policy {
     fn names(&self, node: &Node) -> bool {
         node.is_control_plane() && self.control_plane.contains(&node.name)

@@ -65,7 +65,7 @@ impl<'a> Voice<'a> {
     pub(super) fn turn(&self, sight: &Sight) -> Option<String> {
         match self {
             Self::Policy(policy) => unhealthy(sight, policy).map(|(turn, _)| turn),
-            Self::Wish(wish, _) => has_failed(&sight.node).then(|| wish.id.uid.clone()),
+            Self::Wish(wish, _) => sight.node.has_failed().then(|| wish.id.uid.clone()),
         }
     }
 
@@ -76,7 +76,7 @@ impl<'a> Voice<'a> {
                 let found = policy.unhealthy.iter().filter(|one| is_so(sight, one));
                 found.filter_map(|one| sight.first(&one.kind)).min()
             }
-            Self::Wish(..) => has_failed(&sight.node).then(|| sight.first("Ready")).flatten(),
+            Self::Wish(..) => sight.node.has_failed().then(|| sight.first("Ready")).flatten(),
         }
     }
 
@@ -182,11 +182,6 @@ impl<'a> Voice<'a> {
             },
         }
     }
-}
-
-/// One of which nothing is told yet has not failed.
-fn has_failed(node: &Node) -> bool {
-    node.conditions.get("Ready").is_some_and(|ready| ready.status != "True")
 }
 
 fn is_so(sight: &Sight, one: &Unhealthy) -> bool {

@@ -59,6 +59,75 @@ async fn a_policy_that_would_be_a_mistake_says_so_and_harms_nobody() -> Result<(
     Ok(())
 }
 
+/// A policy is staged beside the one that it is to replace; once both act, both are told.
+#[tokio::test]
+async fn a_policy_that_is_paused_disarms_none_and_two_that_act_are_told() -> Result<()> {
+    let scene = Scene::open().await?;
+    let quick = json!([{ "type": "Ready", "status": "False", "forSeconds": 5 }]);
+    let zone = |paused: bool| {
+        json!({
+            "nodeSelector": { "matchLabels": { "topology.kubernetes.io/zone": "a" } },
+            "unhealthyConditions": quick,
+            "paused": paused,
+        })
+    };
+    scene.policy(&json!({ "unhealthyConditions": quick })).await?;
+    scene.named_policy("zone-a", &zone(true)).await?;
+    let controller = scene.controller("one")?;
+    scene.told("workers", "Acting", "Acting").await?;
+    let said = scene.told("zone-a", "Acting", "Paused").await?;
+    assert!(said.contains("workers"), "{said}");
+    scene.kubelets.says("n1", false).await?;
+    scene.event("n1", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n1"], "{}", controller.log());
+
+    scene.named_policy("zone-a", &zone(false)).await?;
+    for (one, other) in [("workers", "zone-a"), ("zone-a", "workers")] {
+        let words = scene.event(one, "SharesNodes", &controller).await?;
+        assert!(words.contains(other), "{words}");
+        scene.told(one, "Accepted", "SharesNodes").await?;
+        assert!(controller.log().contains(&words), "{}", controller.log());
+    }
+    scene.kubelets.says("n2", false).await?;
+    let words = scene.event("n2", "FenceWithheld", &controller).await?;
+    assert!(words.contains("workers, zone-a"), "{words}");
+    lasts(20).await?;
+    assert_eq!(scene.fences().await?, ["n1"], "{}", controller.log());
+    let told = scene.events("SharesNodes").await?;
+    assert_eq!(told.len(), 2, "each is told once: {told:?}");
+    Ok(())
+}
+
+/// As in a managed cluster, which shows no control plane; and what stops a policy is told.
+#[tokio::test]
+async fn a_policy_acts_where_every_node_has_its_label_and_tells_what_stops_it() -> Result<()> {
+    let scene = Scene::open().await?;
+    let quick = json!([{ "type": "Ready", "status": "False", "forSeconds": 5 }]);
+    let label = ["label", "node", "m1", "node-role.kubernetes.io/control-plane-", "role=worker"];
+    scene.cluster.kubectl(&label).await?;
+    scene.policy(&json!({ "unhealthyConditions": quick })).await?;
+    let controller = scene.controller("one")?;
+    scene.told("workers", "Acting", "Acting").await?;
+    scene.kubelets.says("n1", false).await?;
+    scene.event("n1", "Fenced", &controller).await?;
+
+    let none = json!({ "matchExpressions": [{ "key": "no-such-label", "operator": "DoesNotExist" }] });
+    scene.named_policy("workers", &json!({ "nodeSelector": none, "unhealthyConditions": quick })).await?;
+    let words = scene.event("workers", "SelectsEverything", &controller).await?;
+    assert!(words.starts_with("it does not act any more: ") && words.contains("everyNode: true"), "{words}");
+    scene.kubelets.says("n4", false).await?;
+    scene.event("n4", "FenceWithheld", &controller).await?;
+    lasts(20).await?;
+    assert_eq!(scene.fences().await?, ["n1"], "{}", controller.log());
+
+    scene.policy(&json!({ "unhealthyConditions": quick })).await?;
+    scene.event("workers", "Acting", &controller).await?;
+    scene.event("n4", "Fenced", &controller).await?;
+    scene.cluster.kubectl(&["delete", "fencingpolicy", "workers"]).await?;
+    scene.event("workers", "Deleted", &controller).await?;
+    Ok(())
+}
+
 /// K11: a second one that is down has cost the cluster's etcd its quorum.
 #[tokio::test]
 async fn of_the_control_plane_none_is_fenced_while_another_one_is_not_back() -> Result<()> {

@@ -173,8 +173,7 @@ fn cluster() -> Vec<Node> {
 fn acts(policy: &Policy, node: &Node) -> bool {
     let is_named = node.name.starts_with('m') && policy.control_plane.contains(&node.name);
     let needs = |one: &Requirement| matches!(one, Requirement::In(..) | Requirement::Exists(_));
-    (is_named || policy.selector.meets(&node.labels))
-        && (is_named || !node.name.starts_with('m'))
+    (is_named || policy.selector.meets(&node.labels) && !node.name.starts_with('m'))
         && !policy.excluded.contains(&node.name)
         && !policy.paused
         && policy.unhealthy.iter().all(|one| one.status != HEALTHY)
@@ -211,6 +210,12 @@ proptest! {
                 let told = |fault: &&Fault| fault.reason == "SharesNodes" && fault.message.contains(&format!("FencingPolicy {} ", other.name));
                 let is_shared = nodes.iter().any(|node| acts(one, node) && acts(other, node));
                 prop_assert_eq!(faults.iter().any(|fault| told(&fault)), is_shared, "{} and {}", one.name, other.name);
+            }
+            // What is told of it is told anew for no other list of Nodes.
+            for fault in &faults {
+                let head = fault.message.split(':').next().unwrap_or_default();
+                let is_named = |node: &Node| head.contains(&node.name);
+                prop_assert!(head != fault.message && !nodes.iter().any(is_named), "{}", fault.message);
             }
         }
     }

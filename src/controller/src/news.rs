@@ -1,0 +1,203 @@
+//! What is news of a policy: that it stops, that it acts again, that something of it is wrong. Told once each, by Event and log.
+//!
+//! **Invariants.** Whatever stops a policy that acted is news, also to a leader that has just begun: it goes by the status that the policy has. While
+//! Nodes come and go nothing is told twice: what stands before the first colon of a fault's message names none of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::mind::Report;
+use crate::told::{self, Said};
+
+/// The reason of an Event, and its words.
+pub type News = (&'static str, String);
+
+/// By a policy's name: its status as it was told last.
+#[derive(Debug, Default)]
+pub struct Told(BTreeMap<String, Value>);
+
+impl Told {
+    /// Another replica leads: what is known is what stands in the policies' statuses.
+    pub fn rest(&mut self) {
+        self.0.clear();
+    }
+
+    /// There are these policies and no others.
+    pub fn only(&mut self, is_there: impl Fn(&str) -> bool) {
+        self.0.retain(|name, _| is_there(name));
+    }
+
+    /// What is news by its status of now. `before`: the one that the API server has, which may be older than what was told.
+    pub fn of(&mut self, policy: &str, now: &Value, before: &Value, found: &Found<'_>) -> Vec<News> {
+        let known = self.0.get(policy).unwrap_or(before);
+        if told::is_same(known, now) {
+            return Vec::new();
+        }
+        let news = news(found, known);
+        self.0.insert(policy.to_owned(), now.clone());
+        news
+    }
+}
+
+/// What was found of a policy.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// It can be read.
+    Read(&'a Report),
+    /// It cannot, for that reason.
+    Malformed(&'a str),
+}
+
+fn news(found: &Found<'_>, known: &Value) -> Vec<News> {
+    let was = |kind: &str| {
+        let all = known["conditions"].as_array();
+        all.and_then(|all| all.iter().find(|one| one["type"] == kind)).unwrap_or(&Value::Null)
+    };
+    let ((status, reason, message), report): (Said, _) = match found {
+        Found::Read(report) => (told::acting(report), Some(*report)),
+        Found::Malformed(why) => (told::not_understood(why), None),
+    };
+    let (faults, is_held) = match report {
+        Some(report) => (&*report.faults, report.holding.is_some()),
+        None => (&[][..], false),
+    };
+    let acting = was("Acting");
+    let was_so = |status: &str| acting["status"] == status;
+    let has_stopped = status == "False" && !(was_so("False") && acting["reason"] == reason);
+    let mut all = Vec::new();
+    match status {
+        "False" if has_stopped && was_so("True") => {
+            all.push((reason, format!("it does not act any more: {message}")));
+        }
+        "False" if has_stopped => all.push((reason, message)),
+        "True" if was_so("False") => all.push((reason, format!("it acts: {message}"))),
+        _ => {}
+    }
+    // A policy that stops by its faults has them all in its words.
+    if has_stopped && !is_held {
+        return all;
+    }
+    let accepted = was("Accepted");
+    let said = accepted["message"].as_str().filter(|_| accepted["status"] == "False").unwrap_or_default();
+    let is_known = |message: &str| message.split(':').next().is_some_and(|head| said.contains(head));
+    let new = faults.iter().filter(|fault| !is_known(&fault.message));
+    all.extend(new.map(|fault| (fault.reason, fault.message.clone())));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mind::Fault;
+
+    fn report(
+        reasons: &[(&'static str, &str)],
+        holding: Option<(&'static str, &str)>,
+        selected: usize,
+    ) -> Report {
+        let fault =
+            |(reason, message): &(&'static str, &str)| Fault { reason, message: (*message).to_owned() };
+        Report {
+            policy: "p".to_owned(),
+            generation: 7,
+            selected,
+            unhealthy: 0,
+            fencing: 0,
+            faults: reasons.iter().map(fault).collect(),
+            holding: holding.as_ref().map(fault),
+        }
+    }
+
+    /// What each of these reports, one after the other, has told. A new leader each time, or one that goes on.
+    fn told_of(reports: &[Report], is_new: bool) -> Vec<Vec<News>> {
+        let (mut told, mut stored) = (Told::default(), Value::Null);
+        let each = reports.iter().map(|report| {
+            if is_new {
+                told.rest();
+            }
+            let now = told::status(report, &stored);
+            let news = told.of("p", &now, &stored, &Found::Read(report));
+            // It is told once, as long as its status is not seen to be written, and after that.
+            assert_eq!(told.of("p", &now, &stored, &Found::Read(report)), []);
+            assert_eq!(told.of("p", &now, &now, &Found::Read(report)), []);
+            stored = now;
+            news
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn whatever_stops_a_policy_that_acted_is_told_once_and_so_is_its_end() {
+        let right = || report(&[], None, 5);
+        for stopped in [
+            report(&[], Some(("Braked", "too much looks dead")), 5),
+            report(&[], Some(("Paused", "spec.paused is true")), 5),
+            report(&[("SelectsEverything", "nodeSelector wants no label: nobody")], None, 0),
+            report(&[("SharesNodes", "the FencingPolicy q acts too: n1")], None, 0),
+        ] {
+            for is_new in [false, true] {
+                let told = told_of(&[right(), stopped.clone(), stopped.clone(), right()], is_new);
+                let [begun, stops, goes_on, ends] = &*told else { panic!("{told:?}") };
+                assert!(begun.is_empty() && goes_on.is_empty(), "{told:?}");
+                assert!(
+                    matches!(&**stops, [(_, words)] if words.starts_with("it does not act any more: ")),
+                    "{stops:?}"
+                );
+                assert!(matches!(&**ends, [("Acting", words)] if words.starts_with("it acts: ")), "{ends:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_is_told_once_however_many_nodes_come_and_go_and_a_new_one_at_once() {
+        let shares = |other: &str, nodes: &str| {
+            ("SharesNodes", format!("the FencingPolicy {other} acts too: {nodes}"))
+        };
+        let with = |all: &[(&'static str, String)]| {
+            let all: Vec<(&'static str, &str)> =
+                all.iter().map(|(reason, words)| (*reason, words.as_str())).collect();
+            report(&all, None, 3)
+        };
+        let told = told_of(
+            &[
+                with(&[shares("q", "n1")]),
+                with(&[shares("q", "n1, n2")]),
+                with(&[shares("q", "n1"), shares("r", "n3")]),
+                with(&[shares("q", "n1")]),
+                with(&[]),
+                with(&[shares("q", "n1")]),
+            ],
+            true,
+        );
+        let reasons: Vec<usize> = told.iter().map(Vec::len).collect();
+        assert_eq!(reasons, [1, 0, 1, 0, 0, 1], "{told:?}");
+        assert!(told[2][0].1.contains("FencingPolicy r"), "{told:?}");
+    }
+
+    #[test]
+    fn one_that_was_never_right_is_told_without_a_word_of_before_and_one_that_cannot_be_read_is_told_too() {
+        let never = told_of(&[report(&[("SelectsNothing", "no Node is selected: look")], None, 0)], true);
+        assert_eq!(never, [[("SelectsNothing", "no Node is selected: look".to_owned())]]);
+        let (mut told, right) = (Told::default(), told::status(&report(&[], None, 5), &Value::Null));
+        let now = told::malformed(8, "colour", &right);
+        let news = told.of("p", &now, &right, &Found::Malformed("colour"));
+        assert!(
+            matches!(&*news, [("Malformed", words)] if words.starts_with("it does not act any more") && words.contains("colour")),
+            "{news:?}"
+        );
+        assert_eq!(told.of("p", &now, &now, &Found::Malformed("colour")), []);
+    }
+
+    /// A policy that is right and selects nobody yet has nothing to tell, and none that is gone is remembered.
+    #[test]
+    fn the_words_of_a_policy_that_is_gone_are_forgotten() {
+        let (mut told, right) = (Told::default(), report(&[], None, 5));
+        let now = told::status(&right, &Value::Null);
+        assert_eq!(told.of("p", &now, &Value::Null, &Found::Read(&right)), []);
+        told.only(|name| name == "p");
+        assert_eq!(told.0.len(), 1);
+        told.only(|_| false);
+        assert!(told.0.is_empty());
+    }
+}
