@@ -18,7 +18,7 @@ use crate::api::Api;
 use crate::lead::Leading;
 use crate::medik8s::{self, Leases, Taken};
 use crate::mind::{Grade, Node, Note, Order, Phase, Then};
-use crate::outcome::{Ended, is_passing, reason};
+use crate::outcome::{Ended, is_passing, reason, reason_of};
 use crate::settings::{Select, Settings};
 use crate::{remediation, told, watch};
 
@@ -63,6 +63,8 @@ pub enum Said {
     Phase {
         /// The Node, as it was ordered.
         order: Box<Order>,
+        /// The reason of the Event, one word.
+        reason: &'static str,
         /// In words.
         text: String,
     },
@@ -232,8 +234,8 @@ impl Asker {
             }
             if phase != Some(update.phase) {
                 phase = Some(update.phase);
-                let said = Said::Phase { order: Box::new(order.clone()), text: words(&update) };
-                let _ = to.send(said).await;
+                let (order, reason, text) = (order.clone(), reason_of(update.phase()), words(&update));
+                let _ = to.send(Said::Phase { order: Box::new(order), reason, text }).await;
             }
         }
         Err(Status::unavailable("the stream ended without an outcome"))
@@ -295,7 +297,11 @@ pub fn selected(node: &Node, select: Select) -> Result<node_selector::By, String
 fn words(update: &FenceUpdate) -> String {
     let phase =
         update.phase().as_str_name().trim_start_matches("PHASE_").to_ascii_lowercase().replace('_', " ");
-    if update.text.is_empty() { phase } else { format!("{phase}: {}", update.text) }
+    match update.text.as_str() {
+        "" => phase,
+        text if text.starts_with(&phase) => text.to_owned(),
+        text => format!("{phase}: {text}"),
+    }
 }
 
 #[cfg(test)]
@@ -311,6 +317,17 @@ mod tests {
             Ok(node_selector::By::ProviderId("p://1".to_owned()))
         );
         assert!(selected(&node, Select::SystemUuid).expect_err("none is known").contains("system UUID"));
+    }
+
+    #[test]
+    fn a_phase_is_named_once() {
+        let told = |phase: v1::Phase, text: &str| {
+            let text = text.to_owned();
+            words(&FenceUpdate { phase: phase as i32, text, ..FenceUpdate::default() })
+        };
+        assert_eq!(told(v1::Phase::Released, "released"), "released");
+        assert_eq!(told(v1::Phase::Released, ""), "released");
+        assert_eq!(told(v1::Phase::PowerOnFailed, "bmc: away"), "power on failed: bmc: away");
     }
 
     /// By whatever it is selected: what a kubelet says of its machine is compared with whose it is.

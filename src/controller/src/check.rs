@@ -125,7 +125,7 @@ async fn may(
 
 async fn definition(api: &Api, plural: &str, has_status: bool) -> Option<String> {
     let name = format!("{plural}.{}", crd::GROUP);
-    let apply = "apply it: picket-controller crds | kubectl apply -f -";
+    let apply = format!("apply it: {}", crd::APPLY);
     let found = match served(api, crd::VERSION).await {
         Ok(found) => found,
         Err(fault) => return Some(format!("definition: {fault}")),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_proto::DOMAIN;
-use picket_proto::v1::{ErrorReason, Fence, Outcome, OutcomeKind};
+use picket_proto::v1::{self, ErrorReason, Fence, Outcome, OutcomeKind};
 use tonic::Status;
 use tonic_types::StatusExt;
 
@@ -22,6 +22,18 @@ pub struct Ended {
     pub text: String,
     /// The fence said that the node was proven off, and that everything was released.
     pub proven: bool,
+}
+
+/// The reason of the Event that tells of that phase.
+pub fn reason_of(phase: v1::Phase) -> &'static str {
+    match phase {
+        v1::Phase::Fenced => "Releasing",
+        v1::Phase::Released => "Released",
+        v1::Phase::Unfencing => "PoweringOn",
+        v1::Phase::PowerOnFailed => "PowerOnFailed",
+        v1::Phase::NeedsOperator | v1::Phase::Retired => "NeedsOperator",
+        v1::Phase::Unspecified | v1::Phase::Normal | v1::Phase::Fencing => "Fencing",
+    }
 }
 
 impl Ended {

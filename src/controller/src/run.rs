@@ -94,8 +94,13 @@ fn begin(arguments: &Arguments) -> Result<(), Failure> {
     })
 }
 
+/// What is logged. The library that watches warns of what is forbidden, too, in words of its own: each would stand there twice.
+fn filter(log: &str) -> EnvFilter {
+    EnvFilter::new(format!("kube_runtime=error,{log}"))
+}
+
 fn log(settings: &Settings) {
-    let filter = EnvFilter::new(&settings.log);
+    let filter = filter(&settings.log);
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
     // A second one in a process keeps the first one's.
     let _ = match settings.log_json {
@@ -174,4 +179,17 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
         tracing::warn!(%fault, "the lease of the leader is not given up: others wait until it is over");
     }
     ended.map_or(Ok(()), |what| Err(Failure::Ended(what)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_that_watches_tells_nothing_twice_unless_somebody_asks_for_it() {
+        let shown = |log| filter(log).to_string();
+        assert!(shown("info").contains("kube_runtime=error"), "{}", shown("info"));
+        let asked = shown("info,kube_runtime=debug");
+        assert!(asked.contains("kube_runtime=debug") && !asked.contains("kube_runtime=error"), "{asked}");
+    }
 }

@@ -54,7 +54,18 @@ impl About {
 }
 
 /// Reasons of Events by which nobody need do anything: what was asked for takes its way.
-const NORMAL: [&str; 6] = ["FenceAsked", "Fenced", "FenceAborted", "NodeReturning", "NodeBack", "Acting"];
+const NORMAL: [&str; 10] = [
+    "FenceAsked",
+    "Fencing",
+    "Releasing",
+    "Released",
+    "PoweringOn",
+    "Fenced",
+    "FenceAborted",
+    "NodeReturning",
+    "NodeBack",
+    "Acting",
+];
 
 /// An Event on a Node, or on a policy.
 ///
@@ -269,6 +280,29 @@ mod tests {
             "{patch:?}"
         );
         assert_eq!(patch[0], json!({ "op": "test", "path": "/metadata/uid", "value": "u" }));
+    }
+
+    /// Who looks for warnings finds what somebody has to see to, and each on what it is about.
+    #[tokio::test]
+    async fn an_event_is_a_warning_where_something_does_not_take_its_way() {
+        let (api, sent) = Api::answering(&json!({}));
+        let node = Node { name: "n1".to_owned(), uid: "u".to_owned(), ..Node::default() };
+        for (about, reason, kind, regarding) in [
+            (About::node(&node), "Releasing", "Normal", ["v1", "Node", "n1", "u"]),
+            (About::node(&node), "NeedsOperator", "Warning", ["v1", "Node", "n1", "u"]),
+            (
+                About::policy("p", "v"),
+                "SharesNodes",
+                "Warning",
+                ["picket.dev/v1alpha1", "FencingPolicy", "p", "v"],
+            ),
+        ] {
+            event(&api, "one", &about, reason, "words").await.expect("told");
+            let body = sent.lock().expect("whole").last().cloned().expect("it was sent");
+            assert_eq!(body["type"], kind, "{body}");
+            let said = ["apiVersion", "kind", "name", "uid"].map(|key| body["regarding"][key].clone());
+            assert_eq!(said, regarding.map(Value::from), "{body}");
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::api::Api;
+use crate::crd;
+use crate::fault::Fault;
 use crate::mind::Node;
 use crate::object::{self, SeenLease, SeenNode, SeenPolicy, SeenWish};
 use crate::remembered::Remembered;
@@ -174,13 +176,28 @@ async fn each<K>(
         let told = match events.try_next().await {
             Ok(Some(event)) => seen(event),
             Ok(None) => return,
-            Err(error) => vec![Seen::Broken(what, picket_login::chain(&error))],
+            Err(error) => vec![Seen::Broken(what, broken(what, &error))],
         };
         for one in told {
             if to.send(one).await.is_err() {
                 return;
             }
         }
+    }
+}
+
+/// Why a watch broke, in words; of a definition of ours that is missing what to do about it.
+fn broken(what: &str, error: &watcher::Error) -> String {
+    let fault = match error {
+        watcher::Error::InitialListFailed(error) => Fault::of("they cannot be listed", error),
+        watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
+            Fault::of("they cannot be watched", error)
+        }
+        other => Fault::own(picket_login::chain(other)),
+    };
+    match [crd::PLURAL, crd::remediation::PLURAL].contains(&what) && fault.is_not_found() {
+        true => format!("the definition {what}.{} is missing; apply it: {}", crd::GROUP, crd::APPLY),
+        false => fault.to_string(),
     }
 }
 
@@ -212,4 +229,28 @@ pub async fn look_at(api: Api, names: Vec<String>, to: Sender) {
         }
     }
     let _ = to.send(Seen::Looked).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn of_a_definition_that_is_missing_it_is_told_what_makes_it_be_there() {
+        let answered = |code: u16, message: &str| {
+            let status = Status { code, message: message.to_owned(), ..Status::default() };
+            watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)))
+        };
+        let missing = answered(404, "404 page not found");
+        let told = broken(crd::PLURAL, &missing);
+        assert!(
+            told.contains("fencingpolicies.picket.dev is missing") && told.contains(crd::APPLY),
+            "{told}"
+        );
+        assert!(!broken("nodes", &missing).contains("definition"));
+        let forbidden = broken(crd::PLURAL, &answered(403, "nodes is forbidden"));
+        assert_eq!(forbidden, "they cannot be listed: nodes is forbidden (403)");
+    }
 }

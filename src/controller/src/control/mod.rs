@@ -1,5 +1,6 @@
 //! The controller's one task: what was seen goes to the mind, and what the mind says is done.
 
+mod breaks;
 mod measure;
 mod next;
 mod telling;
@@ -28,6 +29,7 @@ use crate::outcome::Ended;
 use crate::teller::{Tell, Teller};
 use crate::watch::{Remediations, Seen, look_at};
 use crate::{news, spec};
+use breaks::Breaks;
 use next::{Inbox, Next};
 use wishes::Wishes;
 
@@ -70,6 +72,7 @@ pub struct Control {
     cleaned: BTreeMap<String, Instant>,
     withheld: BTreeMap<String, &'static str>,
     news: news::Told,
+    breaks: Breaks,
     wishes: Wishes,
 }
 
@@ -99,6 +102,7 @@ impl Control {
             cleaned: BTreeMap::new(),
             withheld: BTreeMap::new(),
             news: news::Told::default(),
+            breaks: Breaks::default(),
             wishes: Wishes::default(),
         }
     }
@@ -178,7 +182,9 @@ impl Control {
             }
             Seen::Broken(what, why) => {
                 self.metrics.count(&BROKEN, &[what]);
-                tracing::warn!(what, why, "a watch broke, it is begun again");
+                if self.breaks.is_news(what, &why, Instant::now()) {
+                    tracing::warn!(what, why, "a watch broke, it is begun again");
+                }
             }
             Seen::Looked => self.looking = None,
             Seen::Rebooting(nodes) => self.mind.rebooting(nodes),
@@ -273,12 +279,12 @@ impl Control {
 
     fn said(&mut self, said: Said) {
         match said {
-            Said::Phase { order, text } => {
+            Said::Phase { order, reason, text } => {
                 // What another life of this leadership heard is not told any more.
                 let Some(_) = self.asking.get(&order.node.name).filter(|one| one.0.key == order.key) else {
                     return;
                 };
-                self.teller.event(&order.node, "Fencing", &text);
+                self.teller.event(&order.node, reason, &text);
                 self.noted(&order, Phase::Fencing, &text);
                 self.wish_goes_on(&order, &text);
             }

@@ -16,6 +16,9 @@ pub const PLURAL: &str = "fencingpolicies";
 /// Its kind.
 pub const KIND: &str = "FencingPolicy";
 
+/// What makes definitions be there.
+pub const APPLY: &str = "picket-controller crds | kubectl apply -f -";
+
 const HEAD: &str =
     "# What a FencingPolicy is, and what NodeHealthCheck asks for: picket-controller crds prints it.\n";
 

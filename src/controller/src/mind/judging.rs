@@ -34,9 +34,15 @@ impl Mind {
             };
             verdicts.insert(name, verdict);
         }
+        self.unseen = self.still_unseen(&verdicts, now);
         let reports = self.reports(spoken, &verdicts);
         let tidings = self.tidings(&verdicts, now);
         Judgement { verdicts, reports, tidings, braked: braked.into_values().collect() }
+    }
+
+    fn still_unseen(&self, verdicts: &BTreeMap<String, Verdict>, now: Moment) -> BTreeMap<String, Moment> {
+        let unseen = verdicts.iter().filter(|(_, verdict)| **verdict == Verdict::Leave(Why::Unseen));
+        unseen.map(|(name, _)| (name.clone(), self.unseen.get(name).copied().unwrap_or(now))).collect()
     }
 
     /// What was asked for is followed to its end, also where its policy is gone meanwhile.

@@ -66,6 +66,8 @@ pub struct Mind {
     standings: BTreeMap<String, Standing>,
     /// By the UID of a remediation that came to nothing: until when others speak before it.
     giving_way: BTreeMap<String, Moment>,
+    /// By a Node's name: since when it would be judged, and no look is fresh enough.
+    unseen: BTreeMap<String, Moment>,
 }
 
 impl Mind {

@@ -172,6 +172,9 @@ pub struct Tiding {
     pub deed: Deed,
 }
 
+/// So long nobody is told that a Node cannot be looked at: a look comes every two seconds.
+const LOOKED_AT: Duration = Duration::from_secs(10);
+
 /// What medik8s' remediators say.
 const STARTED: &str = "RemediationStarted";
 const FINISHED: &str = "RemediationFinishedSuccessfully";
@@ -245,7 +248,7 @@ impl Mind {
         self.wishes
             .iter()
             .map(|wish| {
-                let standing = self.told(wish, verdicts.get(&wish.node));
+                let standing = self.told(wish, verdicts.get(&wish.node), now);
                 Tiding {
                     id: wish.id.clone(),
                     generation: wish.generation,
@@ -269,8 +272,13 @@ impl Mind {
         episode.is_some_and(|one| one.wish.as_ref() == Some(&wish.id.uid))
     }
 
+    /// Whether a look at that Node, which nobody had reason to look at before, may be about to come.
+    fn is_looked_at(&self, node: &str, now: Moment) -> bool {
+        self.unseen.get(node).is_some_and(|since| now.saturating_sub(*since) < LOOKED_AT)
+    }
+
     /// What is told of it.
-    fn told(&self, wish: &Wish, verdict: Option<&Verdict>) -> Standing {
+    fn told(&self, wish: &Wish, verdict: Option<&Verdict>, now: Moment) -> Standing {
         let standing = self.standing(wish).clone();
         let told = |progress, reason: &str, text: String| Standing {
             progress,
@@ -308,6 +316,9 @@ impl Mind {
                 "the Node is Ready, or has told nothing yet: nothing is asked while that is so".to_owned()
             }
             Some(Verdict::Leave(Why::NotLeading | Why::Nobody(_))) | None => "it is taken up".to_owned(),
+            Some(Verdict::Leave(Why::Unseen)) if self.is_looked_at(&wish.node, now) => {
+                "it is taken up: its Node is looked at".to_owned()
+            }
             Some(Verdict::Leave(why)) => format!("nothing is asked yet: {why}"),
             Some(Verdict::Follow(Stage::Waiting(_))) if !standing.text.is_empty() => return standing,
             Some(Verdict::Follow(stage)) => {

@@ -1,7 +1,7 @@
 //! Policies that would be mistakes: said, and nobody is harmed.
 
 use super::super::*;
-use super::scene::{Scene, policy, selector};
+use super::scene::{Scene, policy, selector, wish};
 
 fn faults(scene: &mut Scene, policy: &str) -> Vec<(&'static str, String)> {
     scene.report(policy).faults.into_iter().map(|fault| (fault.reason, fault.message)).collect()
@@ -34,6 +34,27 @@ fn two_for_one_node_are_none_and_both_say_so() {
     // Excluded from one, it is the other's.
     scene.policies(vec![policy("workers"), exclude(zone, "n1")]);
     assert_eq!(scene.run(30).remove(0).policy, "workers");
+}
+
+/// A Node that the watch told of long ago is looked at within seconds of the first remediation; an API server that is away is told.
+#[test]
+fn a_remediation_is_taken_up_while_its_node_is_looked_at_and_then_told_that_nobody_answers() {
+    let mut scene = Scene::with(Scene::new().nodes, Vec::new());
+    scene.turn("n1", "Unknown");
+    scene.run(2);
+    let text = |scene: &mut Scene| scene.tiding("w").standing.text;
+    scene.now += UNBROKEN * 2;
+    scene.mind.wishes(vec![wish("w", "n1")]);
+    assert_eq!(text(&mut scene), "it is taken up: its Node is looked at");
+    scene.now += UNBROKEN;
+    assert_eq!(text(&mut scene), "it is taken up: its Node is looked at");
+    scene.now += UNBROKEN;
+    assert!(text(&mut scene).contains("the API server does not answer"));
+    // And from the beginning, the next time.
+    scene.run(2);
+    scene.mind.ended("n1", "k8s/uid-n1/boot-n1/w", &End::Blocked(None), scene.now);
+    scene.now += BACK_WITHIN;
+    assert!(text(&mut scene).contains("looked at"));
 }
 
 #[test]
