@@ -72,7 +72,7 @@ pub async fn let_go(
 }
 
 /// The Node, as the gateway knows it that leads: one that follows tells what it read a while ago.
-async fn known(asker: &Asker, select: &node_selector::By) -> Result<v1::Node, String> {
+pub(crate) async fn known(asker: &Asker, select: &node_selector::By) -> Result<v1::Node, String> {
     let mut client = FencingServiceClient::new(asker.gateways.clone());
     for fresh in [false, true] {
         let request = GetNodeRequest { node: Some(NodeSelector { by: Some(select.clone()) }), fresh };

@@ -1,6 +1,7 @@
 //! The controller's one task: what was seen goes to the mind, and what the mind says is done.
 
 mod breaks;
+mod bringing;
 mod measure;
 mod next;
 mod telling;
@@ -30,6 +31,7 @@ use crate::teller::{Tell, Teller};
 use crate::watch::{Remediations, Seen, look_at};
 use crate::{news, spec};
 use breaks::Breaks;
+use bringing::Bringing;
 use next::{Inbox, Next};
 use wishes::Wishes;
 
@@ -73,6 +75,7 @@ pub struct Control {
     withheld: BTreeMap<String, &'static str>,
     news: news::Told,
     breaks: Breaks,
+    bringing: Bringing,
     wishes: Wishes,
 }
 
@@ -103,6 +106,7 @@ impl Control {
             withheld: BTreeMap::new(),
             news: news::Told::default(),
             breaks: Breaks::default(),
+            bringing: Bringing::default(),
             wishes: Wishes::default(),
         }
     }
@@ -154,6 +158,7 @@ impl Control {
             self.written.clear();
             self.withheld.clear();
             self.news.rest();
+            self.bringing.rest();
             self.wishes.rest();
         }
     }
@@ -248,6 +253,7 @@ impl Control {
                 Verdict::Leave(why) => self.leave(&name, &why, now),
             }
         }
+        self.follow_back(now);
         self.write_all(judgement.reports);
         self.serve_wishes(judgement.tidings, now);
     }

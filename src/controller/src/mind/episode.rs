@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::back::Returning;
 use super::node::{Moment, Node};
 use super::policy::{Grade, Policy, Then};
 use super::wish::WishId;
@@ -76,8 +77,10 @@ pub enum Stage {
     Waiting(Moment),
     /// It is off, and stays so until a person brings it back.
     Kept,
-    /// It is brought back, and may take until then.
-    Returning(Moment),
+    /// It is brought back.
+    Returning(Returning),
+    /// It was to be brought back, and the gateway says that it does not come by itself: a person was told.
+    NotBack,
     /// A person was told.
     Person,
 }
@@ -90,6 +93,7 @@ impl Stage {
             Self::Waiting(_) => "waiting",
             Self::Kept => "kept off",
             Self::Returning(_) => "returning",
+            Self::NotBack => "not back",
             Self::Person => "needs operator",
         }
     }
@@ -125,7 +129,7 @@ impl Episode {
 
     /// It was fenced by an earlier life of the controller, and has booted since.
     pub(super) fn returning(order: &Order, now: Moment) -> Self {
-        Self { stage: Stage::Returning(now + BACK_WITHIN), ..Self::new(order, 0) }
+        Self { stage: Stage::Returning(Returning::from(now)), ..Self::new(order, 0) }
     }
 
     /// It is asked for again.
@@ -140,7 +144,7 @@ impl Episode {
     pub(super) fn ended(&mut self, end: &End, now: Moment) -> bool {
         self.stage = match end {
             End::Off if self.then == Then::StayOff => Stage::Kept,
-            End::Off | End::Superseded => Stage::Returning(now + BACK_WITHIN),
+            End::Off | End::Superseded => Stage::Returning(Returning::from(now)),
             End::Recovered => return false,
             End::Held => Stage::Waiting(now + AGAIN),
             End::Person => Stage::Person,
@@ -166,7 +170,9 @@ impl Episode {
         match self.stage {
             Stage::Waiting(_) => return false,
             // Somebody brought it back.
-            Stage::Kept | Stage::Person => self.stage = Stage::Returning(now + BACK_WITHIN),
+            Stage::Kept | Stage::Person | Stage::NotBack => {
+                self.stage = Stage::Returning(Returning::from(now))
+            }
             Stage::Asking | Stage::Returning(_) => {}
         }
         true

@@ -96,7 +96,7 @@ impl Mind {
                 }
                 Stage::Waiting(until) if now >= *until => known = Some(episode.key.clone()),
                 // It did not come back in time: that is one more failure.
-                Stage::Returning(until) if now >= *until => round = episode.next_round(),
+                Stage::Returning(returning) if returning.is_over(now) => round = episode.next_round(),
                 stage => return Verdict::Follow(stage.clone()),
             }
         }

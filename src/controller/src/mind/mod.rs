@@ -5,6 +5,7 @@
 //! whoever sees it. Where too many leases stand still or too many Nodes are unhealthy, where two policies act for a Node, where the
 //! selector of its policy wants no label, where two Nodes claim one identity: nothing. Which policy acts for a Node hangs on no other Node.
 
+mod back;
 mod brake;
 mod claims;
 mod episode;
@@ -25,6 +26,7 @@ mod wish;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use back::Way;
 pub use brake::{Braked, Place, STALE, Sign};
 pub use episode::{BACK_WITHIN, End, Order, Stage};
 pub use exclusion::Exclusion;

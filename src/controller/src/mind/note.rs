@@ -20,7 +20,7 @@ pub enum Phase {
     Blocked,
     /// The gateway refuses the request.
     Refused,
-    /// A person must decide.
+    /// A person must decide, or see to a machine that does not come on.
     NeedsOperator,
     /// It was alive after all.
     Recovered,

@@ -22,7 +22,8 @@ impl Mind {
             let voice = self.voice(speaker);
             let since = voice.since(sight)?;
             let stage = self.episodes.get(name).map(|episode| &episode.stage);
-            let is_settled = matches!(stage, Some(Stage::Asking | Stage::Kept | Stage::Person));
+            let is_settled =
+                matches!(stage, Some(Stage::Asking | Stage::Kept | Stage::Person | Stage::NotBack));
             let is_spared = self.spared(sight, speaker, &spoken).is_some();
             // Who does not lead leaves what the leader works on to it.
             let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());

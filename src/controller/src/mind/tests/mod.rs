@@ -1,6 +1,7 @@
 //! Scenarios: a cluster of five Nodes in two zones, looked at every two seconds.
 
 mod acting;
+mod back;
 mod claims;
 mod crowd;
 mod ill;
@@ -185,19 +186,6 @@ fn a_person_s_matter_is_not_asked_again_until_the_node_was_healthy() {
     scene.turn("n1", "Unknown");
     let second = scene.run(60).remove(0);
     assert_ne!(second.key, first.key, "that is another failure");
-}
-
-#[test]
-fn one_that_is_brought_back_has_a_quarter_of_an_hour() {
-    let mut scene = Scene::new();
-    scene.policies(vec![Policy { then: Then::PowerOn, ..policy("workers") }]);
-    scene.turn("n1", "Unknown");
-    let first = scene.run(30).remove(0);
-    scene.mind.ended("n1", &first.key, &End::Off, scene.now);
-    assert_eq!(scene.run(899), []);
-    assert!(matches!(scene.verdict("n1"), Verdict::Follow(Stage::Returning(_))));
-    let second = scene.run(30).remove(0);
-    assert_eq!(second.key, format!("{}/2", first.key), "it never came: that is one more failure");
 }
 
 #[test]

@@ -28,6 +28,8 @@ enum Happens {
     Wishes(u8, bool),
     /// It times out, is deleted, or loses its finalizer.
     WishEnds(u8, u8),
+    /// Of a Node that is to come back the gateway says that.
+    Brought(u8, u8),
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -43,6 +45,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => any::<bool>().prop_map(Happens::Leads),
         3 => (0..6_u8, any::<bool>()).prop_map(|(node, so)| Happens::Wishes(node, so)),
         1 => (0..6_u8, 0..3_u8).prop_map(|(node, how)| Happens::WishEnds(node, how)),
+        3 => (0..6_u8, 0..3_u8).prop_map(|(node, way)| Happens::Brought(node, way)),
     ]
 }
 
@@ -103,6 +106,8 @@ struct Run {
     wishes: BTreeMap<String, Wish>,
     /// Remediations of which a request came to nothing.
     to_nothing: BTreeSet<String>,
+    /// Nodes of which the gateway said that they do not come back by themselves.
+    not_back: BTreeSet<String>,
     made: u32,
 }
 
@@ -114,6 +119,9 @@ impl Run {
             self.looks.0.entry(name.clone()).or_default().push((now, node.clone()));
             if !self.scene.silent.contains(name) {
                 self.advanced.insert(name.clone(), now);
+            }
+            if node.is_ready() {
+                self.not_back.remove(name);
             }
         }
         for order in orders {
@@ -156,6 +164,7 @@ impl Run {
         prop_assert!(!self.excluded.contains(name) || !order.holds(&self.scene.nodes[name]));
         prop_assert!(!self.looks.was_cordoned_before(name), "{name} was cordoned before");
         prop_assert!(!self.open.contains_key(name), "{name} is asked for already");
+        prop_assert!(!self.not_back.contains(name), "{name} was not seen on: it is a person's");
         let prefix = format!("k8s/{}/{}/", order.node.uid, order.node.boot_id);
         prop_assert!(order.key.starts_with(&prefix) && order.key.len() <= 128, "{}", order.key);
         for zone in ["a", "b", ""] {
@@ -203,7 +212,22 @@ impl Run {
                 }
             }
             Happens::Turns(node, status) => self.scene.turn(name(node), STATUS[usize::from(*status) % 3]),
-            Happens::Boots(node) => self.scene.boot(name(node), "False"),
+            Happens::Boots(node) => {
+                self.not_back.remove(name(node));
+                self.scene.boot(name(node), "False");
+            }
+            Happens::Brought(node, way) => {
+                let all = self.scene.mind.on_their_way();
+                let key =
+                    all.iter().find(|(one, _)| one.name == name(node)).map(|(_, key)| (*key).to_owned());
+                let failed = || Way::Failed("PowerOnFailed", "words".to_owned());
+                let way = [Way::Back, Way::UnderWay, failed()][usize::from(*way)].clone();
+                if let Some(key) = key {
+                    self.scene.mind.brought(name(node), &key, &way, self.scene.now);
+                    // A policy speaks for each of the workers, whichever remediation goes.
+                    marked(&mut self.not_back, node, matches!(way, Way::Failed(..)) && name(node) != "m1");
+                }
+            }
             Happens::Cordons(node, so) => self.scene.node(name(node)).cordoned = *so,
             Happens::Excludes(node, so) => {
                 marked(&mut self.excluded, node, *so);
@@ -248,6 +272,8 @@ impl Run {
                 self.scene.mind.lead(*so);
                 if !so {
                     self.open.clear();
+                    // Who leads next asks by the key that is noted, and is told the same.
+                    self.not_back.clear();
                 }
             }
         }
@@ -267,6 +293,7 @@ fn lives_through(history: &[Happens]) -> Result<(), TestCaseError> {
         open: BTreeMap::new(),
         wishes: BTreeMap::new(),
         to_nothing: BTreeSet::new(),
+        not_back: BTreeSet::new(),
         made: 0,
     };
     run.scene.nodes = Scene::new().nodes;

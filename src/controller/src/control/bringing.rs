@@ -1,0 +1,135 @@
+//! Nodes that are brought back: whether their machines come is the gateway's to say, and it is asked.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use picket_proto::v1;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::Control;
+use crate::ask::{self, Asker};
+use crate::letting;
+use crate::mind::{Node, Note, Phase, Way};
+use crate::teller::Tell;
+use crate::told;
+
+/// Between two questions of one Node.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Who is asked about.
+#[derive(Debug, Default)]
+pub(super) struct Bringing {
+    /// By a Node's name: when the gateway was asked last.
+    asked: BTreeMap<String, Instant>,
+    asking: JoinSet<(String, String, Result<Way, String>)>,
+}
+
+impl Bringing {
+    /// Another replica leads.
+    pub(super) fn rest(&mut self) {
+        self.asked.clear();
+        self.asking.abort_all();
+    }
+}
+
+impl Control {
+    /// What became of those that are to come back, as far as it is known.
+    pub(super) fn follow_back(&mut self, now: Instant) {
+        while let Some(done) = self.bringing.asking.try_join_next() {
+            match done {
+                Ok((name, key, Ok(way))) => self.brought(&name, &key, &way, now),
+                Ok((node, _, Err(why))) => tracing::debug!(node, why, "nobody says whether it comes back"),
+                Err(_) => {}
+            }
+        }
+        let all: Vec<(Node, String)> =
+            self.mind.on_their_way().into_iter().map(|(node, key)| (node.clone(), key.to_owned())).collect();
+        self.bringing.asked.retain(|name, _| all.iter().any(|(node, _)| node.name == *name));
+        for (node, key) in all {
+            if self.bringing.asked.get(&node.name).is_some_and(|last| now - *last < EVERY) {
+                continue;
+            }
+            self.bringing.asked.insert(node.name.clone(), now);
+            let asker = self.asker.clone();
+            self.bringing.asking.spawn(async move {
+                let way = way(&asker, &node).await;
+                (node.name, key, way)
+            });
+        }
+    }
+
+    fn brought(&mut self, name: &str, key: &str, said: &Way, now: Instant) {
+        let Some(policy) = self.mind.brought(name, key, said, self.moment(now)) else { return };
+        let (Way::Failed(reason, text), Some(node)) = (said, self.mind.node(name).cloned()) else { return };
+        self.teller.event(&node, reason, text);
+        let (text, key) = (text.clone(), key.to_owned());
+        let note = Note { phase: Phase::NeedsOperator, text, policy, key, at: told::time() };
+        self.teller.tell(Tell::Note(Box::new(node), Some(note)));
+    }
+}
+
+async fn way(asker: &Asker, node: &Node) -> Result<Way, String> {
+    let select = ask::selected(node, asker.settings.select)?;
+    letting::known(asker, &select).await.map(|known| said_of(&known))
+}
+
+/// What the gateway's word for its node is worth.
+fn said_of(known: &v1::Node) -> Way {
+    let v1::Node { name, detail, .. } = known;
+    match known.phase() {
+        // It knows no such node: whoever asks for a fence is told.
+        v1::Phase::Unspecified if name.is_empty() => Way::Back,
+        v1::Phase::Normal => Way::Back,
+        v1::Phase::PowerOnFailed => Way::Failed(
+            "PowerOnFailed",
+            format!(
+                "it was switched on and not seen on, and is not fenced again: {detail}. Look at the machine; `picket retry {name}` switches it on \
+                 once more, and `picket status {name}` says what else there is"
+            ),
+        ),
+        v1::Phase::NeedsOperator => Way::Failed(
+            "NeedsOperator",
+            format!(
+                "it is not brought back, as a person must decide: {detail}. `picket status {name}` says what there is"
+            ),
+        ),
+        v1::Phase::Retired => Way::Failed(
+            "NeedsOperator",
+            "it is not brought back: its hardware is gone for good, as a person said".to_owned(),
+        ),
+        v1::Phase::Unspecified
+        | v1::Phase::Fencing
+        | v1::Phase::Fenced
+        | v1::Phase::Released
+        | v1::Phase::Unfencing => Way::UnderWay,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_was_not_seen_on_is_told_with_what_to_do_and_one_under_way_is_waited_for() {
+        let known = |phase: v1::Phase| v1::Node {
+            name: "n1".to_owned(),
+            phase: phase as i32,
+            detail: "bmc: away".to_owned(),
+            ..v1::Node::default()
+        };
+        let Way::Failed("PowerOnFailed", words) = said_of(&known(v1::Phase::PowerOnFailed)) else {
+            panic!("it has failed");
+        };
+        assert!(words.contains("bmc: away") && words.contains("picket retry n1"), "{words}");
+        for phase in [v1::Phase::NeedsOperator, v1::Phase::Retired] {
+            assert!(matches!(said_of(&known(phase)), Way::Failed("NeedsOperator", _)), "{phase:?}");
+        }
+        for phase in [v1::Phase::Fencing, v1::Phase::Fenced, v1::Phase::Released, v1::Phase::Unfencing] {
+            assert_eq!(said_of(&known(phase)), Way::UnderWay, "{phase:?}");
+        }
+        assert_eq!(said_of(&known(v1::Phase::Normal)), Way::Back);
+        assert_eq!(said_of(&v1::Node::default()), Way::Back, "there is none");
+        assert_eq!(said_of(&known(v1::Phase::Unspecified)), Way::UnderWay, "a phase of a later gateway");
+    }
+}

@@ -1,0 +1,80 @@
+//! Nodes that are brought back, and whether they come: what the gateway says of their machines.
+//!
+//! **Invariants.** A Node that does not come back is fenced once more only where the gateway said a moment ago that its machine is on, and that a
+//! quarter of an hour long. One whose machine was not seen on is a person's, whoever speaks for it: it is off, and another fence mends nothing.
+
+use std::time::Duration;
+
+use super::Mind;
+use super::episode::{BACK_WITHIN, Stage};
+use super::node::{Moment, Node};
+use super::wish::{Progress, Standing};
+
+/// So long what the gateway said of a machine holds. It is asked every ten seconds.
+const HOLDS: Duration = Duration::from_secs(30);
+
+/// What the gateway says of a machine that is to come back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It is not fenced any more: it is on, and its Node is to come.
+    Back,
+    /// It is being brought back, or is off as somebody wants it to be.
+    UnderWay,
+    /// It does not come back by itself: the reason of the Event, and words.
+    Failed(&'static str, String),
+}
+
+/// For how long a Node is given time to come, and whether it may be fenced again then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returning {
+    pub(super) until: Moment,
+    /// When the gateway said last that its machine is on.
+    pub(super) on: Option<Moment>,
+}
+
+impl Returning {
+    pub(super) fn from(now: Moment) -> Self {
+        Self { until: now + BACK_WITHIN, on: None }
+    }
+
+    /// Whether it has not come in its time, and its machine is on.
+    pub(super) fn is_over(&self, now: Moment) -> bool {
+        now >= self.until && self.on.is_some_and(|at| now.saturating_sub(at) <= HOLDS)
+    }
+}
+
+impl Mind {
+    /// Nodes that are to come back, each with the key under which it was fenced.
+    pub fn on_their_way(&self) -> Vec<(&Node, &str)> {
+        let is_on_its_way = |stage: &Stage| matches!(stage, Stage::Returning(_) | Stage::NotBack);
+        let all = self.episodes.iter().filter(|(_, episode)| is_on_its_way(&episode.stage));
+        all.filter_map(|(name, episode)| Some((self.node(name)?, episode.key.as_str()))).collect()
+    }
+
+    /// The gateway says that of a machine that was fenced under this key. By whose policy or remediation it was, where it is news that it does not
+    /// come back.
+    pub fn brought(&mut self, node: &str, key: &str, way: &Way, now: Moment) -> Option<String> {
+        let episode = self.episodes.get_mut(node).filter(|episode| episode.key == key)?;
+        let (stage, is_news) = match (&episode.stage, way) {
+            (Stage::Returning(_), Way::Failed(..)) => (Stage::NotBack, true),
+            (Stage::Returning(returning), Way::Back) => {
+                (Stage::Returning(Returning { on: Some(now), ..*returning }), false)
+            }
+            // Its time counts from when its machine is on.
+            (Stage::Returning(_), Way::UnderWay) => (Stage::Returning(Returning::from(now)), false),
+            // A person saw to it.
+            (Stage::NotBack, Way::Back | Way::UnderWay) => (Stage::Returning(Returning::from(now)), false),
+            _ => return None,
+        };
+        episode.stage = stage;
+        let (policy, wish) = (episode.policy.clone(), episode.wish.clone());
+        if let Way::Failed(reason, text) = way
+            && let Some(wish) = self.wishes.iter().find(|one| Some(&one.id.uid) == wish.as_ref())
+        {
+            let (progress, reason, text) = (Progress::Failed, (*reason).to_owned(), text.clone());
+            let standing = Standing { progress, reason, text, ..self.standing(wish).clone() };
+            self.standings.insert(wish.id.uid.clone(), standing);
+        }
+        is_news.then_some(policy)
+    }
+}
