@@ -9,6 +9,7 @@ mod kubelets;
 mod missing;
 mod moved;
 mod nhc;
+mod not_back;
 mod policies;
 mod remediated;
 mod scene;

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use picket_proto::v1::ListFencesRequest;
-use picket_tests::peers::{Kubernetes, Process, test_python, until};
-use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, picket, program};
+use picket_tests::peers::{IpmiSim, Kubernetes, Process, test_python, until};
+use picket_tests::{Bmc, Daemon, Fleet, Gateway, PeerError, Result, picket, program};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -23,10 +23,14 @@ const WITHIN: Duration = Duration::from_secs(120);
 fn fleet(workers: u32) -> String {
     format!(
         "[nodes.\"n[1-{workers}]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n\
-         [nodes.\"m[1-3]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n\
-         [roles.socket]\nrole = \"admin\"\ncallers = [\"uid:*\"]\n"
+         [nodes.\"m[1-3]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n{OURS}"
     )
 }
+
+/// Whoever asks by the socket.
+const OURS: &str = "[roles.socket]\nrole = \"admin\"\ncallers = [\"uid:*\"]\n";
+/// A BMC's port on the control plane's host.
+const BOARD: u16 = 10_623;
 
 /// A cluster with five workers and a member of the control plane, a gateway, and what a controller needs.
 pub struct Scene {
@@ -109,7 +113,20 @@ impl Scene {
 
     /// The same with so many workers, three in one zone and the others in another.
     pub async fn of(workers: u32) -> Result<Self> {
+        Self::over(Turn::take().await?, workers, &Fleet::new().with(&fleet(workers))).await
+    }
+
+    /// The same, where of all its machines the gateway knows that of `n1` alone, behind a BMC. What it reads as off has to hold for 8 s, and an on is
+    /// seen within 10 s, or has failed.
+    pub async fn behind_a_board() -> Result<(Self, IpmiSim)> {
         let turn = Turn::take().await?;
+        let bmc = IpmiSim::builder().within(turn.cluster.place(), BOARD).start().await?;
+        let rules = format!("[rules]\ndwell = \"8s\"\non_deadline = \"10s\"\n{OURS}");
+        let fleet = Fleet::new().with(&rules).node("n1", &Bmc::simulated(bmc.address()), &[]);
+        Ok((Self::over(turn, 5, &fleet).await?, bmc))
+    }
+
+    async fn over(turn: Turn, workers: u32, fleet: &Fleet) -> Result<Self> {
         let cluster = turn.cluster;
         let worker = |zone: &str| json!({ "role": "worker", "topology.kubernetes.io/zone": zone });
         let member = json!({ "node-role.kubernetes.io/control-plane": "" });
@@ -122,7 +139,7 @@ impl Scene {
         let kubelets = Kubelets::start(cluster, &nodes).await?;
         let dir = tempfile::tempdir()
             .map_err(|source| PeerError::Io { what: "make a directory".to_owned(), source })?;
-        let gateway = gateway(cluster, dir.path(), workers).await?;
+        let gateway = gateway(cluster, dir.path(), fleet).await?;
         write(&dir.path().join("controller.yaml"), ALLOWED)?;
         cluster.kubectl(&["apply", "-f", &text(&dir.path().join("controller.yaml"))]).await?;
         let login = login(cluster, dir.path()).await?;
@@ -337,14 +354,14 @@ fn told(error: PeerError, controller: &Controller) -> PeerError {
 }
 
 /// A gateway on the control plane's host, by TLS, with certificates that it makes itself.
-async fn gateway(cluster: &Kubernetes, dir: &Path, workers: u32) -> Result<Gateway> {
+async fn gateway(cluster: &Kubernetes, dir: &Path, fleet: &Fleet) -> Result<Gateway> {
     let (pki, address) = (text(&dir.join("pki")), cluster.place().address().to_string());
     let made =
         picket(&["pki", "init", &pki, "--server", &address, "--client", "spiffe://lab/controller"]).await?;
     assert_eq!(made.code, 0, "{made:?}");
     let settings = made.out.split_once("Into the gateway's settings:\n").map_or("", |(_, rest)| rest);
     let settings = settings.split_once("Into a caller's file").map_or("", |(settings, _)| settings);
-    let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &Fleet::new().with(&fleet(workers)))?;
+    let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, fleet)?;
     let more = gateway.directory().join("conf.d");
     std::fs::create_dir(&more).map_err(|source| PeerError::Io { what: "make conf.d".to_owned(), source })?;
     // The role that is meant for this: it fences, and does nothing else.
