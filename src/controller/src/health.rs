@@ -1,7 +1,8 @@
 //! What `/metrics` and `/readyz` say.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use picket_metrics::Metrics;
 use picket_metrics::http::Answers;
@@ -18,9 +19,26 @@ pub struct Told {
     pub leases: AtomicBool,
     /// All policies.
     pub policies: AtomicBool,
+    /// By what is watched: why it broke last.
+    broken: Mutex<BTreeMap<&'static str, String>>,
 }
 
 impl Told {
+    /// The watch of that broke.
+    pub fn broke(&self, what: &'static str, why: &str) {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).insert(what, why.to_owned());
+    }
+
+    /// The same with why, as far as it is known.
+    fn missing_with_why(&self) -> String {
+        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = |name: &str| match broken.get(&*name.to_ascii_lowercase()) {
+            Some(why) => format!("{name} ({why})"),
+            None => name.to_owned(),
+        };
+        self.missing().into_iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
     /// What was not told yet.
     pub fn missing(&self) -> Vec<&'static str> {
         let all = [("Nodes", &self.nodes), ("leases", &self.leases), ("FencingPolicies", &self.policies)];
@@ -50,7 +68,21 @@ impl Answers for Health {
         match (&*self.told.missing(), self.leading.now()) {
             ([], true) => Ok("leads".to_owned()),
             ([], false) => Ok("stands by".to_owned()),
-            (missing, _) => Err(format!("the API server has not told yet: {}", missing.join(", "))),
+            _ => Err(format!("the API server has not told yet: {}", self.told.missing_with_why())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_told_yet_is_named_with_why() {
+        let told = Told::default();
+        told.nodes.store(true, Ordering::Relaxed);
+        assert_eq!(told.missing_with_why(), "leases, FencingPolicies");
+        told.broke("fencingpolicies", "the definition is missing");
+        assert_eq!(told.missing_with_why(), "leases, FencingPolicies (the definition is missing)");
     }
 }

@@ -26,10 +26,9 @@ pub(super) struct Bringing {
 }
 
 impl Bringing {
-    /// Another replica leads.
+    /// Another replica leads. What was answered meanwhile is nothing that is heard later.
     pub(super) fn rest(&mut self) {
-        self.asked.clear();
-        self.asking.abort_all();
+        *self = Self::default();
     }
 }
 

@@ -187,6 +187,7 @@ impl Control {
             }
             Seen::Broken(what, why) => {
                 self.metrics.count(&BROKEN, &[what]);
+                self.told.broke(what, &why);
                 if self.breaks.is_news(what, &why, Instant::now()) {
                     tracing::warn!(what, why, "a watch broke, it is begun again");
                 }
