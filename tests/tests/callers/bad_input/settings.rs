@@ -28,10 +28,9 @@ async fn one_fault(old: &str, new: &str, place: &str, words: &[&str]) {
 #[tokio::test]
 async fn what_is_right_is_said_to_be_right() {
     let said = Home::with(GOOD).says(&["--check"]).await;
-    assert_eq!(
-        (said.code, said.out.as_str(), said.err.as_str()),
-        (0, "picket.toml: right, with 2 nodes\n", "")
-    );
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+    let right = "picket.toml: right, with 2 nodes\nnote: n1/detach and 1 more: has no token: ";
+    assert!(said.out.starts_with(right), "{said:?}");
 }
 
 #[tokio::test]

@@ -145,7 +145,9 @@ async fn stays_where_nobody_evacuates(cloud: &OpenStack, nova_knows: bool) -> Re
     // The hypervisor was mended: the volume is given up, and all of it comes back.
     cloud.thaw_host(HOST)?;
     if !nova_knows {
-        assert_eq!(act(cloud, &Who::Tenant, &server, json!({ "unpause": null })).await?.0, 202);
+        // Our lock stands, and bars its tenant.
+        assert_eq!(act(cloud, &Who::Tenant, &server, json!({ "unpause": null })).await?.0, 409);
+        assert_eq!(act(cloud, &Who::Admin, &server, json!({ "unpause": null })).await?.0, 202);
         cloud.until_server(&server, "ACTIVE").await?;
     }
     let abandon = ["abandon", "n1", &format!("volumes/{volume}"), "--yes", "--reason", "a test"];
