@@ -81,10 +81,13 @@ impl OutOfService {
         let in_turn = of.refused().in_turn(goes);
         let (deleted, unattached) =
             tokio::join!(deleting::delete(&self.cluster, &in_turn, &word, until), unattached);
-        let Deleted { sent, refused, why } = deleted?;
+        of.refused().note(&deleted.refused);
+        if let Some(fault) = deleted.fault() {
+            return Err(fault.clone().into());
+        }
+        let Deleted { sent, refused, why, .. } = deleted;
         let (number, unknown) = (refused.len(), why.as_ref().is_some_and(|why| why.unknown));
         let refused_for = why.map(|why| format!("; {number} refused: {why}")).unwrap_or_default();
-        of.refused().note(refused);
         if unknown {
             return Err(ReleaseError::Unknown(format!("{sent} pods deleted{refused_for}{unattached}")));
         }

@@ -34,6 +34,16 @@ pub(crate) struct Deleted {
     pub(crate) refused: BTreeSet<String>,
     /// The first of those, and why.
     pub(crate) why: Option<Fault>,
+    /// What one of them met that the others meet as well, and after which none more was asked for: nobody answers, or the permit is over.
+    pub(crate) ended: Option<Fault>,
+}
+
+impl Deleted {
+    /// What keeps the attempt from having an end. That something may have happened is told before anything else.
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        let unknown = self.why.as_ref().filter(|why| why.unknown);
+        self.ended.as_ref().filter(|ended| ended.unknown || unknown.is_none())
+    }
 }
 
 /// Pods of a node that were refused: the next attempt asks for all others first, until each was asked for.
@@ -52,25 +62,17 @@ impl RefusedPods {
     }
 
     /// These were refused just now.
-    pub(crate) fn note(&mut self, refused: BTreeSet<String>) {
-        self.0.extend(refused);
+    pub(crate) fn note(&mut self, refused: &BTreeSet<String>) {
+        self.0.extend(refused.iter().cloned());
     }
 }
 
 /// Deletes these, side by side, each request at that word, in that order.
-///
-/// # Errors
-/// What one of them met, and the others meet as well: nobody answers, or the permit is over.
-pub(crate) async fn delete(
-    cluster: &Cluster,
-    pods: &[&Pod],
-    word: &LastWord,
-    until: Instant,
-) -> Result<Deleted, Fault> {
+pub(crate) async fn delete(cluster: &Cluster, pods: &[&Pod], word: &LastWord, until: Instant) -> Deleted {
     let mut waiting = pods.iter();
     let delete = async |pod: &Pod| (pod.metadata.uid.clone(), delete_one(cluster, pod, word, until).await);
     let mut deleting: FuturesUnordered<_> = waiting.by_ref().take(AT_ONCE).map(|pod| delete(pod)).collect();
-    let (mut deleted, mut first_fault) = (Deleted::default(), None);
+    let mut deleted = Deleted::default();
     while let Some((uid, one)) = deleting.next().await {
         match one {
             Ok(()) => deleted.sent += 1,
@@ -83,20 +85,21 @@ pub(crate) async fn delete(
                     deleted.why = Some(fault);
                 }
             }
-            // Those that are on their way are heard.
+            // Those that are on their way are heard. A webhook may have taken all of the API server's time: it is asked for after the others.
             Err(fault) => {
-                if first_fault.as_ref().is_none_or(|known: &Fault| fault.unknown && !known.unknown) {
-                    first_fault = Some(fault);
+                deleted.refused.insert(uid);
+                if deleted.ended.as_ref().is_none_or(|known| fault.unknown && !known.unknown) {
+                    deleted.ended = Some(fault);
                 }
             }
         }
-        if first_fault.is_none()
+        if deleted.ended.is_none()
             && let Some(pod) = waiting.next()
         {
             deleting.push(delete(pod));
         }
     }
-    first_fault.map_or(Ok(deleted), Err)
+    deleted
 }
 
 /// Failed first, by a disruption (a Job counts such a one against nobody), then gone: both of this pod, by its UID.

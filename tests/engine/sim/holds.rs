@@ -89,6 +89,24 @@ async fn a_hold_that_the_off_undid_is_not_in_the_evidence_and_engaged_again() {
     }
 }
 
+/// Off has to hold for the long window, and the off is repeated at its end: nothing but one reading comes after that.
+#[tokio::test(start_paused = true)]
+async fn nor_is_one_that_the_repeated_off_undid() {
+    let mut lab = Lab::with(919, &[&["bmc"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").set_sessionless("bmc");
+    })
+    .await;
+    let id = lab.open().await;
+    while lab.received("bmc").offs < 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    lab.schedule(s(10), Act::ForgetHold { machine: NODE.to_owned() });
+    assert_eq!(lab.outcome(id, Until::Confirmed).await, Outcome::Fenced { released: false });
+    assert_eq!(lab.received("bmc").offs, 2);
+    let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("proven");
+    assert!(evidence.devices[0].hold.is_empty() && was_told(&lab), "{evidence:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_hold_found_is_put_back_once_the_bmc_has_started() {
     let mut lab = Lab::with(910, &[&["bmc"], &["pdu-a", "pdu-b"]], |world| {

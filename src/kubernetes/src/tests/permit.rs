@@ -33,12 +33,13 @@ async fn what_lets_go_asks_its_permit_once_its_connection_stands() {
         if goes {
             changed.expect("it is changed");
             // Who is not there is gone.
-            assert_eq!(deleted.expect("it is gone").sent, 1);
+            assert_eq!((deleted.sent, deleted.fault().is_none()), (1, true));
             let status = "PATCH /api/v1/namespaces/default/pods/db-0/status";
             assert_eq!(api.changes(), ["PATCH /api/v1/nodes/n1", status]);
             continue;
         }
-        for refused in [changed, deleted.map(drop).map_err(ReleaseError::from)] {
+        let ended = deleted.fault().cloned().map_or(Ok(()), |fault| Err(ReleaseError::from(fault)));
+        for refused in [changed, ended] {
             let Err(ReleaseError::DidNotHappen(why)) = refused else { panic!("{refused:?}") };
             assert!(why.ends_with(": it was seen off longer than 2s ago"), "{why}");
         }

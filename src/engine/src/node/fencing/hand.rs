@@ -36,6 +36,8 @@ pub(super) struct Hand {
     pub(super) hold_took: Option<Duration>,
     /// It took a command since its hold was read.
     pub(super) hold_is_unread: bool,
+    /// The last off that it took was not the first one of this run.
+    pub(super) is_repeated: bool,
     /// So many holds never left, perhaps as its session was a new one.
     pub(super) unsent_holds: u32,
     pub(super) busy: bool,
@@ -77,6 +79,7 @@ impl Hand {
             held: false,
             hold_took: None,
             hold_is_unread: false,
+            is_repeated: false,
             unsent_holds: 0,
             busy: false,
             asked: 0,

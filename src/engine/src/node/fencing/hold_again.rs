@@ -33,6 +33,17 @@ impl NodeTask {
         }
     }
 
+    /// The same of one that took the off again, before its next reading: that may be the last one.
+    pub(super) fn hold_comes_first(&self, run: &mut Run, device: &DeviceId) -> bool {
+        let dwell = self.open_fence().and_then(|fence| fence.topology.device(device)).map(|spec| spec.dwell);
+        let engaged = self.hold_of(device).is_some_and(|hold| !hold.engaged.is_empty());
+        let hand = run.hand(device);
+        let fits = hand.hold_took.zip(dwell).is_some_and(|(took, dwell)| took <= dwell);
+        let is_due = hand.hold_is_unread && hand.is_repeated && hand.stage == Stage::Live && engaged && fits;
+        hand.hold_is_unread &= !is_due;
+        is_due
+    }
+
     /// What stands of the hold after the off. What does not is out of the evidence, told, and engaged again while the node is watched.
     pub(super) async fn hold_was_read(
         &mut self,

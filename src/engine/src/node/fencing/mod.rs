@@ -203,7 +203,11 @@ impl NodeTask {
             let live = hand.stage == Stage::Live || !in_level;
             if live && !hand.busy && hand.not_before <= now && at <= now {
                 hand.asks();
-                run.doing.push(self.hands.read(&device));
+                let doing = match self.hold_comes_first(run, &device) {
+                    true => self.hands.inspect(&device, run.judge.life(&device)),
+                    false => self.hands.read(&device),
+                };
+                run.doing.push(doing);
             }
         }
         self.read_holds(run, now);

@@ -114,6 +114,7 @@ impl Run {
     pub(super) fn off_taken(&mut self, device: &DeviceId, now: BootTime) {
         let hand = self.hand(device);
         hand.refused = None;
+        hand.is_repeated = hand.taken_at.is_some();
         hand.taken_at = Some(now);
         hand.hold_is_unread = true;
         hand.off_not_before = now + hand.off_pause;

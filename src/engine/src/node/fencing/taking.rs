@@ -65,7 +65,13 @@ impl NodeTask {
                 }
                 self.identified(run, device, said).await?;
             }
-            Did::Inspected { result, .. } if run.hand(&device).stage == Stage::Live => {
+            Did::Inspected { asked_at, result } if run.hand(&device).stage == Stage::Live => {
+                let answered = result.as_ref().is_ok_and(|found| !found.is_empty());
+                // One that was not answered, or late, is not asked between readings again: each time the proof would begin anew.
+                run.hand(&device).hold_took = answered.then(|| now.since(asked_at));
+                if answered {
+                    self.heard(run, &device, asked_at).await?;
+                }
                 self.hold_was_read(run, device, result).await?;
             }
             Did::Inspected { result: Err(error), .. } if error.kind != ErrorKind::Unsupported => {
@@ -214,12 +220,19 @@ impl NodeTask {
 
     /// A host device that said On to a caller since then: that speaks against the Off before it, whoever asked (S3).
     pub(super) async fn hear_of_an_on(&mut self, run: &mut Run, since: BootTime) -> Result<(), Fatal> {
+        let here = self.place();
         for device in self.hosts() {
+            if self.place() != here {
+                break;
+            }
             let reading = self.live.devices.get(&device).and_then(|live| live.reading.clone());
             let is_on = |reading: &Reading| reading.power == Power::On && reading.asked_at >= since;
             if let Some(reading) = reading.filter(is_on) {
                 let lost = run.judge.reading(&device, &reading, &self.record().ledger);
-                self.note_loss(run, device, lost).await?;
+                self.note_loss(run, device.clone(), lost).await?;
+                if run.judge.is_identified(&device) {
+                    self.found_on_while_proven_anew(device, reading).await?;
+                }
             }
         }
         Ok(())
