@@ -85,11 +85,27 @@ struct Version {
 
 /// What our annotation says.
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
-struct Mark {
+pub(crate) struct Mark {
     owner: String,
     /// The gateway's node.
     node: String,
-    generation: u64,
+    pub(crate) generation: u64,
+}
+
+impl Mark {
+    pub(crate) fn new(ours: &Ours, generation: Generation) -> Self {
+        Self { owner: ours.owner.clone(), node: ours.node.clone(), generation: generation.0 }
+    }
+
+    /// What an annotation with that key says; `None`: there is none, or it is somebody else's.
+    pub(crate) fn of(metadata: &Metadata, key: &str, ours: &Ours) -> Option<Self> {
+        let mark: Self = serde_json::from_str(metadata.annotations.get(key)?).ok()?;
+        (mark.owner == ours.owner && mark.node == ours.node).then_some(mark)
+    }
+
+    pub(crate) fn words(&self) -> String {
+        json!(self).to_string()
+    }
 }
 
 /// A name in Kubernetes has no more bytes (a DNS subdomain).
@@ -121,8 +137,7 @@ impl Machine {
 
     /// Our annotation; `None`: there is none, or it is somebody else's.
     fn mark(&self, ours: &Ours) -> Option<Mark> {
-        let mark: Mark = serde_json::from_str(self.metadata.annotations.get(SKIP)?).ok()?;
-        (mark.owner == ours.owner && mark.node == ours.node).then_some(mark)
+        Mark::of(&self.metadata, SKIP, ours)
     }
 
     /// The beginning of each patch: it is this one, as it was read.
@@ -140,8 +155,7 @@ impl Machine {
         if is_there && self.mark(ours).is_none_or(|mark| mark.generation >= generation.0) {
             return None;
         }
-        let mark = Mark { owner: ours.owner.clone(), node: ours.node.clone(), generation: generation.0 };
-        let mark = json!(mark).to_string();
+        let mark = Mark::new(ours, generation).words();
         let mut patch = self.tests();
         patch.push(match self.metadata.annotations.is_empty() {
             true => json!({"op": "add", "path": "/metadata/annotations", "value": { SKIP: mark }}),

@@ -51,9 +51,18 @@ const GROUPS: &[(&str, &str)] = &[
 /// Of the Nodes that kube-fencing reboots and flushes.
 const KUBE_FENCING: &str = "fencing/enabled";
 
+/// Which groups the API has.
+pub(crate) const APIS: &str = "/apis";
+
 #[derive(Deserialize)]
-struct Groups {
+pub(crate) struct Groups {
     groups: Vec<Group>,
+}
+
+impl Groups {
+    pub(crate) fn has(&self, group: &str) -> bool {
+        self.groups.iter().any(|one| one.name == group)
+    }
 }
 
 #[derive(Deserialize)]
@@ -99,7 +108,7 @@ pub(crate) async fn of(cluster: &Cluster, node: &Node, until: Instant) -> Vec<St
 /// What is to be said of the cluster.
 pub(crate) async fn of_cluster(cluster: &Cluster, until: Instant) -> Result<Vec<String>, Fault> {
     let (groups, managers, webhooks) = tokio::join!(
-        cluster.get::<Groups>("/apis", until),
+        cluster.get::<Groups>(APIS, until),
         cluster.get::<List<Manager>>(MANAGERS, until),
         webhooks::of_cluster(cluster, until)
     );
@@ -111,8 +120,7 @@ pub(crate) async fn of_cluster(cluster: &Cluster, until: Instant) -> Result<Vec<
 }
 
 fn rivals(groups: &Groups) -> Vec<String> {
-    let is_there = |group: &str| groups.groups.iter().any(|one| one.name == group);
-    let known = GROUPS.iter().filter(|(group, _)| is_there(group));
+    let known = GROUPS.iter().filter(|(group, _)| groups.has(group));
     known
         .map(|(group, what)| {
             format!("the cluster has the API {group}: {what}, without proof: keep it from Nodes that Picket fences")
