@@ -47,7 +47,7 @@ impl OutOfService {
         let node = read?;
         let name = &node.metadata.name;
         self.known_by(of, &node, &all?, &subject.identities)?;
-        let met = Met::of(&node).in_cluster(self.cluster.uid()).words();
+        let met = self.met(&node).words();
         if subject.met.as_deref().and_then(Met::read).is_some_and(|met| met.differs(&node, true).is_some()) {
             return Err(ReleaseError::DidNotHappen(format!("another machine is Node {name} by now")));
         }
@@ -99,7 +99,7 @@ impl OutOfService {
             if self.known_by(of, node, &all, &subject.identities)? == identity::BY_PROVIDER_ID {
                 self.shows_no_life(of, node, (round_of(subject), subject.met.is_some()), until).await?;
             }
-            met = Some(Met::of(node).in_cluster(self.cluster.uid()).words());
+            met = Some(self.met(node).words());
         } else {
             // The pods that were listed may be those of a machine that took the name meanwhile.
             match node::read(&self.cluster, &name, until).await {
@@ -127,21 +127,30 @@ impl OutOfService {
     /// Nobody else remediates the Machine of the Node that was met.
     pub(crate) async fn spared(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
         let met = subject.met.as_deref().and_then(Met::read);
-        match (&self.machines, &met) {
-            (Some(machines), Some(met)) => {
-                let ours = &self.of()?.sought.ours;
-                Ok(machines.spare(met, ours, subject.generation, until).await?)
+        let machine = async {
+            match (&self.machines, &met) {
+                (Some(machines), Some(met)) => {
+                    machines.spare(met, &self.of()?.sought.ours, subject.generation, until).await
+                }
+                _ => Ok(()),
             }
-            _ => Ok(()),
-        }
+        };
+        let (spared, stopped) = tokio::join!(machine, self.stop_undoing(subject, until));
+        Ok(spared.and(stopped)?)
     }
 
     /// Whoever remediates Machines may have it again.
     pub(crate) async fn unspared(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
-        match &self.machines {
-            Some(machines) => Ok(machines.free(&self.of()?.sought.ours, left.generation, until).await?),
-            None => Ok(None),
-        }
+        let machine = async {
+            match &self.machines {
+                Some(machines) => machines.free(&self.of()?.sought.ours, left.generation, until).await,
+                None => Ok(None),
+            }
+        };
+        // Each for itself: what one waits for, the other does not.
+        let (freed, undone) = tokio::join!(machine, self.undone(left, until));
+        let waits: Vec<String> = freed?.into_iter().chain(undone?).collect();
+        Ok((!waits.is_empty()).then(|| waits.join("; ")))
     }
 
     /// Whether a fence would find its Node, may do what it does, and has nothing in its way; in words what is wrong.
@@ -178,6 +187,10 @@ impl OutOfService {
         }
         match self.cluster.nobodys(rivals::FRESH, until).await {
             Ok(all) => told.extend(all.iter().filter(|one| one.node == name).map(|one| one.words.clone())),
+            Err(fault) => told.push(fault.to_string()),
+        }
+        match self.cluster.ceph(self.asked.undoes_network_fences, rivals::FRESH, until).await {
+            Ok(of_ceph) => told.extend(of_ceph.iter().cloned()),
             Err(fault) => told.push(fault.to_string()),
         }
         told.extend(self.foreign(of, &node));

@@ -141,7 +141,7 @@ impl OutOfService {
     }
 
     /// Ready for a while, after another boot, or with a kubelet that lives: what was ready before the off says nothing.
-    async fn is_not_back(
+    pub(crate) async fn is_not_back(
         &self,
         of: &OfNode,
         node: &Node,

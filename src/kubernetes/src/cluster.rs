@@ -17,8 +17,9 @@ use crate::client::{self, Word};
 use crate::clock::ServerClock;
 use crate::fault::{Fault, Kind};
 use crate::identity::Met;
+use crate::network_fences::NetworkFence;
 use crate::object::{List, Namespace, Node};
-use crate::{attachments, rights, rivals};
+use crate::{attachments, network_fences, rights, rivals};
 
 /// How long the API server works on a request at most, whoever waits for it: its own parameter (K6).
 pub(crate) const SERVED: Duration = Duration::from_secs(10);
@@ -47,6 +48,8 @@ pub(crate) struct Cluster {
     nobodys: Kept<Vec<Nobodys>>,
     lacking: Kept<Option<String>>,
     drivers: Kept<BTreeSet<String>>,
+    network_fences: Kept<Option<Vec<NetworkFence>>>,
+    ceph: Kept<Vec<String>>,
 }
 
 /// An answer that serves others for a while; whoever asks meanwhile waits for the same.
@@ -96,8 +99,21 @@ impl Cluster {
     pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>, uid: String) -> Self {
         let (client, nodes) = (Mutex::default(), Kept::new());
         let (rivals, nobodys, lacking, drivers) = (Kept::new(), Kept::new(), Kept::new(), Kept::new());
-        let clock = Arc::default();
-        Self { kubeconfig, context, uid, client, clock, nodes, rivals, nobodys, lacking, drivers }
+        let (network_fences, ceph, clock) = (Kept::new(), Kept::new(), Arc::default());
+        Self {
+            kubeconfig,
+            context,
+            uid,
+            client,
+            clock,
+            nodes,
+            rivals,
+            nobodys,
+            lacking,
+            drivers,
+            network_fences,
+            ceph,
+        }
     }
 
     /// What is wrong with its kubeconfig, as far as the file tells.
@@ -174,8 +190,37 @@ impl Cluster {
         self.drivers.get(age, until, attachments::drivers(self, until)).await
     }
 
+    /// The NetworkFences of csi-addons, as they were so long ago at most; `None`: there is no such API.
+    pub(crate) async fn network_fences(
+        &self,
+        age: Duration,
+        until: Instant,
+    ) -> Result<Arc<Option<Vec<NetworkFence>>>, Fault> {
+        self.network_fences.get(age, until, network_fences::all(self, until)).await
+    }
+
+    /// What is to be said of ceph-csi there, as it was so long ago at most.
+    pub(crate) async fn ceph(
+        &self,
+        undoes: bool,
+        age: Duration,
+        until: Instant,
+    ) -> Result<Arc<Vec<String>>, Fault> {
+        self.ceph.get(age, until, network_fences::told(self, undoes, until)).await
+    }
+
     /// Asks what changes nothing.
     pub(crate) async fn question<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &Value,
+        until: Instant,
+    ) -> Result<T, Fault> {
+        self.ask(Method::POST, path, Some(("application/json", body)), None, until).await
+    }
+
+    /// Makes what lets nothing go.
+    pub(crate) async fn create<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &Value,
@@ -226,6 +271,14 @@ impl Cluster {
         });
         let body = Some(("application/json", &body));
         let _: Value = self.ask(Method::DELETE, path, body, Some(word), until).await?;
+        Ok(())
+    }
+
+    /// Deletes what has that UID, and lets nothing go by that.
+    pub(crate) async fn take_away(&self, path: &str, uid: &str, until: Instant) -> Result<(), Fault> {
+        let body = json!({ "kind": "DeleteOptions", "apiVersion": "v1", "preconditions": { "uid": uid } });
+        let body = Some(("application/json", &body));
+        let _: Value = self.ask(Method::DELETE, path, body, None, until).await?;
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Whether a Node of the API is the machine that was switched off (K1).
 
+use std::net::IpAddr;
+
 use picket_core::device::{Identity, IdentityMatch};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +28,13 @@ pub(crate) struct Met {
     /// The UID of its cluster; empty: a version before this one noted none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     cluster: String,
+    /// Its own addresses, where a fence of those may have to be undone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<IpAddr>,
 }
+
+/// No machine needs more of them.
+const ADDRESSES: usize = 8;
 
 /// A field of a Node has no length that the API server bounds, and whoever writes it may write a megabyte. No machine needs more than this.
 const LONGEST: usize = 256;
@@ -52,7 +60,22 @@ impl Met {
             machine: machines::named(&node.metadata),
             provider_id: bounded(&node.spec.provider_id),
             cluster: String::new(),
+            addresses: Vec::new(),
         }
+    }
+
+    /// The same, with the addresses by which it is reached in its cluster: those that it has now, and no others that its kubelet may write later (K1).
+    pub(crate) fn with_addresses_of(self, node: &Node) -> Self {
+        let inner = node.status.addresses.iter().filter(|one| one.r#type == "InternalIP");
+        let inner = inner.filter_map(|one| one.address.parse::<IpAddr>().ok());
+        let is_its =
+            |address: &IpAddr| !address.is_loopback() && !address.is_unspecified() && !address.is_multicast();
+        let addresses = inner.map(|one| one.to_canonical()).filter(is_its).take(ADDRESSES).collect();
+        Self { addresses, ..self }
+    }
+
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.iter().copied()
     }
 
     /// The same, in the cluster of that UID.

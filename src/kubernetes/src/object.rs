@@ -1,6 +1,7 @@
 //! Of the objects of the API what is read here. What is not read is never written: changes are patches.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -58,6 +59,22 @@ pub(crate) struct NodeSpec {
 pub(crate) struct NodeStatus {
     pub(crate) node_info: NodeInfo,
     pub(crate) conditions: Vec<Condition>,
+    pub(crate) addresses: Vec<Address>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Address {
+    pub(crate) r#type: String,
+    pub(crate) address: String,
+}
+
+impl Node {
+    /// The addresses that its kubelet says it has, of whatever kind; a name is none.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let all = self.status.addresses.iter().filter_map(|one| one.address.parse::<IpAddr>().ok());
+        all.map(|address| address.to_canonical())
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -26,6 +26,7 @@ use crate::fault::Fault;
 use crate::finding::{FindBy, Sought};
 use crate::identity::{Match, Met};
 use crate::machines::Machines;
+use crate::network_fences::Noted;
 use crate::note::{Note, Ours, Round};
 use crate::object::{Node, Pod};
 use crate::pods::{Evictions, Fate};
@@ -60,6 +61,8 @@ pub(crate) struct OfNode {
     pub(crate) waits: Mutex<Waits>,
     /// Where nothing but its providerID says which machine its Node is.
     pub(crate) alone: Mutex<Alone>,
+    /// Whose fence is to be undone once it is back.
+    pub(crate) noted: Mutex<Noted>,
 }
 
 impl OfNode {
@@ -282,6 +285,7 @@ impl Releaser for OutOfService {
             refused: Mutex::default(),
             waits: Mutex::default(),
             alone: Mutex::new(Alone::of_devices(names_uuid)),
+            noted: Mutex::default(),
         };
         let (asked, cluster, machines) = (self.asked.clone(), self.cluster.clone(), self.machines.clone());
         Ok(Some(Arc::new(Self { asked, cluster, machines, of: Some(of) })))
@@ -289,13 +293,15 @@ impl Releaser for OutOfService {
 
     async fn announce(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
         let announced = self.noted_if_wrong(self.announced(subject, until).await);
-        if announced.is_err() {
-            self.tell(subject, until).await;
+        match &announced {
+            Ok(met) => self.notes(subject, met.as_deref()),
+            Err(_) => self.tell(subject, until).await,
         }
         announced
     }
 
     async fn spare(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+        self.notes(subject, None);
         self.spared(subject, until).await
     }
 
@@ -305,6 +311,8 @@ impl Releaser for OutOfService {
 
     async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Prepared, ReleaseError> {
         let (prepared, ()) = tokio::join!(self.prepared(subject, until), self.tell(subject, until));
+        let met = prepared.as_ref().ok().and_then(|prepared| prepared.met.as_deref());
+        self.notes(subject, met);
         self.noted_if_wrong(prepared)
     }
 
@@ -340,10 +348,12 @@ impl Releaser for OutOfService {
     }
 
     async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
+        self.notes(subject, None);
         self.is_let_on(subject, until).await
     }
 
     async fn recognise(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+        self.notes(subject, None);
         self.recognised(subject, until).await
     }
 

@@ -45,6 +45,17 @@ pub(crate) const MACHINES: Needed = Needed {
     given_by: "deploy/kubernetes/machines.yaml",
 };
 
+/// With `network_fences = "undone"`.
+pub(crate) const NETWORK_FENCES: Needed = Needed {
+    all: &[
+        may("list", "csiaddons.openshift.io", "networkfences"),
+        may("create", "csiaddons.openshift.io", "networkfences"),
+        may("delete", "csiaddons.openshift.io", "networkfences"),
+        may("list", "csiaddons.openshift.io", "networkfenceclasses"),
+    ],
+    given_by: "deploy/kubernetes/networkfences.yaml",
+};
+
 const NODES: &[Right] = &[
     may("get", "", "nodes"),
     may("list", "", "nodes"),

@@ -89,6 +89,8 @@ pub(crate) struct Asked {
     pub(crate) keeps_node: bool,
     /// Where the Machines of Cluster API are (K8).
     pub(crate) machines: Option<At>,
+    /// Once a Node is back, the fence of its addresses by which ceph-csi blocks them is undone.
+    pub(crate) undoes_network_fences: bool,
     pub(crate) pace: Pace,
 }
 
@@ -98,7 +100,8 @@ impl Asked {
     /// providerID must be the device's; `name`: its name is enough), `find_by` (`name`: the Node has the node's name; `provider_id`,
     /// `system_uuid`: it has whatever name, and says that of its machine), `pods` (`deleted`: by Picket, each by its UID, before the taint;
     /// `left`: to pod GC and to taint eviction, which delete by names), `machines` (`here`, or a kubeconfig: where the Machines of Cluster API
-    /// are, so that nobody else remediates them meanwhile; not given: nothing is asked of them).
+    /// are, so that nobody else remediates them meanwhile; not given: nothing is asked of them), `network_fences` (`left`: what ceph-csi, or whoever else,
+    /// fenced of the Node's addresses is left to them; `undone`: once the Node is back, by csi-addons).
     pub(crate) fn read(settings: &mut Settings<'_>) -> Option<Self> {
         let login = Login::read(settings);
         let owner = settings.text("owner").unwrap_or_else(|| "picket".to_owned());
@@ -122,11 +125,22 @@ impl Asked {
         let leaves_pods = settings.word("pods", &["deleted", "left"]) == Some("left");
         let keeps_node = settings.word("node_deletion", &["held", "free"]) != Some("free");
         let machines = At::read(settings);
+        let undoes_network_fences = settings.word("network_fences", &["left", "undone"]) == Some("undone");
         let pace = Pace::read(settings, LONGEST);
         if pace.deadline < LEAST {
             settings.fault("deadline", "expected 8m at least: what detaches volumes may be away for minutes");
         }
-        Some(Self { login: login?, owner, matched, find_by, leaves_pods, keeps_node, machines, pace })
+        Some(Self {
+            login: login?,
+            owner,
+            matched,
+            find_by,
+            leaves_pods,
+            keeps_node,
+            machines,
+            undoes_network_fences,
+            pace,
+        })
     }
 }
 

@@ -113,6 +113,18 @@ impl Api {
         self.others.lock().expect("whole").insert(path.to_owned(), object);
     }
 
+    /// From now on it does not have that.
+    pub fn lacks(&self, path: &str) {
+        self.others.lock().expect("whole").remove(path);
+    }
+
+    /// What it has below that path, each by its path.
+    pub fn below(&self, path: &str) -> BTreeMap<String, Value> {
+        let mut all = self.others.lock().expect("whole").clone();
+        all.retain(|at, _| at.starts_with(path));
+        all
+    }
+
     /// What was to be changed there so far: each method and path.
     pub fn changes(&self) -> Vec<String> {
         self.changes.lock().expect("whole").clone()
@@ -140,7 +152,7 @@ impl Api {
         }
         let (code, answer) = self.said(&head.method, head.uri.path(), &body);
         let answer = match code {
-            200 => answer,
+            200 | 201 => answer,
             404 => {
                 let name = head.uri.path().rsplit('/').next().unwrap_or_default();
                 json!({
@@ -178,7 +190,7 @@ impl Api {
             return (500, json!(why));
         }
         let mut nodes = self.nodes.lock().expect("whole");
-        let others = self.others.lock().expect("whole");
+        let mut others = self.others.lock().expect("whole");
         match path.strip_prefix("/api/v1/nodes/") {
             Some(name) => match nodes.get_mut(name) {
                 None => (404, json!("no such Node")),
@@ -197,15 +209,49 @@ impl Api {
             None if path == SYSTEM && !others.contains_key(SYSTEM) => {
                 (200, json!({ "metadata": { "name": "kube-system", "uid": CLUSTER } }))
             }
+            None if path.contains("/networkfences") => of_network_fences(method, path, body, &mut others),
             None => match others.get(path) {
                 Some(object) => (200, object.clone()),
-                None if ["pods", "volumeattachments", "csinodes"]
+                None if ["pods", "volumeattachments", "csinodes", "csidrivers"]
                     .contains(&path.rsplit('/').next().unwrap_or_default()) =>
                 {
                     (200, json!({ "items": [] }))
                 }
                 None => (404, json!("not here")),
             },
+        }
+    }
+}
+
+/// They are made, listed and deleted, each by its name.
+fn of_network_fences(
+    method: &Method,
+    path: &str,
+    body: &[u8],
+    others: &mut BTreeMap<String, Value>,
+) -> (u16, Value) {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    match *method {
+        Method::POST => {
+            let at = format!("{path}/{}", body["metadata"]["name"].as_str().expect("a name"));
+            if others.contains_key(&at) {
+                return (409, json!("it is there"));
+            }
+            let mut made = body;
+            made["metadata"]["uid"] = json!(format!("u-{}", others.len()));
+            others.insert(at, made.clone());
+            (201, made)
+        }
+        Method::DELETE => match others.get(path) {
+            Some(found) if found["metadata"]["uid"] != body["preconditions"]["uid"] => {
+                (409, json!("another"))
+            }
+            Some(_) => (200, others.remove(path).unwrap_or_default()),
+            None => (404, json!("not here")),
+        },
+        _ => {
+            let all = others.iter().filter(|(at, _)| at.starts_with(&format!("{path}/")));
+            (200, json!({ "items": all.map(|(_, one)| one).collect::<Vec<_>>() }))
         }
     }
 }

@@ -9,6 +9,7 @@ mod evicted;
 mod forged;
 mod machines;
 mod moved;
+mod network_fences;
 mod permit;
 mod refused;
 mod replaced;
