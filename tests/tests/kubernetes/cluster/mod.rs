@@ -1,6 +1,7 @@
 //! The Kubernetes of the tests, looked at with kubectl alone, and by gateways: a test that relies on a cluster in which nothing can go wrong shows nothing.
 
 mod away;
+mod blocked;
 mod breach;
 mod door;
 mod fenced;
