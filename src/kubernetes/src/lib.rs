@@ -1,7 +1,7 @@
 //! Kubernetes: the pods of a node that is proven off are deleted, and its volumes let go by the taint `out-of-service`.
 //!
 //! **Purpose.** The kind of release `kubernetes` ([`OutOfService`]): which Node it is, its pods, the taint, its VolumeAttachments, and
-//! what is put back once it runs again.
+//! what is put back once it runs again; on request also what ceph-csi did to its addresses.
 //! Whether the Node that a caller means is the one of a node. Whether a Node recovered, asked before anything is done to it ([`Alive`]).
 //! **Non-goals.** No decision whether a node failed, nor whether a release is due. No cloud's volumes: the CSI driver detaches.
 //! **Invariants.** A change names the UID of what it changes, and of a Node the version that was read, so that a late one is refused;

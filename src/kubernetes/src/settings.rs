@@ -185,6 +185,8 @@ mod tests {
         assert!(faults(json!({"cluster_uid": "u", "machines": "/etc/picket/management"})).is_empty());
         let found = json!({"cluster_uid": "u", "find_by": "provider_id", "match": "name", "pods": "kept"});
         assert_eq!(faults(found), ["match", "pods"]);
+        assert_eq!(faults(json!({"cluster_uid": "u", "network_fences": "mine"})), ["network_fences"]);
+        assert!(faults(json!({"cluster_uid": "u", "network_fences": "undone"})).is_empty());
         assert!(faults(json!({"cluster_uid": "u", "find_by": "system_uuid", "pods": "left"})).is_empty());
     }
 }
