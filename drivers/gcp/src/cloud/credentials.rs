@@ -3,6 +3,8 @@
 //!
 //! **Invariant.** A file is read anew for each token, so that one that was changed serves at once. What is secret in it is shown nowhere.
 
+mod external;
+
 use std::path::{Path, PathBuf};
 
 use picket_driver::Secret;
@@ -10,7 +12,8 @@ use picket_driver::source::{self, Source};
 use picket_reach::address;
 use reqwest::Url;
 use serde::Deserialize;
-use serde_json::Value;
+
+pub(crate) use self::external::{External, Place, Subject};
 
 /// Names the file, as Google's own tools have it.
 const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
@@ -42,34 +45,6 @@ impl Credentials {
     }
 }
 
-/// An external account.
-#[derive(Debug)]
-pub(crate) struct External {
-    pub(crate) audience: String,
-    pub(crate) token_kind: String,
-    pub(crate) tokens: Url,
-    pub(crate) subject: Subject,
-    /// Where its token is turned into a service account's.
-    pub(crate) impersonates: Option<Url>,
-    /// How long that one is to live.
-    pub(crate) life: u64,
-}
-
-/// Where an external account's own token is.
-#[derive(Debug)]
-pub(crate) struct Subject {
-    pub(crate) place: Place,
-    /// Which field of a JSON text has it; `None`: all of the text is it.
-    pub(crate) field: Option<String>,
-}
-
-/// A file, or a place on the web.
-#[derive(Debug)]
-pub(crate) enum Place {
-    File(PathBuf),
-    Web { url: Url, headers: Vec<(String, Secret)> },
-}
-
 #[derive(Deserialize)]
 struct Kind {
     #[serde(rename = "type")]
@@ -95,24 +70,6 @@ struct User {
     token_uri: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct ExternalAccount {
-    audience: String,
-    subject_token_type: String,
-    token_url: String,
-    credential_source: Value,
-    #[serde(default)]
-    service_account_impersonation_url: Option<String>,
-    #[serde(default)]
-    service_account_impersonation: Impersonation,
-}
-
-#[derive(Default, Deserialize)]
-struct Impersonation {
-    #[serde(default)]
-    token_lifetime_seconds: Option<u64>,
-}
-
 /// The file that application default credentials name; `None`: there is none.
 fn usual() -> Option<PathBuf> {
     let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -134,7 +91,7 @@ impl Credentials {
         let wrong = |error: serde_json::Error| format!("it is no file of credentials: {}", place_of(&error));
         let kind: Kind = serde_json::from_slice(&text).map_err(wrong)?;
         if kind.kind == "external_account" {
-            return external(serde_json::from_slice(&text).map_err(wrong)?)
+            return external::made(serde_json::from_slice(&text).map_err(wrong)?)
                 .map(|external| Credentials::External(Box::new(external)));
         }
         // The others have a secret in them: whether everybody may read it is looked at as for every other secret.
@@ -166,46 +123,6 @@ impl Credentials {
     }
 }
 
-fn external(made: ExternalAccount) -> Result<External, String> {
-    let impersonates = made.service_account_impersonation_url.as_deref();
-    let impersonates = impersonates.map(|text| url("service_account_impersonation_url", text)).transpose()?;
-    Ok(External {
-        tokens: url("token_url", &made.token_url)?,
-        subject: subject(&made.credential_source)?,
-        audience: made.audience,
-        token_kind: made.subject_token_type,
-        impersonates,
-        life: made.service_account_impersonation.token_lifetime_seconds.unwrap_or(3_600),
-    })
-}
-
-fn subject(source: &Value) -> Result<Subject, String> {
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let place = match (text(source, "file"), text(source, "url")) {
-        (Some(file), _) => Place::File(file.into()),
-        (None, Some(place)) => {
-            let pairs = source.get("headers").and_then(Value::as_object).into_iter().flatten();
-            let header = |(key, value): (&String, &Value)| Some((key.clone(), Secret::new(value.as_str()?)));
-            Place::Web {
-                url: url("credential_source.url", &place)?,
-                headers: pairs.filter_map(header).collect(),
-            }
-        }
-        (None, None) => {
-            return Err(
-                "its credential_source has neither a file nor a url: others (AWS, programs) are not known"
-                    .to_owned(),
-            );
-        }
-    };
-    let format = source.get("format").filter(|format| text(format, "type").as_deref() == Some("json"));
-    let field = format.map(|format| {
-        text(format, "subject_token_field_name")
-            .ok_or("its credential_source.format is json, without subject_token_field_name")
-    });
-    Ok(Subject { place, field: field.transpose()? })
-}
-
 fn url(key: &str, text: &str) -> Result<Url, String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
     let url = url.ok_or_else(|| format!("its {key} is no URL"))?;
@@ -232,7 +149,7 @@ fn place_of(error: &serde_json::Error) -> String {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
     use tempfile::NamedTempFile;
 
     use super::*;
