@@ -116,7 +116,8 @@ impl Cloud {
                 Err(barred.unwrap_or_else(|| wrong(ErrorKind::NotLeader, "it may not be sent")))
             }
             (sent, fate) => {
-                let failure = words::failure(action, &self.asked(), fate, sent.ok().and_then(Result::err));
+                let asked = self.asked(sending.place());
+                let failure = words::failure(action, &asked, fate, sent.ok().and_then(Result::err));
                 self.note(&failure, number);
                 if !failure.unclear {
                     ended();

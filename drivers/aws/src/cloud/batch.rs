@@ -254,7 +254,8 @@ impl<A: Action> Batch<A> {
                 vec![Part { items: free, is_paid: true, refusals, was_throttled, is_retimed }]
             }
             (sent, fate) => {
-                let failure = words::failure(A::NAME, &cloud.asked(), fate, sent.ok().and_then(Result::err));
+                let asked = cloud.asked(sending.place());
+                let failure = words::failure(A::NAME, &asked, fate, sent.ok().and_then(Result::err));
                 cloud.note(&failure, number);
                 if !failure.unclear {
                     tickets.iter().for_each(|ticket| ticket.unclaim());

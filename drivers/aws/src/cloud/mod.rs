@@ -224,18 +224,21 @@ impl Cloud {
         let mut builder = config::Builder::from(&found);
         let given = found.credentials_provider().map(|of| SharedCredentialsProvider::new(Lasting::new(of)));
         builder.set_credentials_provider(given);
-        builder.set_endpoint_url(endpoint.clone().or_else(|| found.endpoint_url().map(str::to_owned)));
+        // What AWS's own variables and files have for EC2 alone stands there already; it goes before what they have for all.
+        if let Some(endpoint) = endpoint {
+            builder.set_endpoint_url(Some(endpoint.clone()));
+        }
         Ok(Client::from_conf(builder.build()))
     }
 
-    /// Where it is asked, and by whom, as far as that is known.
-    fn asked(&self) -> Asked {
+    /// Where it is asked, and by whom, as far as that is known. `place`: where the request went.
+    fn asked(&self, place: Option<&str>) -> Asked {
         let client =
             self.client.read().unwrap_or_else(PoisonError::into_inner).clone().map(|held| held.client);
         let Account { region, profile, endpoint, .. } = &self.account;
         let found = client.as_ref().and_then(|client| client.config().region()).map(Region::to_string);
         let region = found.or_else(|| region.clone()).map(|region| format!(" in {region}"));
-        let at = endpoint.as_ref().map(|endpoint| format!(" at {endpoint}"));
+        let at = place.or(endpoint.as_deref()).map(|place| format!(" at {place}"));
         let of = format!("EC2{}{}", region.unwrap_or_default(), at.unwrap_or_default());
         let by = match profile {
             Some(profile) => format!("AWS's standard chain, with the profile {profile:?}"),

@@ -5,7 +5,7 @@
 //! still in between sends what was signed before.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_ec2::config;
@@ -136,6 +136,8 @@ struct Inner {
     until: Instant,
     tickets: Vec<Arc<Ticket>>,
     used: AtomicBool,
+    /// Where the SDK would have it sent.
+    place: OnceLock<String>,
     fate: Mutex<Fate>,
 }
 
@@ -148,7 +150,7 @@ impl Sending {
         tickets: Vec<Arc<Ticket>>,
     ) -> Self {
         let (used, fate) = (AtomicBool::new(false), Mutex::new(Fate::NotBegun));
-        Self(Arc::new(Inner { client, clock, until, tickets, used, fate }))
+        Self(Arc::new(Inner { client, clock, until, tickets, used, place: OnceLock::new(), fate }))
     }
 
     /// The configuration of the one operation that goes by it, signed as of that time.
@@ -158,6 +160,11 @@ impl Sending {
             Some(when) => builder.time_source(StaticTimeSource::new(when)),
             None => builder,
         }
+    }
+
+    /// Where it was asked, or would have been; `None`: it did not come to that.
+    pub(super) fn place(&self) -> Option<&str> {
+        self.0.place.get().map(String::as_str)
     }
 
     pub(super) fn fate(&self) -> Fate {
@@ -214,6 +221,7 @@ impl Inner {
         if self.used.swap(true, Ordering::SeqCst) {
             return Err(ConnectorError::user("it was sent once, and is not sent again".into()));
         }
+        let _ = self.place.set(place(&request));
         let is_private = private(&request, address::is_private);
         let request = match is_private.and_then(|()| prepared(&self.client, request)) {
             Ok(request) => request,
@@ -262,6 +270,7 @@ impl HttpConnector for Asking {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let client = self.0.clone();
         HttpConnectorFuture::new(async move {
+            let place = place(&request);
             // The instance's own metadata service has no TLS.
             let private = private(&request, address::stays_near);
             let request = private.and_then(|()| prepared(&client, request));
@@ -269,9 +278,13 @@ impl HttpConnector for Asking {
             match web::exchange_up_to(LONGEST, request, Instant::now() + PATIENCE).await {
                 Ok(answer) if answer.cut => Err(ConnectorError::other("the answer is too long".into(), None)),
                 Ok(answer) => response(answer),
-                Err(NoAnswer::NeverSent(why)) => Err(ConnectorError::io(why.into()).never_connected()),
-                Err(NoAnswer::Broken(why)) => Err(ConnectorError::io(why.into())),
-                Err(NoAnswer::Late) => Err(ConnectorError::timeout("no answer in time".into())),
+                Err(NoAnswer::NeverSent(why)) => {
+                    Err(ConnectorError::io(format!("{place}: {why}").into()).never_connected())
+                }
+                Err(NoAnswer::Broken(why)) => Err(ConnectorError::io(format!("{place}: {why}").into())),
+                Err(NoAnswer::Late) => {
+                    Err(ConnectorError::timeout(format!("{place}: no answer in time").into()))
+                }
             }
         })
     }
@@ -293,6 +306,11 @@ fn private(request: &HttpRequest, is: impl Fn(&Url) -> bool) -> Result<(), Strin
     Err(format!(
         "it would be asked at http://{host}, where whoever is on the way could say that an instance is stopped: make its endpoint https (http is for this machine alone)"
     ))
+}
+
+/// Where a request goes: its scheme, host and port, without what is asked there.
+fn place(request: &HttpRequest) -> String {
+    Url::parse(request.uri()).map_or_else(|_| "no URL".to_owned(), |url| url.origin().ascii_serialization())
 }
 
 /// The SDK's request as ours.

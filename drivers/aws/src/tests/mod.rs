@@ -3,6 +3,7 @@
 mod batching;
 mod commands;
 mod ec2;
+mod endpoints;
 mod holding;
 mod policies;
 mod secrets;

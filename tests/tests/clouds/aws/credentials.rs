@@ -118,6 +118,27 @@ async fn the_metadata_services_of_an_instance_and_of_ecs_serve() -> Result<()> {
     Ok(())
 }
 
+/// Nobody listens where all of AWS's services would be asked.
+#[tokio::test]
+async fn the_variable_and_the_profile_of_ec2_alone_say_where_it_is_asked() -> Result<()> {
+    let ec2 = ec2().await?;
+    let (endpoint, nowhere) = (ec2.endpoint(), "http://127.0.0.1:9");
+    let key = ec2.picket().await?;
+    let keys = format!("[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n", key.id, key.secret);
+    let plain = format!("[default]\n{REGION}");
+    let services = format!("{plain}services = here\n[services here]\nec2 =\n  endpoint_url = {endpoint}\n");
+    let of_all = ("AWS_ENDPOINT_URL", nowhere);
+    let of_ec2 = ("AWS_ENDPOINT_URL_EC2", endpoint.as_str());
+    for (name, config, variables) in
+        [("variable", &plain, &[of_all, of_ec2][..]), ("services", &services, &[of_all][..])]
+    {
+        let instance = ec2.instance(&["/dev/sdf"]).await?;
+        let files = ec2.written(name, config, &keys)?;
+        Scene::where_aws_says(files, &address(&instance), variables).await?.must_fence().await?;
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_has_expired_for_good_switches_nothing_and_is_said() -> Result<()> {
     let instance = ec2().await?.instance(&["/dev/sdf"]).await?;

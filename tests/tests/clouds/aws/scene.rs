@@ -69,6 +69,17 @@ impl Scene {
         Self::over(&format!("{QUICK}{node}{lines}\n"), address, variables).await
     }
 
+    /// Asked where AWS's own variables and files say: no endpoint stands in its settings.
+    pub async fn where_aws_says(
+        files: [PathBuf; 2],
+        address: &str,
+        variables: &[(&str, &str)],
+    ) -> Result<Self> {
+        let ec2 = ec2().await?;
+        let node = node(ec2, files, address).replacen(&format!("endpoint = {:?}\n", ec2.endpoint()), "", 1);
+        Self::over(&format!("{QUICK}{node}"), address, variables).await
+    }
+
     /// With these lines among its release's settings.
     pub async fn releasing(instance: &str, lines: &str) -> Result<Self> {
         Self::releasing_by(&ec2().await?.picket().await?, instance, lines).await
