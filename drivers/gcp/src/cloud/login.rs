@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 
-use super::credentials::{Credentials, External, Place, Subject};
+use super::USUAL;
+use super::credentials::{Credentials, External, Own, Place, Subject};
 use super::struck::without;
 use super::token::{CLOCKS, Token};
 
@@ -92,10 +93,35 @@ impl Login<'_> {
     /// A new token.
     pub(super) async fn by(&self, who: &Credentials) -> Result<Token, DriverError> {
         match who {
-            Credentials::ServiceAccount { email, key, key_id, tokens } => {
+            Credentials::Impersonated { by, place, delegates } => {
+                let by = self.granted(by, ALL).await?;
+                let by: Granted = body(&by.answer, PLACE)?;
+                self.in_place_of(place, by, delegates, USUAL).await
+            }
+            Credentials::Own(own) => token(self.granted(own, COMPUTE).await?),
+            Credentials::External(external) => self.external(external).await,
+            Credentials::Metadata => {
+                let place = format!("{}{METADATA}", self.metadata);
+                let request = self.web.get(place).header(FLAVOR, "Google");
+                let heard = self.send("the metadata server", request, &[]).await?;
+                if heard.answer.header(FLAVOR) != Some("Google") {
+                    return Err(wrong(
+                        ErrorKind::Protocol,
+                        "whoever answered is no metadata server: its Metadata-Flavor is not Google",
+                    ));
+                }
+                token(heard)
+            }
+        }
+    }
+
+    /// What was granted to whoever has a secret.
+    async fn granted(&self, own: &Own, scope: &str) -> Result<Heard, DriverError> {
+        match own {
+            Own::ServiceAccount { email, key, key_id, tokens } => {
                 let ours = self.call.clock().wall().millis() / 1_000;
                 let asked = async |now| {
-                    let assertion = signed(email, key, key_id.as_deref(), tokens, now)?;
+                    let assertion = signed(email, key, key_id.as_deref(), (tokens, scope), now)?;
                     let grant = [
                         ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
                         ("assertion", &assertion),
@@ -114,9 +140,9 @@ impl Login<'_> {
                     );
                     heard = asked(theirs).await?;
                 }
-                token(granted(PLACE, heard)?)
+                granted(PLACE, heard)
             }
-            Credentials::User { client, secret, refresh, tokens } => {
+            Own::User { client, secret, refresh, tokens } => {
                 let text = |secret: &Secret| String::from_utf8_lossy(secret.expose()).into_owned();
                 let (secret, refresh) = (text(secret), text(refresh));
                 let grant = [
@@ -125,22 +151,27 @@ impl Login<'_> {
                     ("client_secret", &secret),
                     ("refresh_token", &refresh),
                 ];
-                token(self.send(PLACE, self.form(tokens, &grant), &[&secret, &refresh]).await?)
-            }
-            Credentials::External(external) => self.external(external).await,
-            Credentials::Metadata => {
-                let place = format!("{}{METADATA}", self.metadata);
-                let request = self.web.get(place).header(FLAVOR, "Google");
-                let heard = self.send("the metadata server", request, &[]).await?;
-                if heard.answer.header(FLAVOR) != Some("Google") {
-                    return Err(wrong(
-                        ErrorKind::Protocol,
-                        "whoever answered is no metadata server: its Metadata-Flavor is not Google",
-                    ));
-                }
-                token(heard)
+                self.send(PLACE, self.form(tokens, &grant), &[&secret, &refresh]).await
             }
         }
+    }
+
+    /// The token of a service account, made for whoever that token is of.
+    async fn in_place_of(
+        &self,
+        place: &Url,
+        by: Granted,
+        delegates: &[String],
+        life: u64,
+    ) -> Result<Token, DriverError> {
+        let bearer = bearer(&Secret::new(by.access_token.clone()))?;
+        let mut wanted = json!({ "scope": [COMPUTE], "lifetime": format!("{life}s") });
+        if !delegates.is_empty() {
+            wanted["delegates"] = delegates.into();
+        }
+        let request = self.web.post(place.clone()).header(AUTHORIZATION, bearer).json(&wanted);
+        let secrets = [by.access_token.as_str()];
+        impersonated(self.send("the service account's impersonation", request, &secrets).await?)
     }
 
     async fn external(&self, external: &External) -> Result<Token, DriverError> {
@@ -158,11 +189,7 @@ impl Login<'_> {
         let heard = self.send("the token exchange", self.form(&external.tokens, &grant), &[&subject]).await?;
         let Some(place) = &external.impersonates else { return token(heard) };
         let exchanged: Granted = body(&heard.answer, "the token exchange")?;
-        let bearer = bearer(&Secret::new(exchanged.access_token.clone()))?;
-        let wanted = json!({ "scope": [COMPUTE], "lifetime": format!("{}s", external.life) });
-        let request = self.web.post(place.clone()).header(AUTHORIZATION, bearer).json(&wanted);
-        let secrets = [exchanged.access_token.as_str()];
-        impersonated(self.send("the service account's impersonation", request, &secrets).await?)
+        self.in_place_of(place, exchanged, &[], external.life).await
     }
 
     /// What the other provider vouches with.
@@ -227,6 +254,8 @@ impl Login<'_> {
         request: RequestBuilder,
         secrets: &[&str],
     ) -> Result<Heard, DriverError> {
+        let place = request.try_clone().and_then(|request| request.build().ok());
+        let place = place.map(|request| format!(" at {}", request.url().origin().ascii_serialization()));
         let asked_at = self.call.now();
         let answer = web::exchange_up_to(LONGEST, request, self.call.deadline()).await;
         let answered_at = self.call.now();
@@ -236,7 +265,7 @@ impl Login<'_> {
                 NoAnswer::Broken(why) => (ErrorKind::Protocol, format!("the answer broke off: {why}")),
                 NoAnswer::Late => (ErrorKind::TimedOut, "no answer in time".to_owned()),
             };
-            wrong(kind, format!("no token: {whom}: {why}"))
+            wrong(kind, format!("no token: {whom}{}: {why}", place.unwrap_or_default()))
         })?;
         let answer = match answer.code.as_u16() {
             200 => answer,
@@ -317,7 +346,7 @@ fn signed(
     email: &str,
     key: &Secret,
     key_id: Option<&str>,
-    tokens: &Url,
+    (tokens, scope): (&Url, &str),
     now: u64,
 ) -> Result<String, DriverError> {
     let pair = key_pair(key).ok_or_else(|| {
@@ -328,7 +357,7 @@ fn signed(
         head["kid"] = key_id.into();
     }
     let claims =
-        json!({ "iss": email, "scope": COMPUTE, "aud": tokens.as_str(), "iat": now, "exp": now + SIGNED });
+        json!({ "iss": email, "scope": scope, "aud": tokens.as_str(), "iat": now, "exp": now + SIGNED });
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let text = format!("{}.{}", part(head), part(claims));
     let mut signature = vec![0; pair.public().modulus_len()];

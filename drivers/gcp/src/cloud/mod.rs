@@ -34,7 +34,7 @@ use time::format_description::well_known::Rfc2822;
 
 use self::batch::Batch;
 pub(crate) use self::command::{Bound, Command, Told};
-use self::credentials::Credentials;
+use self::credentials::{Credentials, Usual};
 use self::login::{Login, bearer};
 use self::rates::Group;
 pub(crate) use self::rates::Rates;
@@ -115,12 +115,8 @@ impl std::fmt::Debug for Cloud {
 
 impl Cloud {
     pub(crate) fn new(account: Account, rates: Arc<Rates>) -> Result<Self, SettingFault> {
-        let who = Credentials::find(account.credentials_file.as_deref());
-        // What is usual may come to be there later.
-        let who = who.map(Some).or_else(|why| match &account.credentials_file {
-            Some(_) => Err(SettingFault::new("credentials_file", why)),
-            None => Ok(None),
-        })?;
+        let who = Credentials::look(account.credentials_file.as_deref(), Usual::found());
+        let who = who.map_err(|why| SettingFault::new("credentials_file", why))?;
         // Whoever names a time is given no other; where the file says another one later, what is given then counts.
         let longest = who.and_then(|who| who.asks_for()).unwrap_or(USUAL);
         let ca_file = account.ca_file.as_deref();

@@ -61,7 +61,12 @@ async fn the_metadata_server_a_user_and_an_external_account_are_known_too() {
     });
     let mut impersonating = external.clone();
     impersonating["service_account_impersonation_url"] = at("/impersonate").into();
+    let by = json!({
+        "type": "impersonated_service_account", "source_credentials": user, "delegates": ["d@x"],
+        "service_account_impersonation_url": at("/impersonate"),
+    });
     for (name, file, places) in [
+        ("by.json", Some(by), vec!["/refresh", "/impersonate"]),
         ("user.json", Some(user), vec!["/refresh"]),
         ("external.json", Some(external), vec!["/exchange"]),
         ("impersonating.json", Some(impersonating), vec!["/exchange", "/impersonate"]),
@@ -87,6 +92,13 @@ async fn the_metadata_server_a_user_and_an_external_account_are_known_too() {
             assert_eq!(scene.compute.heard(place).len(), 1, "{name}: {place}");
         }
         match name {
+            "by.json" => {
+                let asked = &scene.compute.heard("/impersonate")[0];
+                let bearer = header(&asked.head, "authorization").unwrap_or_default();
+                assert!(bearer.starts_with("Bearer hunter2-"), "{asked:?}");
+                let sent: Value = serde_json::from_str(&asked.body).expect("JSON");
+                assert_eq!((&sent["delegates"], &sent["lifetime"]), (&json!(["d@x"]), &json!("3600s")));
+            }
             "user.json" => assert_eq!(form(&scene.compute.heard("/refresh")[0].body)["refresh_token"], "r"),
             "external.json" => {
                 let sent = form(&scene.compute.heard("/exchange")[0].body);
@@ -106,6 +118,23 @@ async fn the_metadata_server_a_user_and_an_external_account_are_known_too() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn who_gives_tokens_and_cannot_be_reached_is_named() {
+    let scene = Scene::new(1).await;
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let nowhere = format!("http://{}", taken.local_addr().expect("an address"));
+    drop(taken);
+    let user = json!({
+        "type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r", "token_uri": format!("{nowhere}/t"),
+    });
+    let path = scene.write("user.json", &user.to_string());
+    let driver = scene.driver_with(0, json!({ "credentials_file": path }));
+    let orders = scene.orders(&driver).await;
+    let error = driver.read_power(&scene.call(&orders)).await.expect_err("nobody is there");
+    let words = format!("the token endpoint at {nowhere}: ");
+    assert!(error.kind == ErrorKind::Unreachable && error.detail.contains(&words), "{error}");
 }
 
 /// S8: what does not say when it ends bounds nothing.

@@ -68,7 +68,27 @@ pub(super) fn made(made: ExternalAccount) -> Result<External, String> {
     })
 }
 
+/// What a source may have that is not known here, what it is then, and what would be right.
+const UNKNOWN: [(&str, &str, &str); 4] = [
+    ("environment_id", "is AWS's", AWS),
+    ("regional_cred_verification_url", "is AWS's", AWS),
+    (
+        "executable",
+        "runs a program",
+        "let a timer of yours run it, have it write its token into a file, and name that file (credential_source.file)",
+    ),
+    ("certificate", "is a certificate", "give a token in a file or at a URL, or a key of a service account"),
+];
+const AWS: &str = "what it has at its url is the name of a role, and no token; give a token in a file or at a URL, or a key of a service account";
+
 fn subject(source: &Value) -> Result<Subject, String> {
+    for (key, is, right) in UNKNOWN {
+        if source.get(key).is_some() {
+            return Err(format!(
+                "its credential_source {is} ({key}), which is not known to this driver: {right}"
+            ));
+        }
+    }
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let place = match (text(source, "file"), text(source, "url")) {
         (Some(file), _) => Place::File(file.into()),
@@ -81,10 +101,7 @@ fn subject(source: &Value) -> Result<Subject, String> {
             }
         }
         (None, None) => {
-            return Err(
-                "its credential_source has neither a file nor a url: others (AWS, programs) are not known"
-                    .to_owned(),
-            );
+            return Err("its credential_source has neither a file nor a url".to_owned());
         }
     };
     let format = source.get("format").filter(|format| text(format, "type").as_deref() == Some("json"));
