@@ -18,7 +18,7 @@ type Counted = (String, Option<String>);
 ///
 /// | key | what | default |
 /// | --- | --- | --- |
-/// | `instance` | the numeric id, or `gce://PROJECT/ZONE/ID`, or the node's providerID (`gce://PROJECT/ZONE/NAME`) with `id` | needed |
+/// | `instance` | the numeric id, or `gce://PROJECT/ZONE/ID`, or the node's providerID (`gce://PROJECT/ZONE/NAME`) or its selfLink, with `id` | needed |
 /// | `id` | the numeric id, where `instance` has a name | none |
 /// | `project`, `zone` | where it is | what `instance` says |
 /// | `credentials_file` | who asks: a key of a service account, an external account, a user's | application default credentials |

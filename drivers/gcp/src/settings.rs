@@ -42,6 +42,12 @@ struct Given {
     last: String,
 }
 
+impl Given {
+    fn at(project: &str, zone: &str, last: &str) -> Self {
+        Self { project: Some(project.to_owned()), zone: Some(zone.to_owned()), last: last.to_owned() }
+    }
+}
+
 struct Reader<'a> {
     table: &'a Map<String, Value>,
     faults: Vec<SettingFault>,
@@ -108,13 +114,22 @@ impl Reader<'_> {
     fn given(&mut self) -> Given {
         let example = "\"1234567890123456789\" (with project and zone), or \"gce://my-project/europe-west1-b/1234567890123456789\"";
         let Some(given) = self.needed("instance", example) else { return Given::default() };
+        // As Compute Engine links to it (selfLink), whole or from the project on.
+        if let Some((_, rest)) = format!("/{given}").split_once("/projects/") {
+            if let [project, "zones", zone, "instances", last] = rest.split('/').collect::<Vec<_>>()[..] {
+                return Given::at(project, zone, last);
+            }
+            let right = "is the link of no instance: expected projects/PROJECT/zones/ZONE/instances/NAME";
+            self.fault("instance", right);
+            return Given::default();
+        }
         let Some(rest) = given.strip_prefix(SCHEME) else { return Given { last: given, ..Given::default() } };
         let parts: Vec<&str> = rest.split('/').collect();
         let [project, zone, last] = parts[..] else {
             self.fault("instance", "expected gce://PROJECT/ZONE/ID, or gce://PROJECT/ZONE/NAME with id");
             return Given::default();
         };
-        Given { project: Some(project.to_owned()), zone: Some(zone.to_owned()), last: last.to_owned() }
+        Given::at(project, zone, last)
     }
 
     /// The numeric id, and the name where there is one.
@@ -257,6 +272,19 @@ mod tests {
                 json!({ "instance": "db-1", "id": id, "project": "p-1", "zone": "europe-west1-b" }),
                 Some("db-1"),
             ),
+            // As Compute Engine links to it, whole or from the project on.
+            (
+                json!({ "instance": "https://www.googleapis.com/compute/v1/projects/p-1/zones/europe-west1-b/instances/db-1", "id": id }),
+                Some("db-1"),
+            ),
+            (
+                json!({ "instance": format!("https://compute.googleapis.com/compute/beta/projects/p-1/zones/europe-west1-b/instances/{id}") }),
+                None,
+            ),
+            (
+                json!({ "instance": "projects/p-1/zones/europe-west1-b/instances/db-1", "id": id }),
+                Some("db-1"),
+            ),
         ] {
             let settings = check(table.clone()).unwrap_or_else(|faults| panic!("{table}: {faults:?}"));
             let place = (settings.account.project.as_str(), settings.zone.as_str());
@@ -292,6 +320,21 @@ mod tests {
         assert!(!format!("{faults:?}").contains("hunter2"));
         for (table, key, word) in [
             (json!({ "instance": "gce://p/europe-west1-b" }), "instance", "gce://PROJECT/ZONE/ID"),
+            (
+                json!({ "instance": "projects/p/zones/europe-west1-b/disks/db-1", "id": "17" }),
+                "instance",
+                "is the link of no instance: expected projects/PROJECT/zones/ZONE/instances/NAME",
+            ),
+            (
+                json!({ "instance": "https://www.googleapis.com/compute/v1/projects/p/zones/europe-west1-b/instances/db-1" }),
+                "instance",
+                "set id beside it",
+            ),
+            (
+                json!({ "instance": "https://u:hunter2@x/compute/v1/projects/p", "id": "17" }),
+                "instance",
+                "is the link of no instance",
+            ),
             (json!({ "instance": "gce://p/europe-west1-b/" }), "instance", "without a name"),
             (json!({ "instance": "17" }), "project", "is missing"),
             (json!({ "instance": "gce://p/europe-west1-b/a", "id": "a" }), "id", "numeric id"),

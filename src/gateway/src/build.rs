@@ -28,6 +28,9 @@ use crate::units::NewLimits;
 
 pub(crate) use simulated::Simulated;
 
+/// The drivers that a build may leave out.
+const LEFT_OUT: [&str; 6] = ["agent", "aws", "gcp", "ipmi", "openstack", "redfish"];
+
 /// What is made of checked settings.
 #[derive(Debug)]
 pub(crate) struct Built {
@@ -332,7 +335,14 @@ impl Builder<'_> {
         let Some(kind) = kinds.iter().find(|kind| kind.name() == device.driver) else {
             let mut known: Vec<&str> = kinds.iter().map(|kind| kind.name()).chain([parent::NAME]).collect();
             known.sort_unstable();
-            let message = format!("there is no driver {:?}; known are {}", device.driver, known.join(", "));
+            let known = known.join(", ");
+            let message = match LEFT_OUT.contains(&device.driver.as_str()) {
+                true => format!(
+                    "the driver {:?} is not in this build of picketd, whose drivers are {known}: take one that was built with it",
+                    device.driver
+                ),
+                false => format!("there is no driver {:?}; known are {known}", device.driver),
+            };
             return Err(vec![SettingFault { key: "driver".to_owned(), message }]);
         };
         kind.make(&device.settings, self.context)
