@@ -1,6 +1,6 @@
 //! One instance as a device.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -29,7 +29,7 @@ const QUICKLY: Duration = Duration::from_secs(5);
 /// Between two looks whether what was begun has ended.
 const LOOK: Duration = Duration::from_secs(1);
 /// So long after its answer EC2 may show what was before a command.
-const SHOWN_LATE: Duration = Duration::from_secs(5);
+pub(crate) const SHOWN_LATE: Duration = Duration::from_secs(5);
 /// After one that failed.
 const LONGER: Duration = Duration::from_secs(3);
 /// A command bears the time of an answer that is not older than this.
@@ -56,6 +56,8 @@ pub(crate) struct AwsDriver {
     ended: AtomicBool,
     /// The devices whose volumes were told to be kept at its end.
     pub(crate) kept: Mutex<BTreeSet<String>>,
+    /// When EC2 took a detach of ours last, by the volume.
+    pub(crate) detached: Mutex<BTreeMap<String, BootTime>>,
     /// Its turn to detach a volume, which AWS's limits bear from then on.
     pub(crate) turn: Mutex<Option<tokio::time::Instant>>,
 }
@@ -106,6 +108,7 @@ impl AwsDriver {
             untagged: Mutex::default(),
             ended: AtomicBool::new(false),
             kept: Mutex::default(),
+            detached: Mutex::default(),
             turn: Mutex::default(),
         }
     }

@@ -11,12 +11,13 @@ use async_trait::async_trait;
 use aws_sdk_ec2::{Client, config};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
+use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, VolumeAt, Volumes};
 
 use tokio::time::Instant;
 
 use crate::cloud::{Attachment, EbsVolume, said};
-use crate::driver::AwsDriver;
+use crate::driver::{AwsDriver, SHOWN_LATE};
 use crate::instance::{self, Instance, Mapping};
 
 /// The tag that is a volume's name in the console.
@@ -55,6 +56,15 @@ impl AwsDriver {
         let name = tags.get(NAME).cloned().unwrap_or_default();
         tags.retain(|key, _| key != NAME);
         Ok(Volume { at, name, tags, stays: None })
+    }
+
+    /// How it stands, with what we told EC2 before: EC2 says how a detach ended nowhere else.
+    fn after_ours(&self, volume: &VolumeAt, words: String, asked_at: BootTime) -> String {
+        let detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+        match detached.get(&volume.id).map(|taken| asked_at.since(*taken)).filter(|ago| *ago > SHOWN_LATE) {
+            Some(ago) => format!("{words}, though EC2 took our detach of it {}s ago", ago.as_secs()),
+            None => words,
+        }
     }
 
     /// Whether it was its turn. It serves once.
@@ -171,7 +181,11 @@ impl Volumes for AwsDriver {
             false => self.cloud.alone(DETACH, order, call, sends).await,
         };
         let failure = match told? {
-            Ok(_) => return Ok(()),
+            Ok(_) => {
+                let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+                detached.insert(volume.id.clone(), call.now());
+                return Ok(());
+            }
             Err(failure) => failure,
         };
         // It is not attached there: somebody else detached it, or we did before.
@@ -191,7 +205,12 @@ impl Volumes for AwsDriver {
     async fn standing(&self, volume: &VolumeAt, call: &Call) -> Result<Standing, DriverError> {
         let (seen, ebs) = tokio::try_join!(self.look(call), self.ebs(&volume.id, call))?;
         match seen.found {
-            Ok(instance) => Ok(standing(&instance, ebs.as_ref(), &volume.id)),
+            Ok(instance) => Ok(match standing(&instance, ebs.as_ref(), &volume.id) {
+                Standing::Attached(words) => {
+                    Standing::Attached(self.after_ours(volume, words, seen.asked_at))
+                }
+                standing => standing,
+            }),
             // EC2 forgets what was terminated: then EBS alone has a word.
             Err(_) if self.has_ended() => {
                 let none = Instance { id: self.settings.instance.clone(), ..Instance::default() };
@@ -226,8 +245,9 @@ fn standing(instance: &Instance, ebs: Option<&EbsVolume>, volume: &str) -> Stand
             Standing::Going("the volume is without this instance, and the instance still has it".to_owned())
         }
         (true, _) if words == Some("detaching") => Standing::Going("detaching".to_owned()),
-        // The instance did not let it go yet.
-        (true, _) if words == Some("busy") => Standing::Going("busy".to_owned()),
+        (true, _) if words == Some("busy") => {
+            Standing::Going("busy: the instance did not let it go yet".to_owned())
+        }
         (true, _) => Standing::Attached(words.unwrap_or(state).to_owned()),
         (false, "available") => Standing::Free("available".to_owned()),
         (false, "in-use") if others > 0 => Standing::Free(format!("in use by {others} other")),

@@ -1,5 +1,6 @@
 //! One instance as a device.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub(crate) struct GcpDriver {
     pub(crate) stops: Arc<Mutex<Ours>>,
     /// Our starts.
     pub(crate) starts: Arc<Mutex<Ours>>,
+    /// The operations of our last detaches, by the disk.
+    pub(crate) detaches: Arc<Mutex<BTreeMap<String, String>>>,
     /// Why the instance is not the one that the settings mean, as the last look had it.
     misnamed: Mutex<Option<DriverError>>,
     /// The last look that found it.
@@ -76,7 +79,7 @@ impl std::fmt::Debug for GcpDriver {
 
 impl GcpDriver {
     pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>, kept: Kept) -> Self {
-        let Kept { stops, starts, open, salt } = kept;
+        let Kept { stops, starts, detaches, open, salt } = kept;
         let life = Some(USUAL_LIFE);
         let traits = Traits {
             class: DeviceClass::Host,
@@ -93,6 +96,7 @@ impl GcpDriver {
             traits,
             stops,
             starts,
+            detaches,
             misnamed: Mutex::default(),
             last: Mutex::default(),
             open,

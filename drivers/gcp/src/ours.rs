@@ -4,6 +4,7 @@
 //! **Invariant.** What was not answered is sent again as the same request; what was taken is sent anew as another one: for the old name
 //! Compute Engine would do nothing.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use picket_core::time::BootTime;
@@ -17,6 +18,8 @@ use crate::requests::Open;
 pub(crate) struct Kept {
     pub(crate) stops: Arc<Mutex<Ours>>,
     pub(crate) starts: Arc<Mutex<Ours>>,
+    /// The operations of its last detaches, by the disk.
+    pub(crate) detaches: Arc<Mutex<BTreeMap<String, String>>>,
     /// Stops and starts whose end is not known.
     pub(crate) open: Arc<Open>,
     /// What is in the names of its requests, and in nobody else's.
@@ -26,7 +29,13 @@ pub(crate) struct Kept {
 impl Kept {
     /// Of an instance that was told nothing yet.
     pub(crate) fn new(salt: [u8; 16]) -> Self {
-        Self { stops: Arc::default(), starts: Arc::default(), open: Arc::default(), salt }
+        Self {
+            stops: Arc::default(),
+            starts: Arc::default(),
+            detaches: Arc::default(),
+            open: Arc::default(),
+            salt,
+        }
     }
 }
 

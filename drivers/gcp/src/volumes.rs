@@ -4,6 +4,7 @@
 //! takes none from anybody else. **Invariant.** A disk is free once neither the instance has it nor the disk has the instance among its
 //! users; whoever else has it keeps it.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +16,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, Volu
 use crate::cloud::{Bound, Command};
 use crate::driver::GcpDriver;
 use crate::instance::{AttachedDisk, Disk, Instance, Said};
+use crate::operation::Operation;
 use crate::requests::{Of, RequestId};
 
 fn not_told(detail: String) -> DriverError {
@@ -89,6 +91,19 @@ impl GcpDriver {
             0 => format!("the instance is gone, and nobody uses it, {status}"),
             others => format!("the instance is gone; in use by {others} other"),
         }))
+    }
+
+    /// That operation detaches it, or did not.
+    fn keep(&self, volume: &VolumeAt, operation: Operation) {
+        let mut detaches = self.detaches.lock().unwrap_or_else(PoisonError::into_inner);
+        detaches.insert(volume.id.clone(), operation.name);
+    }
+
+    /// Why the last detach of ours came to nothing, in words; `None`: it did not, or nobody says so.
+    async fn detach_failed(&self, volume: &VolumeAt, call: &Call) -> Option<String> {
+        let name = self.detaches.lock().unwrap_or_else(PoisonError::into_inner).get(&volume.id).cloned()?;
+        let operation = self.cloud.operation(&self.settings.zone, &name, call).await.ok()?.ok()?;
+        operation.failed().map(|why| format!("our detach {name} came to nothing: {why}"))
     }
 
     /// Where the disk is at the instance: at the device that was stored, at another one, or nowhere.
@@ -181,11 +196,16 @@ impl Volumes for GcpDriver {
             bound: Some(bound),
         };
         let told = self.cloud.tell(command, self.region(), &Default::default(), call).await?;
-        let Err(failure) = told else { return Ok(()) };
+        let failure = match told {
+            Ok(told) => return Ok(self.keep(volume, told.operation)),
+            Err(failure) => failure,
+        };
         // One copy was sent: where its operation is there, that was taken, and is over once that is.
         let is_taken = async || self.cloud.of_request(&self.settings.zone, request, call).await;
-        if failure.unclear && matches!(is_taken().await, Ok(Some(_))) {
-            return Ok(());
+        if failure.unclear
+            && let Ok(Some(operation)) = is_taken().await
+        {
+            return Ok(self.keep(volume, operation));
         }
         if failure.is_busy() {
             return Err(DriverError { kind: ErrorKind::Throttled, ..failure.into_error() });
@@ -213,6 +233,8 @@ impl Volumes for GcpDriver {
             {
                 return Ok(Standing::Going(format!("{words}; under way: {}", detach.words())));
             }
+            let ended = self.detach_failed(volume, call).await.map(|how| format!("{words}; {how}"));
+            return Ok(ended.map_or(standing, Standing::Attached));
         }
         Ok(standing)
     }

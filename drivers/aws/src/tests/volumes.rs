@@ -140,6 +140,32 @@ async fn detaches_go_in_the_order_in_which_they_were_asked_for() {
     assert_eq!(scene.ec2.heard("DetachVolume").len(), 1);
 }
 
+/// EC2 tells no end of a detach: a volume that is attached all the same says that one of ours was taken.
+#[tokio::test]
+async fn a_detach_that_came_to_nothing_is_told_with_how_the_volume_stands() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let at = VolumeAt { id: "vol-devsdf".to_owned(), device: "/dev/sdf".to_owned() };
+    let volumes = driver.volumes().expect("it has");
+    let words = async || match volumes.standing(&at, &scene.call(&orders)).await.expect("told") {
+        Standing::Attached(words) => words,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(words().await, "attached");
+    driver.read_power(&scene.call(&orders)).await.expect("read");
+    let order = orders.release(volumes.max_in_flight().expect("bounded")).await.expect("an order");
+    let permit = orders.release_permit(&order).await.expect("a permit");
+    volumes.detach(&order.order, &permit, &at, false, &scene.call(&orders)).await.expect("taken");
+    // EC2 shows late what it took.
+    assert_eq!(words().await, "attached");
+    scene.ahead(30);
+    let told = words().await;
+    assert!(told.starts_with("attached, though EC2 took our detach of it 3"), "{told}");
+    scene.ahead(3_600);
+    assert!(words().await.ends_with("s ago"), "as long as it is attached");
+}
+
 /// S4: EC2 detaches from who runs, and who was off when the attempt was permitted may run by now.
 #[tokio::test]
 async fn a_detach_whose_look_grew_old_is_not_sent() {

@@ -95,6 +95,41 @@ async fn what_runs_by_now_loses_nothing() {
     assert!(!has_it());
 }
 
+/// That a detach was taken says little: how its operation ended is told while the disk is attached still, and no longer.
+#[tokio::test]
+async fn a_detach_whose_operation_came_to_nothing_says_why() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
+    driver.read_power(&scene.call(&orders)).await.expect("told");
+    let releasing = orders.release(Duration::from_secs(7_200)).await.expect("stored");
+    let permit = orders.release_permit(&releasing).await.expect("permitted");
+    let (volumes, at) = (driver.volumes().expect("volumes"), at("data", "data"));
+    volumes.detach(&releasing.order, &permit, &at, false, &scene.call(&orders)).await.expect("taken");
+    let attached = |machine: &mut super::compute::Machine| {
+        machine.disks.push(("data".to_owned(), format!("data-{}", id(0))))
+    };
+    scene.compute.machine(&id(0), attached);
+    let words = async |driver: &dyn picket_driver::PowerDriver| {
+        let volumes = driver.volumes().expect("volumes");
+        match volumes.standing(&at, &scene.call(&orders)).await.expect("told") {
+            Standing::Attached(words) | Standing::Going(words) | Standing::Free(words) => words,
+        }
+    };
+    assert_eq!(words(&*driver).await, "attached, READY", "it ended without an error");
+    scene.compute.with(|world| world.operations[0].error = Some("RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"));
+    let why = "attached, READY; our detach operation-0 came to nothing: RESOURCE_IN_USE_BY_ANOTHER_RESOURCE: it came to nothing";
+    assert_eq!(words(&*driver).await, why);
+    // Also by a device that is made anew, by other settings.
+    assert_eq!(words(&*scene.driver_with(0, serde_json::json!({ "discard_local_ssd": true }))).await, why);
+    // Who does not answer for that hides nothing of the disk.
+    scene.compute.fail("zoneOperations.get", Fault::Refuse(403, "forbidden", "No."));
+    assert_eq!(words(&*driver).await, "attached, READY");
+    scene.compute.machine(&id(0), |machine| machine.disks.retain(|(device, _)| device != "data"));
+    assert!(words(&*driver).await.starts_with("nobody uses it"));
+}
+
 /// S4: what was proven off lets nothing go while Compute Engine does not say that it is off. A person's word stands there.
 #[tokio::test]
 async fn what_does_not_say_that_it_is_off_by_now_loses_nothing() {
