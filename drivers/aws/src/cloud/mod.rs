@@ -2,6 +2,7 @@
 
 mod actions;
 mod alone;
+mod asking;
 mod batch;
 mod bucket;
 mod credentials;
@@ -36,11 +37,12 @@ use tracing::subscriber::NoSubscriber;
 
 pub(crate) use self::actions::{Attachment, Change, EbsVolume};
 use self::actions::{Describe, DescribeAttached, DescribeVolumes, Stop, Tag, Untag};
+use self::asking::Asking;
 use self::batch::Batch;
 use self::bucket::Bucket;
 use self::credentials::Lasting;
 pub(crate) use self::wire::Stamps;
-use self::wire::{Asking, Sending, Ticket};
+use self::wire::{Sending, Ticket};
 use self::words::Asked;
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;

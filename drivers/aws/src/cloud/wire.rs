@@ -29,9 +29,7 @@ use reqwest::{Client, Method, Url};
 use tokio::time::Instant;
 
 /// As much of an answer as is read: a thousand instances are some eight MiB.
-const LONGEST: usize = 64 << 20;
-/// One question of the SDK's own, for credentials.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const LONGEST: usize = 64 << 20;
 /// Headers that nobody is shown.
 const HIDDEN: [&str; 2] = ["authorization", "x-amz-security-token"];
 
@@ -262,42 +260,8 @@ impl HttpClient for Sending {
     }
 }
 
-/// For what the SDK asks to come by its credentials: STS, the metadata service.
-#[derive(Clone, Debug)]
-pub(super) struct Asking(pub(super) Client);
-
-impl HttpConnector for Asking {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let client = self.0.clone();
-        HttpConnectorFuture::new(async move {
-            let place = place(&request);
-            // The instance's own metadata service has no TLS.
-            let private = private(&request, address::stays_near);
-            let request = private.and_then(|()| prepared(&client, request));
-            let request = request.map_err(|why| ConnectorError::user(why.into()))?;
-            match web::exchange_up_to(LONGEST, request, Instant::now() + PATIENCE).await {
-                Ok(answer) if answer.cut => Err(ConnectorError::other("the answer is too long".into(), None)),
-                Ok(answer) => response(answer),
-                Err(NoAnswer::NeverSent(why)) => {
-                    Err(ConnectorError::io(format!("{place}: {why}").into()).never_connected())
-                }
-                Err(NoAnswer::Broken(why)) => Err(ConnectorError::io(format!("{place}: {why}").into())),
-                Err(NoAnswer::Late) => {
-                    Err(ConnectorError::timeout(format!("{place}: no answer in time").into()))
-                }
-            }
-        })
-    }
-}
-
-impl HttpClient for Asking {
-    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.clone())
-    }
-}
-
 /// Whether nobody on the way can say what is asked there, whichever of AWS's files or variables has the place (S1).
-fn private(request: &HttpRequest, is: impl Fn(&Url) -> bool) -> Result<(), String> {
+pub(super) fn private(request: &HttpRequest, is: impl Fn(&Url) -> bool) -> Result<(), String> {
     let url = Url::parse(request.uri()).map_err(|error| format!("it is asked at no URL: {error}"))?;
     if is(&url) {
         return Ok(());
@@ -309,12 +273,12 @@ fn private(request: &HttpRequest, is: impl Fn(&Url) -> bool) -> Result<(), Strin
 }
 
 /// Where a request goes: its scheme, host and port, without what is asked there.
-fn place(request: &HttpRequest) -> String {
+pub(super) fn place(request: &HttpRequest) -> String {
     Url::parse(request.uri()).map_or_else(|_| "no URL".to_owned(), |url| url.origin().ascii_serialization())
 }
 
 /// The SDK's request as ours.
-fn prepared(client: &Client, request: HttpRequest) -> Result<reqwest::RequestBuilder, String> {
+pub(super) fn prepared(client: &Client, request: HttpRequest) -> Result<reqwest::RequestBuilder, String> {
     let method = Method::from_bytes(request.method().as_bytes()).map_err(|error| error.to_string())?;
     let mut headers = HeaderMap::new();
     for (name, value) in request.headers() {
@@ -327,7 +291,7 @@ fn prepared(client: &Client, request: HttpRequest) -> Result<reqwest::RequestBui
     Ok(client.request(method, request.uri()).headers(headers).body(body))
 }
 
-fn response(answer: Answer) -> Result<HttpResponse, ConnectorError> {
+pub(super) fn response(answer: Answer) -> Result<HttpResponse, ConnectorError> {
     let wrong = |error: &dyn std::fmt::Display| ConnectorError::other(error.to_string().into(), None);
     let code = answer.code.as_u16().try_into().map_err(|error| wrong(&error))?;
     let mut response = HttpResponse::new(code, SdkBody::from(answer.body));
