@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_ec2::types::InstanceAttributeName;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_reach::proxy;
 use tokio::time::Instant;
 
 use crate::cloud::{Failure, said};
@@ -52,6 +53,7 @@ impl AwsDriver {
         let name = attribute.as_str().to_owned();
         // Whoever asked waits for more than this.
         let told = self.is_protected(attribute, &call.until(Instant::now() + QUICKLY)).await;
+        remarks.extend(self.cloud.place().and_then(|place| proxy::unused(&place.parse().ok()?)));
         let mut found = self.remarks.found();
         match told {
             Ok(false) => found.barred = None,

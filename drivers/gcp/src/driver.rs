@@ -286,7 +286,7 @@ impl PowerDriver for GcpDriver {
         let serial = match self.look(call).await?.found {
             Ok(instance) => {
                 if call.may_only_read() {
-                    self.remarks.look_around(&instance, &self.settings);
+                    self.remarks.look_around(&instance, &self.settings, self.cloud.endpoint());
                 }
                 match (self.is_called_so(&instance), &self.settings.name) {
                     (Err(_), Some(name)) => {

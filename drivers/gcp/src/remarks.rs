@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use picket_reach::proxy;
+
 use crate::instance::Instance;
 use crate::settings::Settings;
 
@@ -29,8 +31,10 @@ impl Remarks {
     }
 
     /// Looks at what bars an off, makes it slow, or undoes one.
-    pub(crate) fn look_around(&self, instance: &Instance, settings: &Settings) {
-        *self.found() = Found { remarks: of(instance, settings), obstacle: no_stop(instance, settings) };
+    pub(crate) fn look_around(&self, instance: &Instance, settings: &Settings, endpoint: &str) {
+        let mut remarks = of(instance, settings);
+        remarks.extend(endpoint.parse().ok().and_then(|url| proxy::unused(&url)));
+        *self.found() = Found { remarks, obstacle: no_stop(instance, settings) };
     }
 }
 

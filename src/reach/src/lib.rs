@@ -12,6 +12,7 @@ mod keeper;
 mod last_word;
 pub mod process;
 pub mod program;
+pub mod proxy;
 pub mod settings;
 mod text;
 pub mod token;

@@ -116,7 +116,7 @@ impl Cloud {
                 Err(barred.unwrap_or_else(|| wrong(ErrorKind::NotLeader, "it may not be sent")))
             }
             (sent, fate) => {
-                let asked = self.asked(sending.place());
+                let asked = self.asked();
                 let failure = words::failure(action, &asked, fate, sent.ok().and_then(Result::err));
                 self.note(&failure, number);
                 if !failure.unclear {

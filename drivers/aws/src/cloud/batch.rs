@@ -254,7 +254,7 @@ impl<A: Action> Batch<A> {
                 vec![Part { items: free, is_paid: true, refusals, was_throttled, is_retimed }]
             }
             (sent, fate) => {
-                let asked = cloud.asked(sending.place());
+                let asked = cloud.asked();
                 let failure = words::failure(A::NAME, &asked, fate, sent.ok().and_then(Result::err));
                 cloud.note(&failure, number);
                 if !failure.unclear {

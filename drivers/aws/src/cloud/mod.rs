@@ -30,7 +30,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use picket_core::time::{BootTime, Clock};
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear, source};
-use picket_reach::web;
+use picket_reach::{proxy, web};
 use tokio::time::{Instant, timeout_at};
 use tracing::instrument::{WithDispatch, WithSubscriber};
 use tracing::subscriber::NoSubscriber;
@@ -42,7 +42,7 @@ use self::batch::Batch;
 use self::bucket::Bucket;
 use self::credentials::Lasting;
 pub(crate) use self::wire::Stamps;
-use self::wire::{Sending, Ticket};
+use self::wire::{Place, Sending, Ticket};
 use self::words::Asked;
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;
@@ -107,6 +107,10 @@ pub(crate) struct Cloud {
     /// How many were made.
     made: AtomicU64,
     making: tokio::sync::Mutex<()>,
+    /// Where EC2 was asked last.
+    place: Place,
+    /// Why whoever gives credentials, or tells the region, was asked in vain last.
+    unheard: Place,
     instances: Arc<Batch<Describe>>,
     volumes: Arc<Batch<DescribeVolumes>>,
     attached: Arc<Batch<DescribeAttached>>,
@@ -160,6 +164,8 @@ impl Cloud {
             client: RwLock::default(),
             made: AtomicU64::default(),
             making: tokio::sync::Mutex::default(),
+            place: Place::default(),
+            unheard: Place::default(),
             instances: Arc::new(Batch::new(bucket(bucket::UNFILTERED), None)),
             volumes: Arc::new(Batch::new(of_volumes.clone(), None)),
             attached: Arc::new(Batch::new(of_volumes, None)),
@@ -196,7 +202,7 @@ impl Cloud {
         }
         places::check(config_file.as_deref())?;
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
-            .http_client(Asking(self.questions.clone()))
+            .http_client(Asking { client: self.questions.clone(), unheard: self.unheard.clone() })
             .retry_config(RetryConfig::disabled())
             .timeout_config(TimeoutConfig::disabled())
             .identity_cache(IdentityCache::lazy().load_timeout(credentials::WITHIN).build())
@@ -221,7 +227,8 @@ impl Cloud {
         let found = loader.load().await;
         if found.region().is_none() {
             let detail = "no region: set `region`, or a providerID with its zone, or one in the profile or in AWS_REGION";
-            return Err(wrong(ErrorKind::Settings, detail));
+            let unheard = self.unheard.get().map(|why| format!(" ({why})")).unwrap_or_default();
+            return Err(wrong(ErrorKind::Settings, format!("{detail}{unheard}")));
         }
         let mut builder = config::Builder::from(&found);
         let given = found.credentials_provider().map(|of| SharedCredentialsProvider::new(Lasting::new(of)));
@@ -233,20 +240,27 @@ impl Cloud {
         Ok(Client::from_conf(builder.build()))
     }
 
-    /// Where it is asked, and by whom, as far as that is known. `place`: where the request went.
-    fn asked(&self, place: Option<&str>) -> Asked {
+    /// Where it is asked.
+    pub(crate) fn place(&self) -> Option<String> {
+        self.place.get().or_else(|| self.account.endpoint.clone())
+    }
+
+    /// Where it is asked, and by whom, as far as that is known.
+    fn asked(&self) -> Asked {
         let client =
             self.client.read().unwrap_or_else(PoisonError::into_inner).clone().map(|held| held.client);
-        let Account { region, profile, endpoint, .. } = &self.account;
+        let Account { region, profile, .. } = &self.account;
         let found = client.as_ref().and_then(|client| client.config().region()).map(Region::to_string);
         let region = found.or_else(|| region.clone()).map(|region| format!(" in {region}"));
-        let at = place.or(endpoint.as_deref()).map(|place| format!(" at {place}"));
+        let place = self.place();
+        let at = place.as_ref().map(|place| format!(" at {place}"));
         let of = format!("EC2{}{}", region.unwrap_or_default(), at.unwrap_or_default());
         let by = match profile {
             Some(profile) => format!("AWS's standard chain, with the profile {profile:?}"),
             None => "AWS's standard chain".to_owned(),
         };
-        Asked { of, by }
+        let proxy = place.and_then(|place| proxy::unused(&place.parse().ok()?));
+        Asked { of, by, proxy, unheard: self.unheard.get() }
     }
 
     /// AWS answered, and said what time it is there.
@@ -274,7 +288,7 @@ impl Cloud {
     /// One request: a command with the tickets of all who order it, a question without.
     fn sending(&self, until: Instant, tickets: Vec<Arc<Ticket>>) -> Sending {
         let client = if tickets.is_empty() { &self.questions } else { &self.commands };
-        Sending::new(client.clone(), self.clock.clone(), until, tickets)
+        Sending::new(client.clone(), self.clock.clone(), until, tickets, self.place.clone())
     }
 
     /// The instance as it is now, `Err` within: AWS says that there is none, in its words; and when that, or its refusal, was said.

@@ -5,7 +5,7 @@
 //! still in between sends what was signed before.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_ec2::config;
@@ -135,7 +135,7 @@ struct Inner {
     tickets: Vec<Arc<Ticket>>,
     used: AtomicBool,
     /// Where the SDK would have it sent.
-    place: OnceLock<String>,
+    place: Place,
     fate: Mutex<Fate>,
 }
 
@@ -146,9 +146,10 @@ impl Sending {
         clock: Arc<dyn Clock>,
         until: Instant,
         tickets: Vec<Arc<Ticket>>,
+        place: Place,
     ) -> Self {
         let (used, fate) = (AtomicBool::new(false), Mutex::new(Fate::NotBegun));
-        Self(Arc::new(Inner { client, clock, until, tickets, used, place: OnceLock::new(), fate }))
+        Self(Arc::new(Inner { client, clock, until, tickets, used, place, fate }))
     }
 
     /// The configuration of the one operation that goes by it, signed as of that time.
@@ -158,11 +159,6 @@ impl Sending {
             Some(when) => builder.time_source(StaticTimeSource::new(when)),
             None => builder,
         }
-    }
-
-    /// Where it was asked, or would have been; `None`: it did not come to that.
-    pub(super) fn place(&self) -> Option<&str> {
-        self.0.place.get().map(String::as_str)
     }
 
     pub(super) fn fate(&self) -> Fate {
@@ -219,7 +215,7 @@ impl Inner {
         if self.used.swap(true, Ordering::SeqCst) {
             return Err(ConnectorError::user("it was sent once, and is not sent again".into()));
         }
-        let _ = self.place.set(place(&request));
+        self.place.set(place(&request));
         let is_private = private(&request, address::is_private);
         let request = match is_private.and_then(|()| prepared(&self.client, request)) {
             Ok(request) => request,
@@ -272,9 +268,23 @@ pub(super) fn private(request: &HttpRequest, is: impl Fn(&Url) -> bool) -> Resul
     ))
 }
 
+/// Where something was asked last, or what came of it, in words.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place(Arc<Mutex<Option<String>>>);
+
+impl Place {
+    pub(super) fn set(&self, words: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = words;
+    }
+
+    pub(super) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Where a request goes: its scheme, host and port, without what is asked there.
-pub(super) fn place(request: &HttpRequest) -> String {
-    Url::parse(request.uri()).map_or_else(|_| "no URL".to_owned(), |url| url.origin().ascii_serialization())
+pub(super) fn place(request: &HttpRequest) -> Option<String> {
+    Url::parse(request.uri()).ok().map(|url| url.origin().ascii_serialization())
 }
 
 /// The SDK's request as ours.

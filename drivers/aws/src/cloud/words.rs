@@ -19,6 +19,10 @@ pub(super) struct Asked {
     pub(super) of: String,
     /// `AWS's standard chain, with the profile "picket"`
     pub(super) by: String,
+    /// That a proxy is set, which is not asked.
+    pub(super) proxy: Option<String>,
+    /// Why whoever gives credentials was asked in vain last.
+    pub(super) unheard: Option<String>,
 }
 
 /// Why one request did not do what it was sent for.
@@ -105,14 +109,28 @@ pub(super) fn failure<E>(
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
+    let unheard = |words: &str| {
+        let why = asked.unheard.as_ref().filter(|why| !words.contains(*why));
+        why.map(|why| format!(" (asked last: {why})")).unwrap_or_default()
+    };
     let made = |kind, unclear, why: &str| Failure::untold(kind, unclear, format!("{action}: {why}"));
     match fate {
         Fate::NotBegun => match &error {
-            None => made(ErrorKind::TimedOut, false, "no credentials were to be had in time"),
-            Some(error) => not_begun(action, error),
+            None => made(
+                ErrorKind::TimedOut,
+                false,
+                &format!("no credentials were to be had in time{}", unheard("")),
+            ),
+            Some(error) => {
+                let failure = not_begun(action, error);
+                Failure { words: format!("{}{}", failure.words, unheard(&failure.words)), ..failure }
+            }
         },
         Fate::Barred(_) => made(ErrorKind::NotLeader, false, "it may not be sent"),
-        Fate::NeverSent(why) => made(ErrorKind::Unreachable, false, &format!("{}: {why}", asked.of)),
+        Fate::NeverSent(why) => {
+            let proxy = asked.proxy.as_ref().map(|proxy| format!(" ({proxy})")).unwrap_or_default();
+            made(ErrorKind::Unreachable, false, &format!("{}: {why}{proxy}", asked.of))
+        }
         Fate::Broken(why) => {
             made(ErrorKind::Protocol, true, &format!("{}: the answer broke off: {why}", asked.of))
         }
@@ -271,6 +289,9 @@ fn tame(text: &str) -> String {
 }
 
 #[cfg(test)]
+mod untold;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -324,7 +345,12 @@ mod tests {
 
     #[test]
     fn where_and_by_whom_it_was_asked_is_told_where_that_may_be_wrong() {
-        let asked = Asked { of: "EC2 in us-west-2".to_owned(), by: "the profile \"picket\"".to_owned() };
+        let asked = Asked {
+            of: "EC2 in us-west-2".to_owned(),
+            by: "the profile \"picket\"".to_owned(),
+            proxy: None,
+            unheard: None,
+        };
         for (code, words) in [
             ("InvalidInstanceID.NotFound", Some("(asked of EC2 in us-west-2)")),
             ("ExpiredToken", Some("(asked by the profile \"picket\")")),

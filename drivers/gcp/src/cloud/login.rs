@@ -24,6 +24,7 @@ use super::USUAL;
 use super::credentials::{Credentials, External, Own, Place, Subject};
 use super::struck::without;
 use super::token::{CLOCKS, Token};
+use super::words::unused_proxy;
 
 /// What the token is for.
 const COMPUTE: &str = "https://www.googleapis.com/auth/compute";
@@ -255,17 +256,19 @@ impl Login<'_> {
         secrets: &[&str],
     ) -> Result<Heard, DriverError> {
         let place = request.try_clone().and_then(|request| request.build().ok());
-        let place = place.map(|request| format!(" at {}", request.url().origin().ascii_serialization()));
+        let place = place.map(|request| request.url().origin().ascii_serialization()).unwrap_or_default();
         let asked_at = self.call.now();
         let answer = web::exchange_up_to(LONGEST, request, self.call.deadline()).await;
         let answered_at = self.call.now();
         let answer = answer.map_err(|failed| {
             let (kind, why) = match failed {
-                NoAnswer::NeverSent(why) => (ErrorKind::Unreachable, why),
+                NoAnswer::NeverSent(why) => {
+                    (ErrorKind::Unreachable, format!("{why}{}", unused_proxy(&place)))
+                }
                 NoAnswer::Broken(why) => (ErrorKind::Protocol, format!("the answer broke off: {why}")),
                 NoAnswer::Late => (ErrorKind::TimedOut, "no answer in time".to_owned()),
             };
-            wrong(kind, format!("no token: {whom}{}: {why}", place.unwrap_or_default()))
+            wrong(kind, format!("no token: {whom} at {place}: {why}"))
         })?;
         let answer = match answer.code.as_u16() {
             200 => answer,

@@ -158,6 +158,11 @@ impl Cloud {
         self.held(now).filter(|token| token.serves(now) > RENEWED.min(token.life / 4))
     }
 
+    /// Where Compute Engine is asked.
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
     /// Sees to it that a token is there for a command.
     pub(crate) async fn ready(&self, call: &Call) -> Result<(), DriverError> {
         self.token(call).await.map(drop)

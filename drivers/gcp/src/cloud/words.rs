@@ -1,8 +1,8 @@
 //! What Compute Engine says where it does not do what was asked, for people and for what comes next.
 
 use picket_driver::{DriverError, Effect, ErrorKind};
-use picket_reach::excerpt;
 use picket_reach::web::{Answer, NoAnswer};
+use picket_reach::{excerpt, proxy};
 use serde::Deserialize;
 
 const SHOWN: usize = 400;
@@ -54,6 +54,12 @@ pub(crate) struct Failure {
     pub(crate) words: String,
 }
 
+/// That a proxy is set for that place, and not asked: to be put after why nobody was reached.
+pub(super) fn unused_proxy(url: &str) -> String {
+    let told = url.parse().ok().and_then(|url| proxy::unused(&url));
+    told.map(|told| format!(" ({told})")).unwrap_or_default()
+}
+
 impl Failure {
     pub(crate) fn into_error(self) -> DriverError {
         let effect = if self.unclear { Effect::Unknown } else { Effect::DidNotHappen };
@@ -97,7 +103,9 @@ impl Failure {
     /// There was none.
     pub(super) fn unanswered(method: &str, endpoint: &str, failed: NoAnswer) -> Self {
         let (kind, unclear, why) = match failed {
-            NoAnswer::NeverSent(why) => (ErrorKind::Unreachable, false, why),
+            NoAnswer::NeverSent(why) => {
+                (ErrorKind::Unreachable, false, format!("{why}{}", unused_proxy(endpoint)))
+            }
             NoAnswer::Broken(why) => (ErrorKind::Protocol, true, format!("the answer broke off: {why}")),
             NoAnswer::Late => (ErrorKind::TimedOut, true, "no answer in time".to_owned()),
         };
