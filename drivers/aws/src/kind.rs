@@ -19,6 +19,7 @@ use crate::settings::Settings;
 /// | `region` | the region | the providerID's, else the standard chain's |
 /// | `profile` | the profile of AWS's shared files | the standard chain's |
 /// | `config_file`, `credentials_file` | those files | AWS's own places |
+/// | `credential_env` | the variables that a `credential_process` inherits, besides `PATH` | none |
 /// | `endpoint` | where EC2 is asked | the region's |
 /// | `ca_file` | whom TLS believes | the system's |
 /// | `hold` | whether it is tagged while fenced | `true` |
@@ -43,7 +44,7 @@ impl AwsKind {
         Self { clouds: Mutex::default(), life: life.unwrap_or(LIFE) }
     }
 
-    fn cloud(&self, account: &Account, context: &Context) -> Result<Arc<Cloud>, String> {
+    fn cloud(&self, account: &Account, context: &Context) -> Result<Arc<Cloud>, SettingFault> {
         let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
         clouds.retain(|_, cloud| cloud.strong_count() > 0);
         if let Some(cloud) = clouds.get(account).and_then(Weak::upgrade) {
@@ -66,8 +67,7 @@ impl DriverKind for AwsKind {
         context: &Context,
     ) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
         let settings = Settings::check(settings)?;
-        let cloud = self.cloud(&settings.account, context);
-        let cloud = cloud.map_err(|why| vec![SettingFault::new("ca_file", why)])?;
+        let cloud = self.cloud(&settings.account, context).map_err(|fault| vec![fault])?;
         Ok(Arc::new(AwsDriver::new(settings, cloud)))
     }
 }

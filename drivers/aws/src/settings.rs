@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 
 use crate::cloud::Account;
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "instance",
     "region",
     "profile",
     "config_file",
     "credentials_file",
+    "credential_env",
     "endpoint",
     "ca_file",
     "hold",
@@ -56,6 +57,7 @@ impl Settings {
         let profile = reader.text("profile");
         let config_file = reader.file("config_file");
         let credentials_file = reader.file("credentials_file");
+        let credential_env = reader.credential_env();
         let endpoint = reader.endpoint();
         let ca_file = reader.file("ca_file");
         let hold = reader.flag("hold", true);
@@ -64,7 +66,15 @@ impl Settings {
             Some((instance, of_it)) if reader.faults.is_empty() => {
                 // What is set for the device goes before what its node's providerID says.
                 let region = region.or(of_it);
-                let account = Account { region, profile, config_file, credentials_file, endpoint, ca_file };
+                let account = Account {
+                    region,
+                    profile,
+                    config_file,
+                    credentials_file,
+                    credential_env,
+                    endpoint,
+                    ca_file,
+                };
                 Ok(Self { instance, account, hold, terminate })
             }
             _ => Err(reader.faults),
@@ -114,6 +124,17 @@ impl Reader<'_> {
         Some(region)
     }
 
+    fn credential_env(&mut self) -> Vec<String> {
+        let Some(value) = self.table.get("credential_env") else { return Vec::new() };
+        let name = |value: &Value| value.as_str().filter(|text| is_variable(text)).map(str::to_owned);
+        let names: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(name).collect());
+        if names.is_none() {
+            let right = "expected a list of names of variables, as [\"HOME\"], without their values";
+            self.fault("credential_env", right);
+        }
+        names.unwrap_or_default()
+    }
+
     fn endpoint(&mut self) -> Option<String> {
         let given = self.text("endpoint")?;
         let parsed = reqwest::Url::parse(&given);
@@ -161,6 +182,10 @@ impl Reader<'_> {
             (Some(devices), true) => Some(devices),
         }
     }
+}
+
+fn is_variable(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn is_instance(text: &str) -> bool {
@@ -223,7 +248,7 @@ mod tests {
     #[test]
     fn all_faults_are_told_at_once() {
         let table = json!({
-            "instance": "db-1", "region": "Frankfurt", "profile": "", "config_file": "config", "endpoint": "ec2:4566", "hold": 1,
+            "instance": "db-1", "region": "Frankfurt", "profile": "", "config_file": "config", "credential_env": ["HOME=hunter2"], "endpoint": "ec2:4566", "hold": 1,
             "terminate_deletes": ["/dev/sda1"], "colour": "red",
         });
         let faults = check(table).expect_err("all of it is wrong");
@@ -234,6 +259,7 @@ mod tests {
             "region",
             "profile",
             "config_file",
+            "credential_env",
             "endpoint",
             "hold",
             "terminate_deletes",

@@ -7,6 +7,8 @@ mod batch;
 mod bucket;
 mod credentials;
 mod places;
+mod process;
+mod profiles;
 mod queue;
 mod wire;
 mod words;
@@ -22,14 +24,13 @@ use aws_config::retry::RetryConfig;
 use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 use aws_sdk_ec2::config::Region;
 use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use picket_core::time::{BootTime, Clock};
-use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear, source};
+use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault, Unclear, source};
 use picket_reach::{proxy, web};
 use tokio::time::{Instant, timeout_at};
 use tracing::instrument::{WithDispatch, WithSubscriber};
@@ -41,6 +42,7 @@ use self::asking::Asking;
 use self::batch::Batch;
 use self::bucket::Bucket;
 use self::credentials::Lasting;
+use self::profiles::By;
 pub(crate) use self::wire::Stamps;
 use self::wire::{Place, Sending, Ticket};
 use self::words::Asked;
@@ -90,6 +92,8 @@ pub(crate) struct Account {
     pub(crate) profile: Option<String>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) credentials_file: Option<PathBuf>,
+    /// What a program that prints credentials finds in its environment.
+    pub(crate) credential_env: Vec<String>,
     pub(crate) endpoint: Option<String>,
     pub(crate) ca_file: Option<PathBuf>,
 }
@@ -147,7 +151,9 @@ pub(super) struct Held {
 }
 
 impl Cloud {
-    pub(crate) fn new(account: Account, clock: Arc<dyn Clock>, life: Duration) -> Result<Self, String> {
+    pub(crate) fn new(account: Account, clock: Arc<dyn Clock>, life: Duration) -> Result<Self, SettingFault> {
+        profiles::look(&account).map_err(|why| SettingFault::new("profile", why))?;
+        let wrong = |why: String| SettingFault::new("ca_file", why);
         let ca_file = account.ca_file.as_deref();
         // Who asks over plain HTTP may have a machine without CAs; credentials may come over HTTPS all the same.
         let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
@@ -156,8 +162,8 @@ impl Cloud {
         // However volumes are asked for, AWS counts that as one action.
         let of_volumes = bucket(bucket::UNFILTERED);
         Ok(Self {
-            questions: web::client_keeping(KEPT, https, ca_file)?,
-            commands: web::commands(https, ca_file)?,
+            questions: web::client_keeping(KEPT, https, ca_file).map_err(wrong)?,
+            commands: web::commands(https, ca_file).map_err(wrong)?,
             account,
             clock,
             life,
@@ -201,6 +207,8 @@ impl Cloud {
                 .map_err(|why| wrong(ErrorKind::Settings, format!("credentials_file: {why}")))?;
         }
         places::check(config_file.as_deref())?;
+        let by = profiles::look(&self.account)
+            .map_err(|why| wrong(ErrorKind::Settings, format!("profile: {why}")))?;
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
             .http_client(Asking { client: self.questions.clone(), unheard: self.unheard.clone() })
             .retry_config(RetryConfig::disabled())
@@ -214,15 +222,7 @@ impl Cloud {
             loader = loader.profile_name(profile);
         }
         if config_file.is_some() || credentials_file.is_some() {
-            let mut files = EnvConfigFiles::builder()
-                .include_default_config_file(config_file.is_none())
-                .include_default_credentials_file(credentials_file.is_none());
-            for (kind, file) in
-                [(EnvConfigFileKind::Config, config_file), (EnvConfigFileKind::Credentials, credentials_file)]
-            {
-                files = file.iter().fold(files, |files, file| files.with_file(kind, file));
-            }
-            loader = loader.profile_files(files.build());
+            loader = loader.profile_files(profiles::files(&self.account));
         }
         let found = loader.load().await;
         if found.region().is_none() {
@@ -231,7 +231,11 @@ impl Cloud {
             return Err(wrong(ErrorKind::Settings, format!("{detail}{unheard}")));
         }
         let mut builder = config::Builder::from(&found);
-        let given = found.credentials_provider().map(|of| SharedCredentialsProvider::new(Lasting::new(of)));
+        let given = match by {
+            By::Chain => found.credentials_provider(),
+            By::Program { process, roles } => Some(profiles::provider(process, roles, &found).await),
+        };
+        let given = given.map(|of| SharedCredentialsProvider::new(Lasting::new(of)));
         builder.set_credentials_provider(given);
         // What AWS's own variables and files have for EC2 alone stands there already; it goes before what they have for all.
         if let Some(endpoint) = endpoint {

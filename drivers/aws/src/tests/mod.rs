@@ -6,6 +6,7 @@ mod ec2;
 mod endpoints;
 mod holding;
 mod policies;
+mod programs;
 mod secrets;
 mod volumes;
 

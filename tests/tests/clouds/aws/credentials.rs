@@ -118,6 +118,28 @@ async fn the_metadata_services_of_an_instance_and_of_ecs_serve() -> Result<()> {
     Ok(())
 }
 
+/// As a machine outside of AWS logs in: by a program that the profile names.
+#[tokio::test]
+async fn what_a_program_prints_serves() -> Result<()> {
+    let ec2 = ec2().await?;
+    let instance = ec2.instance(&["/dev/sdf"]).await?;
+    let key = ec2.picket().await?;
+    let lines = format!(
+        "#!/bin/sh\necho '{{\"Version\": 1, \"AccessKeyId\": \"{}\", \"SecretAccessKey\": \"{}\"}}'\n",
+        key.id, key.secret
+    );
+    let program = ec2.written("prints", "", &lines)?[1].clone();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&program, mode).expect("it is ours");
+    let config = format!("[default]\n{REGION}credential_process = {}\n", program.display());
+    let files = ec2.written("by-program", &config, "")?;
+    let scene = Scene::with(files, &address(&instance), "", &[]).await?;
+    scene.must_fence().await?;
+    let log = scene.gateway.log();
+    assert!(!log.contains(&key.secret), "{log}");
+    Ok(())
+}
+
 /// Nobody listens where all of AWS's services would be asked.
 #[tokio::test]
 async fn the_variable_and_the_profile_of_ec2_alone_say_where_it_is_asked() -> Result<()> {
