@@ -197,7 +197,10 @@ impl Volumes for GcpDriver {
         };
         let told = self.cloud.tell(command, self.region(), &Default::default(), call).await?;
         let failure = match told {
-            Ok(told) => return Ok(self.keep(volume, told.operation)),
+            Ok(told) => {
+                self.keep(volume, told.operation);
+                return Ok(());
+            }
             Err(failure) => failure,
         };
         // One copy was sent: where its operation is there, that was taken, and is over once that is.
@@ -205,7 +208,8 @@ impl Volumes for GcpDriver {
         if failure.unclear
             && let Ok(Some(operation)) = is_taken().await
         {
-            return Ok(self.keep(volume, operation));
+            self.keep(volume, operation);
+            return Ok(());
         }
         if failure.is_busy() {
             return Err(DriverError { kind: ErrorKind::Throttled, ..failure.into_error() });

@@ -238,8 +238,8 @@ impl Cloud {
         let given = given.map(|of| SharedCredentialsProvider::new(Lasting::new(of)));
         builder.set_credentials_provider(given);
         // What AWS's own variables and files have for EC2 alone stands there already; it goes before what they have for all.
-        if let Some(endpoint) = endpoint {
-            builder.set_endpoint_url(Some(endpoint.clone()));
+        if endpoint.is_some() || profiles::ignores_endpoints(&self.account) {
+            builder.set_endpoint_url(endpoint.clone());
         }
         Ok(Client::from_conf(builder.build()))
     }

@@ -16,6 +16,7 @@ use super::{Account, unheard};
 
 /// A profile that refers to another one, and so on: the SDK ends a circle with an error of its own.
 const LONGEST: usize = 16;
+const IGNORES: &str = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS";
 
 /// What the profile logs in by.
 #[derive(Debug)]
@@ -55,14 +56,28 @@ pub(super) fn look(account: &Account) -> Result<By, String> {
     if has("AWS_ACCESS_KEY_ID") && has("AWS_SECRET_ACCESS_KEY") {
         return Ok(By::Chain);
     }
+    loaded(account).map_or(Ok(By::Chain), |profiles| by(&profiles, &account.credential_env))
+}
+
+/// Whether what AWS's variables and files have as endpoints is to be left alone. The SDK of now does not look at that for an endpoint of
+/// one service.
+pub(super) fn ignores_endpoints(account: &Account) -> bool {
+    ignores(std::env::var(IGNORES).ok(), || {
+        let profiles = loaded(account)?;
+        Some(profiles.get("ignore_configured_endpoint_urls")?.to_owned())
+    })
+}
+
+fn ignores(variable: Option<String>, profile: impl FnOnce() -> Option<String>) -> bool {
+    variable.or_else(profile).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// `None`: they cannot be read, which the SDK says, once somebody asks.
+fn loaded(account: &Account) -> Option<ProfileSet> {
     let profile = account.profile.clone().map(Cow::Owned);
     let (fs, env, files) = (Fs::real(), Env::real(), files(account));
-    // It waits for nothing. What is wrong with the files the SDK says, once somebody asks.
-    let loaded = unheard(aws_config::profile::load(&fs, &env, &files, profile)).now_or_never();
-    match loaded {
-        Some(Ok(profiles)) => by(&profiles, &account.credential_env),
-        Some(Err(_)) | None => Ok(By::Chain),
-    }
+    // It waits for nothing.
+    unheard(aws_config::profile::load(&fs, &env, &files, profile)).now_or_never()?.ok()
 }
 
 fn by(profiles: &ProfileSet, env: &[String]) -> Result<By, String> {
@@ -131,4 +146,24 @@ pub(super) async fn provider(
         provider = SharedCredentialsProvider::new(role.build_from_provider(provider).await);
     }
     provider
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_endpoints_are_ignored_is_the_variable_s_word_before_the_profile_s() {
+        for (variable, profile, wanted) in [
+            (None, None, false),
+            (Some("true"), None, true),
+            (Some("True"), Some("false"), true),
+            (Some("false"), Some("true"), false),
+            (None, Some("true"), true),
+            (None, Some("no"), false),
+        ] {
+            let told = ignores(variable.map(str::to_owned), || profile.map(str::to_owned));
+            assert_eq!(told, wanted, "{variable:?} {profile:?}");
+        }
+    }
 }
