@@ -1,7 +1,7 @@
 //! What cannot be proven is left to a person, and nothing is let go.
 
 use picket_tests::peers::{Ec2, Treatment};
-use picket_tests::{Daemon, Fleet, Gateway, Result};
+use picket_tests::{Daemon, Fleet, Gateway, Result, picketd};
 use serde_json::json;
 
 use crate::aws::scene::{Scene, ec2, node};
@@ -114,5 +114,23 @@ async fn what_may_not_be_stopped_and_what_a_group_replaces_is_said_before_it_mat
     }
     scene.fence_in_vain().await?;
     assert_eq!(scene.ec2.state(&instance).await?, "running");
+    Ok(())
+}
+
+/// A person's login in a browser serves no gateway: that is told before anybody is asked.
+#[tokio::test]
+async fn a_profile_that_logs_in_by_sso_is_told_by_the_check() -> Result<()> {
+    let ec2 = ec2().await?;
+    let config = "[default]\nregion = eu-central-1\nsso_session = work\nsso_account_id = 123456789012\nsso_role_name = r\n\
+                  [sso-session work]\nsso_region = eu-central-1\nsso_start_url = https://x.awsapps.com/start\n";
+    let files = ec2.written("by-sso", config, "")?;
+    let home = tempfile::tempdir().expect("a directory");
+    let settings = home.path().join("picket.toml");
+    let head = "[store]\nkind = \"memory\"\n[listen]\nunix = \"/run/picket-test.sock\"\n";
+    let text = format!("{head}{}", node(ec2, files, "aws:///eu-central-1a/i-0123456789abcdef0"));
+    std::fs::write(&settings, text).expect("written");
+    let checked = picketd(&settings, &["--check"], &[]).await?;
+    let words = "the profile \"default\" has sso_session, which is a person's login in a browser";
+    assert!(checked.code == 78 && checked.err.contains(words), "{checked:?}");
     Ok(())
 }

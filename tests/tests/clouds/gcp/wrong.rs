@@ -1,7 +1,7 @@
 //! What cannot be proven is left to a person, and nothing is let go.
 
-use picket_tests::Result;
 use picket_tests::peers::{GceInstance, GceTreatment};
+use picket_tests::{Result, picketd};
 use serde_json::json;
 
 use crate::gcp::scene::{Plan, compute, private, role};
@@ -120,5 +120,29 @@ async fn a_compute_engine_that_does_not_answer_is_not_off() -> Result<()> {
     assert_eq!(told.kind(), "needs_operator", "{:#?}", told.result);
     compute.silence(false).await?;
     assert_eq!(compute.state(&instance.id).await?, "RUNNING");
+    Ok(())
+}
+
+/// What stands where Google's own tools look is looked at before anybody is asked.
+#[tokio::test]
+async fn a_file_of_credentials_that_cannot_serve_is_told_by_the_check() -> Result<()> {
+    let home = tempfile::tempdir().expect("a directory");
+    let (settings, file) = (home.path().join("picket.toml"), home.path().join("adc.json"));
+    let text = "[store]\nkind = \"memory\"\n[listen]\nunix = \"/run/picket-test.sock\"\n\
+                [nodes.n1.devices.gce]\ndriver = \"gcp\"\ninstance = \"gce://p-1/europe-west1-b/17\"\n";
+    std::fs::write(&settings, text).expect("written");
+    let source = json!({
+        "environment_id": "aws1", "url": "http://169.254.169.254/latest/meta-data/iam/security-credentials",
+        "regional_cred_verification_url": "https://sts.{region}.amazonaws.com?Action=GetCallerIdentity&Version=2011-06-15",
+    });
+    let external = json!({
+        "type": "external_account", "audience": "//iam.googleapis.com/x", "token_url": "https://sts.googleapis.com/v1/token",
+        "subject_token_type": "urn:ietf:params:aws:token-type:aws4_request", "credential_source": source,
+    });
+    std::fs::write(&file, external.to_string()).expect("written");
+    let named = file.display().to_string();
+    let checked = picketd(&settings, &["--check"], &[("GOOGLE_APPLICATION_CREDENTIALS", &named)]).await?;
+    let words = format!("{named} (GOOGLE_APPLICATION_CREDENTIALS names it): its credential_source is AWS's");
+    assert!(checked.code == 78 && checked.err.contains(&words), "{checked:?}");
     Ok(())
 }
