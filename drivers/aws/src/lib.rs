@@ -6,6 +6,7 @@
 //! **Invariants.** Only `stopped` without memory kept, and `terminated`, both seen with that id, are off (S1). A command goes once, signed
 //! with AWS's own time from an answer that came before its order, so that AWS bounds its life (S8). The SDK repeats nothing: its
 //! requests are sent by `cloud/wire` alone. Everything names the instance by its id.
+//! A program of a profile (`credential_process`) is run by the keeper of `picket_reach` alone.
 
 mod cloud;
 mod driver;

@@ -1,7 +1,7 @@
 //! Asking what the operator named: a program, or a place on the web, within bounds.
 //!
 //! **Purpose.** What releases and liveness sources share: reading their tables, running a [`program`], asking a place on
-//! the [`web`].
+//! the [`web`], saying which [`proxy`] is not asked.
 //! **Non-goals.** What an answer means is the asker's matter, and so is asking again.
 //! **Invariants.** Everything ends in time, and what is kept of an answer is bounded. A program runs with nothing of ours in
 //! its environment; a `keeper` outside of the gateway ends it with all that it started. On the web nothing follows a redirect, goes
