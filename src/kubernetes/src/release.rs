@@ -292,6 +292,7 @@ impl Releaser for OutOfService {
     }
 
     async fn announce(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.waits_of(subject);
         let announced = self.noted_if_wrong(self.announced(subject, until).await);
         match &announced {
             Ok(met) => self.notes(subject, met.as_deref()),

@@ -6,6 +6,7 @@
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
+use picket_core::ids::Generation;
 use picket_release::{Progress, ReleaseError, Subject};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -35,6 +36,8 @@ pub(crate) struct Waits {
     told: Option<(String, Instant)>,
     /// The Node that was met, where the record has none yet.
     met: Option<String>,
+    /// Of which fence all of this is.
+    generation: Generation,
 }
 
 impl Waits {
@@ -56,6 +59,13 @@ impl Waits {
         let since =
             self.now.as_ref().filter(|(_, wrong, _)| *wrong == is_wrong).map_or(at, |(.., since)| *since);
         self.now = Some((words, is_wrong, since));
+    }
+
+    /// What was noted for an earlier fence is over.
+    fn is_of_fence(&mut self, generation: Generation) {
+        if self.generation != generation {
+            *self = Self { generation, ..Self::default() };
+        }
     }
 
     /// What is to be told now, and whether something is wrong.
@@ -81,6 +91,13 @@ impl OfNode {
 }
 
 impl OutOfService {
+    /// What is noted from here on is of that fence.
+    pub(crate) fn waits_of(&self, subject: &Subject) {
+        if let Some(of) = &self.of {
+            of.waits().is_of_fence(subject.generation);
+        }
+    }
+
     /// Notes why something came to nothing.
     pub(crate) fn noted_if_wrong<T>(&self, came: Result<T, ReleaseError>) -> Result<T, ReleaseError> {
         came.inspect_err(|error| drop(self.noted(Err(error.clone()))))
@@ -97,6 +114,7 @@ impl OutOfService {
     /// Tells what the release waits for, where that is another thing by now. One that is not told is no fault of the release's.
     pub(crate) async fn tell(&self, subject: &Subject, until: Instant) {
         let Some(of) = &self.of else { return };
+        of.waits().is_of_fence(subject.generation);
         let Some(noted) = subject.met.clone().or_else(|| of.waits().met.clone()) else { return };
         let Some(met) = Met::read(&noted) else { return };
         let Some((words, is_wrong)) = of.waits().due(Instant::now()) else { return };

@@ -11,9 +11,12 @@ use crate::remains::named;
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
-/// What a release asks for: the operation, the resource, and that in words.
-const ASKED: [(&str, &str, &str); 2] =
-    [("DELETE", "pods", "the deletion of pods"), ("UPDATE", "nodes", "changes of Nodes")];
+/// What a release asks for: the operation, the resource as a rule names it or all of its kind, and that in words.
+const ASKED: [(&str, &[&str], &str); 3] = [
+    ("DELETE", &["pods", "*", "*/*"], "the deletion of pods"),
+    ("UPDATE", &["pods/status", "pods/*", "*/status", "*/*"], "the status of pods"),
+    ("UPDATE", &["nodes", "*", "*/*"], "changes of Nodes"),
+];
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -38,11 +41,11 @@ struct Rule {
 }
 
 impl Rule {
-    fn is_asked_about(&self, operation: &str, resource: &str) -> bool {
+    fn is_asked_about(&self, operation: &str, resources: &[&str]) -> bool {
         let any = |given: &[String], wanted: &[&str]| given.iter().any(|one| wanted.contains(&one.as_str()));
         any(&self.api_groups, &["", "*"])
             && any(&self.operations, &[operation, "*"])
-            && any(&self.resources, &[resource, "*", "*/*"])
+            && any(&self.resources, resources)
     }
 }
 
@@ -57,10 +60,10 @@ pub(crate) async fn of_cluster(cluster: &Cluster, until: Instant) -> Result<Vec<
 }
 
 fn words(webhooks: &[Webhook]) -> Vec<String> {
-    let told = ASKED.iter().filter_map(|(operation, resource, what)| {
+    let told = ASKED.iter().filter_map(|(operation, resources, what)| {
         let fails_closed = |one: &&Webhook| {
             one.failure_policy != "Ignore"
-                && one.rules.iter().any(|rule| rule.is_asked_about(operation, resource))
+                && one.rules.iter().any(|rule| rule.is_asked_about(operation, resources))
         };
         let names: Vec<String> =
             webhooks.iter().filter(fails_closed).map(|one| one.name.clone()).collect();
@@ -99,20 +102,21 @@ mod tests {
             webhook("ignores.example.org", "Ignore", &["DELETE"], &["pods"]),
             webhook("all.example.org", "Fail", &["*"], &["*"]),
             webhook("nodes.example.org", "Fail", &["UPDATE"], &["nodes"]),
-            webhook("status.example.org", "Fail", &["UPDATE"], &["nodes/status"]),
+            webhook("heartbeats.example.org", "Fail", &["UPDATE"], &["nodes/status"]),
+            webhook("status.example.org", "Fail", &["UPDATE"], &["pods/status"]),
             { "name": "apps.example.org", "failurePolicy": "Fail", "rules": [
                 { "apiGroups": ["apps"], "operations": ["*"], "resources": ["*"] },
             ] },
         ]));
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].starts_with(
-            "webhooks fail closed on the deletion of pods: deletes.example.org, all.example.org: "
-        ));
-        assert!(
-            told[1].starts_with(
-                "webhooks fail closed on changes of Nodes: all.example.org, nodes.example.org: "
-            )
-        );
+        let expected = [
+            "the deletion of pods: deletes.example.org, all.example.org: ",
+            "the status of pods: status.example.org: ",
+            "changes of Nodes: all.example.org, nodes.example.org: ",
+        ];
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (told, expected) in told.iter().zip(expected) {
+            assert!(told.starts_with(&format!("webhooks fail closed on {expected}")), "{told}");
+        }
         assert_eq!(super::words(&[]), [""; 0]);
     }
 }

@@ -177,8 +177,9 @@ impl NodeTask {
         let asked_at = self.now();
         let look = tokio::time::timeout(source.patience(), source.look()).await;
         let look = look.unwrap_or_else(|_| source.late());
+        let Look::Recovered(words) = &look else { return None };
+        // What says no is asked again and again, and is no news.
         self.teller.looked(asked_at, &look);
-        let Look::Recovered(words) = look else { return None };
         Some((format!("the node recovered: {words}"), source.sign()))
     }
 
