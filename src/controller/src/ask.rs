@@ -20,7 +20,7 @@ use crate::medik8s::{self, Leases, Taken};
 use crate::mind::{Grade, Node, Note, Order, Phase, Then};
 use crate::outcome::{Ended, is_passing, reason, reason_of};
 use crate::settings::{Select, Settings};
-use crate::{remediation, told, watch};
+use crate::{letting, remediation, told, watch};
 
 /// A request that arrives later than this changes nothing.
 pub const LATEST: Duration = Duration::from_secs(30);
@@ -114,6 +114,9 @@ impl Asker {
             }
             Err(fault) => return Ended::held(fault.to_string()),
         }
+        if let Some(ended) = self.not_seen_on(order).await {
+            return ended;
+        }
         // Who takes over goes on with this key. What is noted is best effort: it is the same key without it.
         if let Err(fault) =
             told::note(&self.api, &order.node, Some(&note(order, Phase::Fencing, "the gateway is asked")))
@@ -174,6 +177,14 @@ impl Asker {
                 }
             }
         }
+    }
+
+    /// A machine that was switched on and not seen on is a person's, by whatever key it is asked for: it is off, and another fence mends nothing.
+    /// A gateway that does not tell is asked for the fence all the same.
+    async fn not_seen_on(&self, order: &Order) -> Option<Ended> {
+        let select = selected(&order.node, self.settings.select).ok()?;
+        let known = letting::known(self, &select).await.ok()?;
+        (known.phase() == v1::Phase::PowerOnFailed).then(|| Ended::not_seen_on(&known))
     }
 
     /// Whether the reason to ask still holds; an error: nobody could look. `is_open`: it is being fenced.

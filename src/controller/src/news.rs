@@ -65,9 +65,10 @@ fn news(found: &Found<'_>, known: &Value) -> Vec<News> {
     let acting = was("Acting");
     let was_so = |status: &str| acting["status"] == status;
     let has_stopped = status == "False" && !(was_so("False") && acting["reason"] == reason);
+    let is_of_one = matches!(reason, "ClaimedIdentity" | "OneAtATime");
     let mut all = Vec::new();
     match status {
-        "False" if has_stopped && was_so("True") => {
+        "False" if has_stopped && was_so("True") && !is_of_one => {
             all.push((reason, format!("it does not act any more: {message}")));
         }
         "False" if has_stopped => all.push((reason, message)),

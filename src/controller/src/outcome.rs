@@ -66,6 +66,16 @@ impl Ended {
         Self::new(End::Blocked(None), Phase::Blocked, "GatewaysUnreachable", text)
     }
 
+    /// Nothing was asked: its machine was switched on and not seen on, which is a person's to mend.
+    pub fn not_seen_on(known: &v1::Node) -> Self {
+        let v1::Node { name, detail, .. } = known;
+        let text = format!(
+            "it was switched on and not seen on, and is not fenced again: {detail}. Look at the machine; `picket retry {name}` switches it on \
+             once more, and `picket status {name}` says what else there is"
+        );
+        Self::new(End::Person, Phase::NeedsOperator, "PowerOnFailed", text)
+    }
+
     /// The request itself was refused.
     pub fn refused(text: String) -> Self {
         Self::new(End::Refused, Phase::Refused, "FenceRefused", text)

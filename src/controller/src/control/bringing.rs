@@ -11,6 +11,7 @@ use super::Control;
 use crate::ask::{self, Asker};
 use crate::letting;
 use crate::mind::{Node, Note, Phase, Way};
+use crate::outcome::Ended;
 use crate::teller::Tell;
 use crate::told;
 
@@ -80,13 +81,10 @@ fn said_of(known: &v1::Node) -> Way {
         // It knows no such node: whoever asks for a fence is told.
         v1::Phase::Unspecified if name.is_empty() => Way::Back,
         v1::Phase::Normal => Way::Back,
-        v1::Phase::PowerOnFailed => Way::Failed(
-            "PowerOnFailed",
-            format!(
-                "it was switched on and not seen on, and is not fenced again: {detail}. Look at the machine; `picket retry {name}` switches it on \
-                 once more, and `picket status {name}` says what else there is"
-            ),
-        ),
+        v1::Phase::PowerOnFailed => {
+            let Ended { reason, text, .. } = Ended::not_seen_on(known);
+            Way::Failed(reason, text)
+        }
         v1::Phase::NeedsOperator => Way::Failed(
             "NeedsOperator",
             format!(

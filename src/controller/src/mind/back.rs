@@ -57,8 +57,10 @@ impl Mind {
         let episode = self.episodes.get_mut(node).filter(|episode| episode.key == key)?;
         let (stage, is_news) = match (&episode.stage, way) {
             (Stage::Returning(_), Way::Failed(..)) => (Stage::NotBack, true),
+            // Nobody may have been asked since it was switched on: its time counts from when that is heard.
             (Stage::Returning(returning), Way::Back) => {
-                (Stage::Returning(Returning { on: Some(now), ..*returning }), false)
+                let begun = returning.on.map_or_else(|| Returning::from(now), |_| *returning);
+                (Stage::Returning(Returning { on: Some(now), ..begun }), false)
             }
             // Its time counts from when its machine is on.
             (Stage::Returning(_), Way::UnderWay) => (Stage::Returning(Returning::from(now)), false),

@@ -191,10 +191,12 @@ impl Mind {
         };
         let report = |(place, (policy, faults)): (usize, (&Policy, Vec<Fault>))| {
             let is_fencing = |name: &&String| self.episodes.get(*name).is_some_and(Episode::is_fencing);
-            let held = of(place).find_map(|(name, _)| match verdicts.get(name) {
+            let held = of(place).filter_map(|(name, _)| match verdicts.get(name) {
                 Some(Verdict::Leave(why)) => why.holds(name),
                 _ => None,
             });
+            // The brake is of all its Nodes: what keeps one of them alone does not hide it.
+            let held = held.min_by_key(|fault| fault.reason != "Braked");
             let paused = policy.paused.then(|| paused(&spoken.instead[place]));
             Report {
                 policy: policy.name.clone(),

@@ -11,7 +11,7 @@ use crate::controller::nhc::Nhc;
 use crate::controller::scene::Scene;
 
 #[tokio::test]
-async fn a_node_that_was_not_seen_on_is_a_failure_and_a_person_s_and_is_not_fenced_again() -> Result<()> {
+async fn a_node_that_was_not_seen_on_is_a_failure_and_a_person_s_to_mend() -> Result<()> {
     let (scene, bmc) = Scene::behind_a_board().await?;
     let nhc = Nhc::new(&scene, &json!({}), false).await?;
     let controller = nhc.controller().await?;

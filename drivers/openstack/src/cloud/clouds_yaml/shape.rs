@@ -114,9 +114,13 @@ tables! {
         profile: String,
         /// The old name of `profile`.
         cloud: String,
+        #[serde(alias = "compute-endpoint-override")]
         compute_endpoint_override: String,
+        #[serde(alias = "block-storage-endpoint-override")]
         block_storage_endpoint_override: String,
+        #[serde(alias = "volume-endpoint-override")]
         volume_endpoint_override: String,
+        #[serde(alias = "image-endpoint-override")]
         image_endpoint_override: String,
     }
 }

@@ -56,6 +56,16 @@ fn the_quarter_of_an_hour_begins_once_its_machine_is_on_and_nothing_is_asked_whi
     assert_eq!(second.key, format!("{key}/2"));
 }
 
+/// The gateways were away while it was switched on, for longer than a quarter of an hour.
+#[test]
+fn its_quarter_of_an_hour_begins_when_it_is_first_heard_to_be_on() {
+    let mut scene = Scene::new();
+    let key = returning(&mut scene);
+    assert_eq!(scene.run(1_200), [], "nobody says anything");
+    assert_eq!(run(&mut scene, &key, &Way::Back, 880), []);
+    assert_eq!(run(&mut scene, &key, &Way::Back, 30).len(), 1);
+}
+
 #[test]
 fn one_that_was_not_seen_on_is_a_person_s_and_told_once() {
     let mut scene = Scene::new();
