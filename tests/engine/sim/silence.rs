@@ -208,3 +208,24 @@ async fn a_dead_level_costs_the_others_nothing() {
     lab.reach("normal", s(300)).await;
     assert!(lab.is_on());
 }
+
+/// The outlet's window is over, and the host's BMC, which answers nobody, has to be asked once more: its level is not spent meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_silent_host_is_asked_once_more_though_the_share_of_the_outlet_s_level_is_over() {
+    let mut setup = Setup::new(NODE, &[&["bmc"], &["pdu"]]);
+    setup.rules.level_share = s(40);
+    setup.adjust = Arc::new(|spec| {
+        if spec.id.as_str() == "pdu" {
+            spec.longest_cycle = s(35);
+            spec.has_epochs = false;
+        }
+    });
+    let mut lab = Lab::set_up(1631, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu").set_sessionless("pdu");
+    })
+    .await;
+    lab.fault("bmc", Fault::Silent);
+    let began = Instant::now();
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(began.elapsed() < s(80), "{:?}", began.elapsed());
+}

@@ -322,6 +322,13 @@ impl Judge {
         self.traces.get_mut(device).is_some_and(Trace::restarted)
     }
 
+    /// When the off was taken again that seals the long window, where each device of the level has one and still reads Off: what lacks then is
+    /// that the host devices elsewhere are asked once more.
+    pub fn sealed_at(&self) -> Option<BootTime> {
+        let sealed = self.level_traces().map(|trace| trace.run().and(trace.sealed_at()));
+        sealed.collect::<Option<Vec<BootTime>>>()?.into_iter().max()
+    }
+
     /// Whether anything of the level answered at all.
     pub fn level_answers(&self) -> bool {
         self.level_traces().any(|trace| trace.answered)

@@ -148,11 +148,14 @@ async fn the_variable_and_the_profile_of_ec2_alone_say_where_it_is_asked() -> Re
     let key = ec2.picket().await?;
     let keys = format!("[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n", key.id, key.secret);
     let plain = format!("[default]\n{REGION}");
-    let services = format!("{plain}services = here\n[services here]\nec2 =\n  endpoint_url = {endpoint}\n");
+    // A variable comes before all that stands in files, also where it is of all services.
+    let services = format!(
+        "{plain}endpoint_url = {nowhere}\nservices = here\n[services here]\nec2 =\n  endpoint_url = {endpoint}\n"
+    );
     let of_all = ("AWS_ENDPOINT_URL", nowhere);
     let of_ec2 = ("AWS_ENDPOINT_URL_EC2", endpoint.as_str());
     for (name, config, variables) in
-        [("variable", &plain, &[of_all, of_ec2][..]), ("services", &services, &[of_all][..])]
+        [("variable", &plain, &[of_all, of_ec2][..]), ("services", &services, &[][..])]
     {
         let instance = ec2.instance(&["/dev/sdf"]).await?;
         let files = ec2.written(name, config, &keys)?;

@@ -134,11 +134,18 @@ impl NodeTask {
             return self.level_spent(run, reason, why).await;
         }
         let share = self.share_of(run.level);
-        if spent >= share {
+        if spent >= share && !self.asks_hosts_once_more(run, now) {
             let why = format!("not off within {}: {}", written(share), self.level_words(run));
             return self.level_spent(run, reason, why).await;
         }
         Ok(())
+    }
+
+    /// Whether all of the level is off to the end of its long window, and silent host devices elsewhere are still being asked about that: one call
+    /// of each is under way, and one more follows.
+    fn asks_hosts_once_more(&self, run: &Run, now: BootTime) -> bool {
+        let slowest = self.open_fence().and_then(|fence| fence.topology.hosts().map(|spec| spec.call).max());
+        run.judge.sealed_at().zip(slowest).is_some_and(|(at, slowest)| now < at + slowest * 3)
     }
 
     /// What the levels that come after that one want of the time that is left.
