@@ -31,6 +31,8 @@ pub enum Event<'a> {
     NextLevel {
         /// Why this one did not hold; empty: as it was told before.
         why: String,
+        /// No device of any level was reached in the round that ends with this: where nothing was sent, others have its place (S14).
+        gives_way: bool,
     },
     /// This gateway reaches none of its devices: another one tries (S17).
     HandOver {

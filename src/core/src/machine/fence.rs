@@ -12,7 +12,7 @@ use crate::ledger::EffectKind;
 use crate::record::{Cause, HoldState, Said};
 use crate::topology::Topology;
 
-pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
+pub(super) fn next_level(draft: &mut Draft, why: &str, gives_way: bool) -> Result<(), Refused> {
     draft.expect_phase("the next level", &["fencing"], "levels are tried while fencing")?;
     let fence = draft.fence()?;
     let (level, is_last) = match fence.level_after(fence.level) {
@@ -23,7 +23,7 @@ pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
         fence.first_level = level;
     }
     let spent = std::mem::replace(&mut fence.level, level) + 1;
-    fence.gave_way |= is_last && !fence.off_sent;
+    fence.gave_way |= gives_way && is_last && !fence.off_sent;
     if why.is_empty() {
         return Ok(());
     }

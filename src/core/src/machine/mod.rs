@@ -152,7 +152,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Fence(request) => opening::open(draft, *request)?,
         Event::Drill(request) => opening::drill(draft, *request)?,
         Event::Join(request) => opening::join(draft, *request)?,
-        Event::NextLevel { why } => fence::next_level(draft, &why)?,
+        Event::NextLevel { why, gives_way } => fence::next_level(draft, &why, gives_way)?,
         Event::HandOver { gateway, why, stays } => hand_over::hand_over(draft, gateway, &why, stays)?,
         Event::HoldIntent { found } => fence::hold_intent(draft, found)?,
         Event::HoldEnded { results, known } => fence::hold_ended(draft, results, &known)?,

@@ -363,7 +363,7 @@ impl Turn<'_> {
         if !self.setup.apart || level >= self.setup.hosts {
             return self.gives_up(reason);
         }
-        if self.persist(Event::NextLevel { why: String::new() }).is_none() {
+        if self.persist(Event::NextLevel { why: String::new(), gives_way: false }).is_none() {
             return;
         }
         let Some(run) = self.run() else { return };

@@ -172,7 +172,7 @@ impl Walk {
             }
             "resettled" => Some(Event::Resettled { settings: (b > 1).then(|| format!("settings {b}")) }),
             "join" => Some(crate::support::join(holder(pick(&HOLDERS, a), then(b)), None)),
-            "next level" => Some(Event::NextLevel { why: words() }),
+            "next level" => Some(Event::NextLevel { why: words(), gives_way: true }),
             "hold intent" => {
                 let found = BTreeMap::from([(format!("key{}", b % 2), format!("value{b}"))]);
                 Some(Event::HoldIntent { found: BTreeMap::from([(name, found)]) })

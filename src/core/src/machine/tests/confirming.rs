@@ -102,7 +102,7 @@ fn a_proof_of_too_low_a_grade_is_refused() {
 #[test]
 fn a_confirmation_that_does_not_hold_goes_back_and_begins_from_zero() {
     let mut player = Player::fencing(&[&[host("bmc")], &[host("agent")]], &["detach"]);
-    player.apply(Event::NextLevel { why: "silent".to_owned() });
+    player.apply(Event::NextLevel { why: "silent".to_owned(), gives_way: false });
     let proof = player.confirm();
     player.apply(Event::Unproven { why: "three Unknown in a row".to_owned(), seen: true });
     let fence = player.open_fence();
@@ -142,7 +142,7 @@ fn a_proof_names_its_leadership() {
 #[test]
 fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others_round_after_round() {
     let mut player = Player::fencing(&[&[host("bmc")], &[supply("outlet")], &[host("agent")]], &["detach"]);
-    player.apply(Event::NextLevel { why: "silent".to_owned() });
+    player.apply(Event::NextLevel { why: "silent".to_owned(), gives_way: false });
     let engaged = vec!["restore policy always-off".to_owned()];
     let state = HoldState { outlives: engaged.clone(), engaged, ..HoldState::default() };
     player.apply(Event::HoldEnded { results: vec![(device("outlet"), state)], known: Vec::new() });
@@ -150,7 +150,7 @@ fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others_roun
     player.apply(Event::Unproven { why: "outlet reads On".to_owned(), seen: true });
     assert_eq!((player.phase(), player.open_fence().level), ("fencing", 1));
     for level in [2, 0, 1, 2] {
-        player.apply(Event::NextLevel { why: "silent".to_owned() });
+        player.apply(Event::NextLevel { why: "silent".to_owned(), gives_way: false });
         assert_eq!(player.open_fence().level, level);
     }
 }

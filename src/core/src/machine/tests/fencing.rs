@@ -110,7 +110,7 @@ fn an_off_belongs_to_an_open_fence() {
 #[test]
 fn levels_are_tried_in_order_and_again_and_then_a_person_is_asked() {
     let mut player = Player::fencing(&[&[host("bmc")], &[supply("a"), supply("b")]], &[]);
-    let next = || Event::NextLevel { why: "silent".to_owned() };
+    let next = || Event::NextLevel { why: "silent".to_owned(), gives_way: false };
     player.apply(next());
     assert_eq!(player.open_fence().level, 1);
     let told = |player: &Player| player.open_fence().moments.len();
@@ -125,6 +125,25 @@ fn levels_are_tried_in_order_and_again_and_then_a_person_is_asked() {
     assert_eq!(player.open_fence().outcome, Some(Outcome::NeedsOperator(Reason::LevelsSpent)));
     assert!(player.record().holds.contains_key("ops"), "it is kept off");
     assert!(matches!(player.try_apply(next()), Err(Refused::Phase { .. })));
+}
+
+/// S14: others have the place of a fence that reached nobody in a whole round, and of no other.
+#[test]
+fn a_place_is_given_away_at_the_end_of_a_round_that_reached_nobody() {
+    let gave_way = |rounds: &[bool], sent: bool| {
+        let mut player = Player::fencing(&[&[host("bmc")], &[host("agent")]], &[]);
+        if sent {
+            player.off_intent(&["bmc"]);
+        }
+        for gives_way in rounds {
+            player.apply(Event::NextLevel { why: "silent".to_owned(), gives_way: *gives_way });
+        }
+        player.open_fence().gave_way
+    };
+    assert!(gave_way(&[false, true], false));
+    assert!(!gave_way(&[false, false], false), "a device was reached");
+    assert!(!gave_way(&[true], false), "the next level has its turn");
+    assert!(!gave_way(&[false, true], true), "an off was sent");
 }
 
 #[test]

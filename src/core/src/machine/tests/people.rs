@@ -82,7 +82,7 @@ fn a_person_vouches_only_for_a_node_that_is_being_fenced() {
 #[test]
 fn a_retry_begins_the_fence_from_zero() {
     let mut player = Player::fencing(&[&[host("bmc")], &[host("agent")]], &["detach"]);
-    player.apply(Event::NextLevel { why: "silent".to_owned() });
+    player.apply(Event::NextLevel { why: "silent".to_owned(), gives_way: false });
     player.attest(&[player.look("bmc", None), player.look("agent", None)]).unwrap();
     player.attempt("detach");
     player.give_up(Reason::ReleaseDeadline);

@@ -128,7 +128,7 @@ impl NodeTask {
         why: String,
     ) -> Result<(), Fatal> {
         let Some(fence) = self.open_fence() else { return Ok(()) };
-        let (first, after) = (fence.first_level, fence.level_after(run.level));
+        let (first, after, gave_way) = (fence.first_level, fence.level_after(run.level), fence.gave_way);
         run.round.is_untried |= !self.is_tried(run);
         // One whose turn ended for another's sake had no time to answer.
         if !self.level_answers(run) && self.now().since(run.level_began) >= self.silent_share_of(run) {
@@ -146,11 +146,12 @@ impl NodeTask {
             }
         }
         let (spent, next) = (run.level, after.unwrap_or(first));
-        if next != spent || run.round.spent.is_none() {
+        let gives_way = after.is_none() && !run.round.reached;
+        if next != spent || run.round.spent.is_none() || gives_way && !gave_way {
             tracing::warn!(level = spent + 1, why, "the level is spent");
             // What the first round came to is told.
             let told = if run.round.spent.is_some() { String::new() } else { why.clone() };
-            self.persist(|| Event::NextLevel { why: told.clone() }).await?;
+            self.persist(|| Event::NextLevel { why: told.clone(), gives_way }).await?;
         }
         run.level = next;
         run.silent.remove(&next);
