@@ -39,6 +39,7 @@ mod points;
 mod power;
 mod proven_anew;
 mod queue;
+mod quorum;
 mod receipts;
 mod refusals;
 mod releases;

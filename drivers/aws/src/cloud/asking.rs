@@ -65,7 +65,7 @@ impl HttpClient for Asking {
     }
 }
 
-/// What it may mean that there is no answer.
+/// A cause that a missing answer may have, in words; empty: none is known.
 fn hint(request: &HttpRequest) -> &'static str {
     match request.method() == "PUT" && request.uri().ends_with(TOKEN) {
         true => {

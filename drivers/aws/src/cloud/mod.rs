@@ -92,7 +92,7 @@ pub(crate) struct Account {
     pub(crate) profile: Option<String>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) credentials_file: Option<PathBuf>,
-    /// What a program that prints credentials finds in its environment.
+    /// Names of the variables that a program which prints credentials finds in its environment.
     pub(crate) credential_env: Vec<String>,
     pub(crate) endpoint: Option<String>,
     pub(crate) ca_file: Option<PathBuf>,
@@ -237,7 +237,7 @@ impl Cloud {
         };
         let given = given.map(|of| SharedCredentialsProvider::new(Lasting::new(of)));
         builder.set_credentials_provider(given);
-        // What AWS's own variables and files have for EC2 alone stands there already; it goes before what they have for all.
+        // The builder has the endpoint of AWS's own variables and files already: EC2's own goes before the one of all services.
         if endpoint.is_some() || profiles::ignores_endpoints(&self.account) {
             builder.set_endpoint_url(endpoint.clone());
         }

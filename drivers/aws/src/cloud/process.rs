@@ -68,7 +68,7 @@ impl ProvideCredentials for Process {
     }
 }
 
-/// What it printed: AWS's SDKs and tools reference guide, process credential provider.
+/// Reads the credentials that the program printed (AWS's SDKs and tools reference guide, "Process credential provider").
 fn read(printed: &[u8], now: SystemTime) -> Result<Credentials, &'static str> {
     let told: Value = serde_json::from_slice(printed).map_err(|_| "printed no JSON")?;
     if told["Version"].as_u64() != Some(1) {

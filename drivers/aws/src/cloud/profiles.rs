@@ -1,5 +1,5 @@
-//! What the chosen profile logs in by, as far as AWS's SDK does not do that for us: a program is run by a keeper or not at all, and what
-//! needs a person is refused before anything is sent.
+//! The ways to log in that AWS's SDK does not go for us: a profile's program is run by a keeper or not at all, and a login that needs a person
+//! is refused before anything is sent.
 
 use std::borrow::Cow;
 
@@ -18,10 +18,10 @@ use super::{Account, unheard};
 const LONGEST: usize = 16;
 const IGNORES: &str = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS";
 
-/// What the profile logs in by.
+/// How the profile logs in.
 #[derive(Debug)]
 pub(super) enum By {
-    /// What the SDK does.
+    /// As the SDK does it.
     Chain,
     /// A program, and the roles that are assumed with what it prints, the first one first.
     Program { process: Process, roles: Vec<Role> },

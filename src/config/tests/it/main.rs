@@ -6,5 +6,6 @@ mod common;
 mod etcd;
 mod faults;
 mod load;
+mod metrics;
 mod never;
 mod own_node;
