@@ -59,7 +59,7 @@ fn perform(task: Task) -> Result<ExitCode, Failure> {
         Task::Test { how, what } => test::test(how, &what),
         Task::Sets => test::sets(),
         Task::Flaky(options) => test::flaky::flaky(&options),
-        Task::Mutants { yes, rules } => test::mutants::mutants(yes, &rules),
+        Task::Mutants(options) => test::mutants::mutants(&options),
         Task::SoakOne { yes, soak, runs, seed } => soak::soak(yes, soak, runs, seed),
         Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
         Task::Sim { options } => sim::sim(&options),

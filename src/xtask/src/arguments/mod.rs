@@ -4,6 +4,7 @@ use crate::demo::Demo;
 use crate::failure::Failure;
 use crate::image;
 use crate::soak::{self, Soak};
+use crate::test::mutants::{self, Which};
 use crate::test::{How, What, flaky};
 
 mod usage;
@@ -36,12 +37,7 @@ pub enum Task {
     /// Run tests many times.
     Flaky(flaky::Options),
     /// Weaken the law, and look who sees it.
-    Mutants {
-        /// Install without asking.
-        yes: bool,
-        /// Which rules; none: all.
-        rules: Vec<String>,
-    },
+    Mutants(mutants::Options),
     /// Run a test, and note what it takes: nextest asks for it.
     Measured {
         /// The program and its arguments.
@@ -123,7 +119,15 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
             let how = How { yes: has("--yes"), long: true, first: false };
             (Task::Test { how, what }, &["--yes"], true)
         }
-        "mutants" => (Task::Mutants { yes: has("--yes"), rules: filters.clone() }, &["--yes"], true),
+        "mutants" => {
+            let which = match (has("--all"), filters.is_empty()) {
+                (true, _) => Which::All,
+                (false, true) => Which::One,
+                (false, false) => Which::Of(filters.clone()),
+            };
+            let options = mutants::Options { yes: has("--yes"), which, resume: has("--resume") };
+            (Task::Mutants(options), &["--yes", "--all", "--resume"], !has("--all"))
+        }
         "verify" => (Task::Verify, &[], false),
         "fix" => (Task::Fix, &[], false),
         _ => return Err(Failure::new(format!("no such command: {command}\n\n{USAGE}"))),
@@ -289,6 +293,16 @@ mod tests {
             let Err(Failure(message)) = parsed(line) else { panic!("{line} was taken") };
             assert!(message.contains(word) && message.contains("usage:"), "{message}");
         }
+    }
+
+    #[test]
+    fn mutants_are_one_of_each_rule_or_all_of_some_or_all() {
+        let mutants = |yes, which, resume| Ok(Task::Mutants(mutants::Options { yes, which, resume }));
+        assert_eq!(parsed("mutants"), mutants(false, Which::One, false));
+        let of = Which::Of(vec!["S1".to_owned(), "K2".to_owned()]);
+        assert_eq!(parsed("mutants --resume S1 K2"), mutants(false, of, true));
+        assert_eq!(parsed("mutants --all --yes"), mutants(true, Which::All, false));
+        assert!(parsed("mutants --all S1").is_err(), "both");
     }
 
     #[test]

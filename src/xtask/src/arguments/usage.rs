@@ -15,7 +15,10 @@ usage: cargo xtask <command>
   test --changed[=REVISION]   what the change since the main branch, or a revision, can touch
   test --list                 which tests are in which set, and why
   test --first ...            until the first fails
-  mutants [RULE...]           weakens each rule of the law in one line of the product (tests/mutants.txt), and looks which test sees it
+  mutants [--resume] [RULE... | --all]
+                              weakens each rule of the law in one line of the product, and tells which test sees it.
+                              With RULE or --all: in every line of tests/mutants.txt. --resume goes on where an earlier
+                              call at this commit was ended
   flaky [--runs N] [--busy K] [--resume] [--all | NAME...]
                               the same tests N times (20), with K processes that compute beside them (0): what failed how often.
                               --resume adds to the runs of this commit that are kept

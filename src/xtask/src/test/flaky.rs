@@ -1,16 +1,17 @@
 //! `cargo xtask flaky`: the same tests many times, to see which fail by chance.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::kept::Kept;
 use super::{How, Run, What, turn};
 use crate::failure::Failure;
-use crate::{place, run};
+use crate::place;
 
 /// The options of the command.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,11 +28,8 @@ pub struct Options {
 /// Runs them as often as is wanted; each run is kept in a file as soon as it is over.
 pub fn flaky(options: &Options) -> Result<(), Failure> {
     let _turn = turn()?;
-    let kept = Kept::of(options.busy)?;
-    if !options.resume {
-        kept.forget()?;
-    }
-    let before = kept.read()?.0.len() as u64;
+    let kept = Kept::of("flaky", &format!("-busy-{}", options.busy), options.resume)?;
+    let before = read(&kept)?.0.len() as u64;
     if before < options.runs {
         super::with(How { yes: options.yes, ..How::default() }, &options.what, |run| {
             let _busy = Busy::start(options.busy)?;
@@ -41,8 +39,8 @@ pub fn flaky(options: &Options) -> Result<(), Failure> {
             })
         })?;
     }
-    let (runs, failures) = kept.read()?;
-    tell(&runs, &failures, &kept.0)
+    let (runs, failures) = read(&kept)?;
+    tell(&runs, &failures, kept.file())
 }
 
 /// One run, as it is kept: a line of each test that failed, and one of the run.
@@ -59,52 +57,11 @@ fn once(run: &Run<'_>, n: u64) -> Result<Vec<Value>, Failure> {
     Ok(failed.chain([whole]).collect())
 }
 
-/// `run`s that are over, and what failed in them.
+/// Runs that are over, and what failed in them.
 type Ended = (Vec<Value>, Vec<Value>);
 
-/// The file of one commit and one number of busy processes.
-struct Kept(PathBuf);
-
-impl Kept {
-    fn of(busy: u64) -> Result<Self, Failure> {
-        let git = |arguments: &[&str]| {
-            let mut command = Command::new("git");
-            command.args(arguments).current_dir(place::top());
-            run::output(command).map(|said| String::from_utf8_lossy(&said).trim().to_owned())
-        };
-        let changed = if git(&["status", "--porcelain"])?.is_empty() { "" } else { "-changed" };
-        let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
-        let folder = place::cache()?.join("flaky");
-        std::fs::create_dir_all(&folder).map_err(Failure::of(folder.display()))?;
-        Ok(Self(folder.join(format!("{commit}{changed}-busy-{busy}.jsonl"))))
-    }
-
-    fn forget(&self) -> Result<(), Failure> {
-        match std::fs::remove_file(&self.0) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Failure::of(self.0.display())(error))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// In one write: a call that is killed leaves a whole run or none.
-    fn add(&self, lines: &[Value]) -> Result<(), Failure> {
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(&self.0);
-        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Failure::of(self.0.display()))
-    }
-
-    fn read(&self) -> Result<Ended, Failure> {
-        match std::fs::read_to_string(&self.0) {
-            Ok(text) => Ok(text
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok())
-                .partition(|line: &Value| line["ended"].is_u64())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Ended::default()),
-            Err(error) => Err(Failure::of(self.0.display())(error)),
-        }
-    }
+fn read(kept: &Kept) -> Result<Ended, Failure> {
+    Ok(kept.read()?.into_iter().partition(|line| line["ended"].is_u64()))
 }
 
 /// Prints how often each test failed, and the file that has the rest.
@@ -180,17 +137,16 @@ mod tests {
     #[test]
     fn runs_add_up_over_calls_and_what_failed_is_told() {
         let folder = tempfile::tempdir().expect("a folder");
-        let kept = Kept(folder.path().join("runs"));
-        assert_eq!(kept.read(), Ok((Vec::new(), Vec::new())));
+        let kept = Kept::at(folder.path().join("runs"));
+        assert_eq!(read(&kept), Ok((Vec::new(), Vec::new())));
         kept.add(&[json!({"run": 1, "ended": 7, "wanted": 7, "seconds": 9})]).expect("written");
-        let (runs, failures) = kept.read().expect("read");
-        assert_eq!((runs.len(), failures.len(), tell(&runs, &failures, &kept.0)), (1, 0, Ok(())));
+        let (runs, failures) = read(&kept).expect("read");
+        assert_eq!((runs.len(), failures.len(), tell(&runs, &failures, kept.file())), (1, 0, Ok(())));
         let failed = json!({"run": 2, "test": "a::a b", "why": "late", "seeds": ["SEED=1"], "printed": ""});
         kept.add(&[failed, json!({"run": 2, "ended": 7, "wanted": 7, "seconds": 9})]).expect("written");
-        let (runs, failures) = kept.read().expect("read");
+        let (runs, failures) = read(&kept).expect("read");
         assert_eq!((runs.len(), failures.len()), (2, 1));
-        let Err(Failure(why)) = tell(&runs, &failures, &kept.0) else { panic!("none failed") };
+        let Err(Failure(why)) = tell(&runs, &failures, kept.file()) else { panic!("none failed") };
         assert_eq!(why, "1 tests failed by chance, 1 times in 2 runs");
-        kept.forget().and_then(|()| kept.forget()).expect("gone");
     }
 }

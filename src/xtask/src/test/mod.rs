@@ -3,6 +3,7 @@
 mod alone;
 mod changed;
 pub mod flaky;
+mod kept;
 mod list;
 pub mod measured;
 pub mod mutants;

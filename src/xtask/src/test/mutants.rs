@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::{Value, json};
+
+use super::kept::Kept;
 use super::nextest;
 use crate::failure::Failure;
 use crate::{place, run};
@@ -25,33 +28,52 @@ struct Mutant {
     with: String,
 }
 
-/// Tries those of these rules, or all of them.
-pub fn mutants(yes: bool, rules: &[String]) -> Result<(), Failure> {
+/// The options of the command.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    pub yes: bool,
+    pub which: Which,
+    /// Those that earlier calls tried at this commit are not tried again.
+    pub resume: bool,
+}
+
+/// Which mutants are tried.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The first of each rule.
+    One,
+    All,
+    /// All of these rules.
+    Of(Vec<String>),
+}
+
+/// Tries the wanted mutants, and fails if one of them was seen by no test.
+pub fn mutants(options: &Options) -> Result<(), Failure> {
     check()?;
     let all = all()?;
-    if let Some(unknown) = rules.iter().find(|rule| !all.iter().any(|mutant| mutant.rule == **rule)) {
-        return Err(Failure::new(format!("{PLACE} weakens no {unknown}")));
-    }
-    let wanted: Vec<&Mutant> =
-        all.iter().filter(|mutant| rules.is_empty() || rules.contains(&mutant.rule)).collect();
+    let wanted = options.which.among(&all)?;
+    let kept = Kept::of("mutants", "", options.resume)?;
+    let tried = kept.read()?;
+    let earlier = |mutant: &Mutant| {
+        let is_it = |line: &&Value| line["mutant"] == mutant.text();
+        tried.iter().find(is_it).and_then(|line| line["by"].as_str()).map(str::to_owned)
+    };
     let house = House::copy()?;
     let mut table = String::from("| rule | the weakened product | seen first by |\n| --- | --- | --- |\n");
     let mut unseen = Vec::new();
     for mutant in wanted {
-        eprintln!("\n+ {} {}", mutant.rule, mutant.what);
-        // One that cannot be tried is told, and the others are tried all the same.
-        let by = match house.with(mutant, || house.sees(yes, mutant)) {
-            Ok(Some(test)) => format!("`{test}`"),
-            Ok(None) => "nobody".to_owned(),
-            Err(Failure(why)) => format!("not tried: {why}"),
+        let by = match earlier(mutant) {
+            Some(by) => by,
+            None => {
+                eprintln!("\n+ {} {}", mutant.rule, mutant.what);
+                let by = house.sight(mutant, options.yes);
+                kept.add(&[json!({ "mutant": mutant.text(), "by": by })])?;
+                by
+            }
         };
         if !by.starts_with('`') {
-            unseen.push(format!(
-                "{} {} ({})",
-                mutant.rule,
-                mutant.what,
-                by.lines().next().unwrap_or_default()
-            ));
+            let why = by.lines().next().unwrap_or_default();
+            unseen.push(format!("{} {} ({why})", mutant.rule, mutant.what));
         }
         let row = format!("| {} | {} | {by} |\n", mutant.rule, mutant.what);
         print!("{row}");
@@ -59,6 +81,24 @@ pub fn mutants(yes: bool, rules: &[String]) -> Result<(), Failure> {
     }
     println!("\n{table}");
     if unseen.is_empty() { Ok(()) } else { Err(Failure::new(format!("not seen: {}", unseen.join("; ")))) }
+}
+
+impl Which {
+    fn among<'a>(&self, all: &'a [Mutant]) -> Result<Vec<&'a Mutant>, Failure> {
+        let first = |mutant: &&Mutant| {
+            all.iter().find(|other| other.rule == mutant.rule).is_some_and(|one| one == *mutant)
+        };
+        Ok(match self {
+            Self::One => all.iter().filter(first).collect(),
+            Self::All => all.iter().collect(),
+            Self::Of(rules) => {
+                if let Some(unknown) = rules.iter().find(|rule| !all.iter().any(|one| one.rule == **rule)) {
+                    return Err(Failure::new(format!("{PLACE} weakens no {unknown}")));
+                }
+                all.iter().filter(|mutant| rules.contains(&mutant.rule)).collect()
+            }
+        })
+    }
 }
 
 /// Whether each is where it says, and none of the rules is without one: whoever changes such a line is told before an hour is over.
@@ -77,6 +117,11 @@ fn all() -> Result<Vec<Mutant>, Failure> {
 }
 
 impl Mutant {
+    /// What tells it from all others, and from itself before somebody changed it.
+    fn text(&self) -> String {
+        format!("{} {}: {}\n{}\n{}", self.rule, self.file, self.what, self.line, self.with)
+    }
+
     /// The text of its file among these sources, weakened.
     fn place(&self, sources: &Path) -> Result<String, Failure> {
         let text = text(&sources.join(&self.file))?;
@@ -155,9 +200,21 @@ impl House {
         seen
     }
 
-    /// The test that fails first: of the package's own, which are built in seconds, or else of the whole landing set.
+    /// The test that sees it, `nobody`, or why it could not be tried: that is told, and the others are tried all the same.
+    fn sight(&self, mutant: &Mutant, yes: bool) -> String {
+        match self.with(mutant, || self.sees(yes, mutant)) {
+            Ok(Some(test)) => format!("`{test}`"),
+            Ok(None) => "nobody".to_owned(),
+            Err(Failure(why)) => format!("not tried: {why}"),
+        }
+    }
+
+    /// The test that fails first: of the package's own, which are built in seconds; of the engine's simulation, if the package is
+    /// part of it; or else of the whole landing set.
     fn sees(&self, yes: bool, mutant: &Mutant) -> Result<Option<String>, Failure> {
         let package = self.package(&mutant.file)?;
+        let engine = text(&self.sources.join("tests/engine/Cargo.toml"))?;
+        let beside = engine.lines().any(|line| line == format!("{package}.workspace = true"));
         let mut alone = Command::new(nextest::program()?);
         alone.args([
             "nextest",
@@ -169,6 +226,9 @@ impl House {
             "--package",
             &package,
         ]);
+        if beside {
+            alone.args(["--package", "picket-engine-tests"]);
+        }
         if let Some(test) = self.first(alone, "        FAIL [", "     TIMEOUT [")? {
             return Ok(Some(test));
         }
@@ -229,5 +289,17 @@ mod tests {
         assert_eq!(weak.as_deref(), Some("fn a() {\nlet off = true;\n}\n"));
         assert_eq!(mutants[0].weaken("let off = false;\nlet off = false;\n"), None);
         assert!(read("S1 a/b.rs\n- x\n+ y").is_err());
+    }
+
+    #[test]
+    fn one_of_each_rule_is_tried_or_all_of_some_or_all() {
+        let all = read("S1 a: x\n- a\n+ b\n\nS1 a: y\n- a\n+ b\n\nK2 a: z\n- a\n+ b\n").expect("right");
+        let names = |which: &Which| {
+            which.among(&all).map(|of| of.iter().map(|mutant| mutant.what.as_str()).collect::<String>())
+        };
+        assert_eq!(names(&Which::One), Ok("xz".to_owned()));
+        assert_eq!(names(&Which::All), Ok("xyz".to_owned()));
+        assert_eq!(names(&Which::Of(vec!["S1".to_owned()])), Ok("xy".to_owned()));
+        assert!(names(&Which::Of(vec!["S9".to_owned()])).is_err_and(|Failure(why)| why.contains("no S9")));
     }
 }
