@@ -290,13 +290,20 @@ async fn one_that_answers_and_takes_no_off_yet_gets_one_once_it_does() {
 /// A second host device is to be asked once more after the fall (S3), and its silence takes a call.
 #[tokio::test(start_paused = true)]
 async fn one_that_is_back_while_another_level_has_its_turn_gets_its_off_at_once() {
-    for (others, within) in [(&[][..], 10), (&["pdu-a"], 10), (&["second"], 15)] {
+    for (others, within) in [(&[][..], 10), (&["pdu-a"], 10), (&["agent"], 10), (&["second"], 15)] {
         let levels: Vec<&[&str]> =
             std::iter::once(&["bmc"][..]).chain((!others.is_empty()).then_some(others)).collect();
         for back in [21, 22, 25, 29, 33, 38, 44, 51, 60, 120] {
-            let mut lab = Lab::with(948, &levels, |world| {
+            let mut setup = Setup::new(NODE, &levels);
+            // A fence agent has the longest call that is shipped.
+            setup.adjust = Arc::new(|spec| {
+                if spec.id.to_string().ends_with("agent") {
+                    spec.call = s(60);
+                }
+            });
+            let mut lab = Lab::set_up(948, setup, |world| {
                 world.add_machine(NODE).add_host(NODE, "bmc");
-                world.add_supply(NODE, "pdu-a").add_host(NODE, "second");
+                world.add_supply(NODE, "pdu-a").add_supply(NODE, "agent").add_host(NODE, "second");
             })
             .await;
             for device in levels.concat() {

@@ -1,6 +1,9 @@
 //! A fence whose offs reached nothing ends as recovered once the node is well in the same boot (S15): as a rack switch restarts.
 
+use picket_core::ids::NodeId;
+
 use super::*;
+use crate::setup::{NodeSetup, Setup, named};
 
 /// A source that says that the node is not well, until it is told; the node is in boot `b`.
 fn later() -> (Arc<AtomicBool>, Arc<Source>) {
@@ -149,4 +152,54 @@ async fn a_program_s_hold_takes_no_recovery_from_a_fence_whose_offs_were_refused
     let outcome = lab.outcome_within(id, Until::Released, s(100)).await;
     assert_eq!(outcome, Some(Outcome::AbortedRecovered));
     assert!(lab.is_on());
+}
+
+/// A rack switch restarts: forty BMCs fall silent, and forty nodes are not ready. Both end after a minute, and nobody is needed.
+#[tokio::test(start_paused = true)]
+async fn forty_nodes_behind_one_switch_that_restarts_recover_by_themselves() {
+    const NODES: usize = 40;
+    let name = |index: usize| if index == 0 { NODE.to_owned() } else { format!("m{index}") };
+    let (is_well, source) = later();
+    let mut setup = Setup::new(NODE, &[&["bmc0"]]);
+    setup.nodes.extend((1..NODES).map(|index| NodeSetup {
+        name: name(index),
+        levels: named(&[&[format!("bmc{index}").as_str()]]),
+        own_host: false,
+    }));
+    setup.liveness = Some(source);
+    let mut lab = Lab::set_up(63, setup, |world| {
+        for index in 0..NODES {
+            world.add_machine(&name(index)).add_host(&name(index), &format!("bmc{index}"));
+            world.fault(&format!("bmc{index}"), Fault::Silent);
+        }
+    })
+    .await;
+    let mut fences = Vec::new();
+    for index in 0..NODES {
+        let (node, call) = (NodeId::new(&name(index)).expect("a good name"), lab.call());
+        fences.push((lab.engine.fence(&node, call).await.expect("let in").fence(), node));
+    }
+    tokio::time::sleep(s(60)).await;
+    is_well.store(true, Ordering::SeqCst);
+    for index in 0..NODES {
+        lab.mend(&format!("bmc{index}"));
+    }
+    for (id, node) in &fences {
+        let mut view = lab.engine.follow(node).expect("known");
+        let until_normal = async {
+            loop {
+                let now = view.borrow_and_update().clone();
+                let told = lab.engine.outcome(&now, *id, Until::Released, None).await.expect("a store");
+                if let (_, Some(outcome)) = told {
+                    break outcome;
+                }
+                view.changed().await.expect("the engine lives");
+            }
+        };
+        let outcome = tokio::time::timeout(s(120), until_normal).await;
+        assert_eq!(outcome, Ok(Outcome::AbortedRecovered), "{node}");
+    }
+    for index in 0..NODES {
+        assert_eq!(lab.received(&format!("bmc{index}")).offs, 0, "{index}");
+    }
 }

@@ -130,6 +130,25 @@ async fn a_retry_after_settings_that_were_refused_says_so() -> Result<()> {
     Ok(())
 }
 
+/// Its password was wrong, and is mended while its fence waits for a person: whoever tries again goes by the new one.
+#[tokio::test]
+async fn a_retry_after_the_password_was_mended_goes_by_it() -> Result<()> {
+    const WRONG: &str = "PICKET_TEST_WRONG_PASSWORD";
+    let bmc = IpmiSim::builder().holds().start().await?;
+    let rules = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"\nsilent_share = \"3s\"";
+    let wrong = Fleet::new().with(rules).node("n1", &device(&bmc).password_in(WRONG), &[]);
+    let mut gateway = Gateway::new(&wrong)?;
+    gateway.begin(&[(WRONG, "not-the-password")]).await?;
+    let said = gateway.picket(&["fence", "n1", "--yes", "--reason", "a test"]).await?;
+    assert!(said.code != 0 && said.out.contains("password"), "{said:?}");
+    gateway.settings(&Fleet::new().with(rules).node("n1", &device(&bmc), &[]))?;
+    let reloaded = reload(&mut gateway).await;
+    assert!(reloaded.contains("the new settings hold"), "{reloaded}");
+    let said = gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
+    assert_eq!((said.code, bmc.is_on()?), (0, false), "{said:?}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn of_reloads_at_once_the_last_wins() -> Result<()> {
     let (_bmc, _webhook, fleet) = one_node().await?;

@@ -19,6 +19,7 @@ pub mod machine;
 mod silent;
 mod starting;
 mod strangers;
+mod told;
 mod without_epochs;
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
