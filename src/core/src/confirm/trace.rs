@@ -71,6 +71,8 @@ pub(super) struct Trace {
     pub(super) off: Option<OwnOff>,
     off_due: bool,
     run: Option<Run>,
+    /// The first Off that was answered after an off of ours, since the device said On last.
+    fell_at: Option<BootTime>,
 }
 
 impl Trace {
@@ -104,6 +106,7 @@ impl Trace {
             off: None,
             off_due: true,
             run: None,
+            fell_at: None,
         }
     }
 
@@ -277,6 +280,11 @@ impl Trace {
 
     pub(super) fn run(&self) -> Option<&Run> {
         self.run.as_ref()
+    }
+
+    /// Since when it says Off, or says nothing, after an off of ours: unlike the run it outlives a gap in the readings.
+    pub(super) fn fell_at(&self) -> Option<BootTime> {
+        self.fell_at
     }
 
     pub(super) fn epoch(&self) -> Option<u64> {

@@ -52,14 +52,22 @@ impl Judge {
         let fell_at = runs.iter().map(|run| run.first_answered).max()?;
         // Where supplies were cut, the power falls out of the host only while the hold-up lasts: until then it may
         // still write, and what a host device said is not yet an answer to the cut.
-        let dark_at = if self.is_supply_level() { fell_at + self.hold_up } else { fell_at };
+        let hold_up = if self.is_supply_level() { self.hold_up } else { Duration::ZERO };
+        let dark_at = fell_at + hold_up;
         let one_window = runs.iter().all(|run| run.last_asked >= dark_at);
         // A host device elsewhere must have been asked since, and where the long window is asked for after its end:
         // before that, an Off of it may be the same power cycle's. Only an On objects, its silence proves nothing.
         let sealed_at = self.level_traces().filter_map(Trace::sealed_at).max();
         let since = sealed_at.map_or(dark_at, |sealed_at| dark_at.max(sealed_at));
-        let heard = self.other_hosts().all(|trace| trace.was_asked(since) && !trace.objects(dark_at));
+        // An On that was said since the level fell stands, also where a gap in the level's readings began their run anew.
+        let fell_first = self.fell_at().map_or(dark_at, |fell_at| dark_at.min(fell_at + hold_up));
+        let heard = self.other_hosts().all(|trace| trace.was_asked(since) && !trace.objects(fell_first));
         (one_window && heard).then_some(dark_at)
+    }
+
+    /// When the last device of the level fell after our off; `None`: one of them was not read Off since it was on.
+    fn fell_at(&self) -> Option<BootTime> {
+        self.level_traces().map(Trace::fell_at).collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
     fn contradiction(&self, now: BootTime) -> Option<String> {
@@ -69,11 +77,8 @@ impl Judge {
             }
         };
         let (off, since) = if self.is_supply_level() {
-            let fell = self
-                .level_traces()
-                .map(|trace| trace.run().map(|run| run.first_answered))
-                .collect::<Option<Vec<_>>>()?;
-            ("its supplies".to_owned(), fell.into_iter().max()?)
+            let say_off = self.level_traces().all(|trace| trace.run().is_some());
+            ("its supplies".to_owned(), self.fell_at().filter(|_| say_off)?)
         } else {
             let off = self.traces.values().filter(|trace| trace.run().is_some()).find(says(Power::Off))?;
             (off.spec.id.to_string(), self.first_host_off?)

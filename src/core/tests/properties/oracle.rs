@@ -96,6 +96,8 @@ impl std::fmt::Display for Log {
 
 /// Off, again and again, since our own off.
 struct Dark {
+    /// The first Off after that off, which a gap may have parted from those in a row.
+    fell: BootTime,
     first_answered: BootTime,
     last_asked: BootTime,
     by_trust: bool,
@@ -115,7 +117,9 @@ impl Log {
         let dark: Vec<Dark> = level.iter().map(|spec| self.dark(spec, now)).collect::<Result<_, String>>()?;
         let supplies = level[0].class == DeviceClass::Supply;
         let fell = dark.iter().map(|dark| dark.first_answered).max().ok_or("no device")?;
-        let since = if supplies { fell + self.hold_up } else { fell };
+        let hold_up = if supplies { self.hold_up } else { Duration::ZERO };
+        let since = fell + hold_up;
+        let fell_first = dark.iter().map(|dark| dark.fell).max().ok_or("no device")? + hold_up;
         if dark.iter().any(|dark| dark.last_asked < since) {
             return Err("not in one window".to_owned());
         }
@@ -125,7 +129,7 @@ impl Log {
                 continue;
             }
             let (power, asked) = self.newest(&host.id).ok_or(format!("{} was never asked", host.id))?;
-            if asked < since || power == Some(Power::On) || self.said_on(&host.id, since) {
+            if asked < since || power == Some(Power::On) || self.said_on(&host.id, fell_first) {
                 return Err(format!("{} objects or was not asked since: {power:?}", host.id));
             }
             if supplies && power.is_some() {
@@ -258,7 +262,7 @@ impl Log {
 
         // The run: what was read last, without a break, all of it asked for after the off was taken.
         let mut run: Vec<(BootTime, BootTime, usize)> = Vec::new();
-        let (mut fallen, mut undone, mut newest) = (false, false, BootTime::default());
+        let (mut fallen, mut undone, mut newest) = (None, false, BootTime::default());
         // When it was heard last, since a command that it answered is no gap.
         let mut heard = BootTime::default();
         for (index, entry) in after.iter().enumerate() {
@@ -269,12 +273,13 @@ impl Log {
                     }
                     if *asked >= taken && *asked >= newest {
                         run.push((*asked, *answered, index));
-                        (heard, fallen) = (*answered, true);
+                        heard = *answered;
+                        fallen.get_or_insert(*answered);
                     }
                     newest = newest.max(*asked);
                 }
                 Entry::Answer { power, asked, .. } => {
-                    undone |= *power == Power::On && fallen;
+                    undone |= *power == Power::On && fallen.is_some();
                     newest = newest.max(*asked);
                     run.clear();
                 }
@@ -354,6 +359,6 @@ impl Log {
                 return Err("our off was not sent again at the end".to_owned());
             }
         }
-        Ok(Dark { first_answered: first.1, last_asked: last.0, by_trust })
+        Ok(Dark { fell: fallen.unwrap_or(first.1), first_answered: first.1, last_asked: last.0, by_trust })
     }
 }

@@ -150,6 +150,30 @@ fn an_objection_stands_until_that_device_reads_off() {
     }
 }
 
+/// The readings of the level break off for a moment, and go on: what was said since the fall is said still.
+#[test]
+fn an_objection_outlives_a_gap_in_the_readings_of_the_level() {
+    for hidden_by in [(|bench| bench.reads("bmc", Unknown)) as fn(&mut Bench) -> &mut Bench, |bench| {
+        bench.unanswered("bmc")
+    }] {
+        let mut bench = Bench::of(&[&[host("bmc")], &[host("agent")]]);
+        bench.falls("bmc").reads("agent", On);
+        hidden_by(&mut bench).reads_off("bmc", 3).unanswered("agent").reads_off("bmc", 3);
+        assert!(bench.is_open(), "{:?}", bench.verdict());
+        bench.reads("agent", Off).reads_off("bmc", 1);
+        assert!(bench.is_confirmed(), "{:?}", bench.verdict());
+    }
+}
+
+/// It came on again, and our next off took it down: the other device's On was of the time between.
+#[test]
+fn an_objection_of_the_time_between_two_falls_does_not_stand() {
+    let mut bench = Bench::of(&[&[host("bmc")], &[host("agent")]]);
+    bench.falls("bmc").reads("agent", On).reads("bmc", On).reads("agent", On);
+    bench.falls("bmc").unanswered("agent").reads_off("bmc", 3);
+    assert!(bench.is_confirmed(), "{:?}", bench.verdict());
+}
+
 #[test]
 fn a_device_that_restarted_cannot_take_its_objection_back() {
     let mut bench = Bench::of(&[&[host("bmc")], &[host("agent")]]);

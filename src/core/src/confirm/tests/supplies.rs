@@ -77,6 +77,25 @@ fn a_host_that_reads_on_after_the_outlets_fell_bars_and_contradicts() {
     assert!(matches!(bench.verdict(), Verdict::Contradiction(_)), "{:?}", bench.verdict());
 }
 
+/// They feed another machine; then their switch restarts, and the BMC's port is back later than theirs.
+#[test]
+fn a_host_that_read_on_after_the_outlets_fell_bars_also_after_a_gap_in_their_readings() {
+    let levels: [&[DeviceSpec]; 2] = [&[host("bmc")], &pdus()];
+    let mut bench = both_off(&levels, |_| {});
+    bench.reads("bmc", On).unanswered("a");
+    for _ in 0..60 {
+        bench.wait(ms(800)).reads("a", Off).reads("b", Off).unanswered("bmc");
+        for name in ["a", "b"] {
+            if bench.wants_off(name) {
+                bench.already(name);
+            }
+        }
+        assert!(!bench.is_confirmed());
+    }
+    bench.reads("bmc", On);
+    assert!(matches!(bench.verdict(), Verdict::Contradiction(_)), "{:?}", bench.verdict());
+}
+
 #[test]
 fn a_host_that_read_on_before_the_outlets_fell_does_not_contradict() {
     let levels: [&[DeviceSpec]; 2] = [&[host("bmc")], &pdus()];

@@ -44,6 +44,8 @@ impl Trace {
             to.flag(off.sealed_at.is_some());
             off.sealed_at.iter().for_each(|at| to.moment(*at));
         }
+        to.flag(self.fell_at.is_some());
+        self.fell_at.iter().for_each(|at| to.moment(*at));
         to.flag(self.run.is_some());
         if let Some(run) = &self.run {
             run.digest(to);

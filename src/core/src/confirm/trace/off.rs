@@ -101,7 +101,7 @@ impl Trace {
 
     /// It is caught at once: the look before the next off decides how long Off must last.
     pub(super) fn come_on(&mut self, heard_at: BootTime) {
-        self.run = None;
+        (self.run, self.fell_at) = (None, None);
         if self.off.is_some_and(|off| off.is_void_by_on(heard_at)) {
             self.off = None;
             self.off_due = true;
@@ -112,6 +112,7 @@ impl Trace {
     pub(super) fn go_off(&mut self, reading: &Reading) {
         if let Some(off) = self.off.as_mut().filter(|off| off.is_before(reading)) {
             off.worked = true;
+            self.fell_at.get_or_insert(reading.answered_at);
         }
     }
 
