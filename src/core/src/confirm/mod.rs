@@ -299,6 +299,13 @@ impl Judge {
         }
     }
 
+    /// What was to be asked at `asked_at` never left: it is no look at the device, and no silence of it (S3).
+    pub fn not_asked(&mut self, device: &DeviceId, asked_at: BootTime) {
+        if let Some(trace) = self.traces.get_mut(device) {
+            trace.not_asked(asked_at);
+        }
+    }
+
     /// Something other than power was answered (identity, hold), in this epoch. True if the session was lost.
     pub fn contact(&mut self, device: &DeviceId, epoch: Option<Epoch>, at: BootTime) -> bool {
         self.traces.get_mut(device).is_some_and(|trace| trace.contact(epoch, at))

@@ -199,6 +199,14 @@ impl Trace {
         self.last = Some(Word { power: Power::Unknown, answers: false, asked_at, heard_at: now });
     }
 
+    pub(super) fn not_asked(&mut self, asked_at: BootTime) {
+        self.run = None;
+        if !self.is_overtaken(asked_at) {
+            // An off does not wait for what keeps the questions from leaving.
+            self.prior = Some((Power::Unknown, asked_at));
+        }
+    }
+
     /// Takes a reading whose epoch was noted already. `barred`: an on is open, and no Off counts.
     pub(super) fn reading(&mut self, reading: &Reading, barred: bool) {
         // A device that is declared without may tell of a loss all the same; for the rest it is one without.

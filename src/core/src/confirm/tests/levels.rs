@@ -125,6 +125,17 @@ fn a_host_of_another_level_that_is_silent_proves_nothing_and_bars_nothing() {
     assert!(bench.is_confirmed());
 }
 
+#[test]
+fn a_host_of_another_level_whose_question_never_left_was_not_asked() {
+    let mut bench = Bench::of(&[&[host("bmc")], &[host("agent")]]);
+    bench.falls("bmc");
+    let asked_at = bench.now;
+    bench.judge.not_asked(&device("agent"), asked_at);
+    assert!(bench.is_open(), "{:?}", bench.verdict());
+    bench.unanswered("agent");
+    assert!(bench.is_confirmed());
+}
+
 /// Both read Off in the gap of somebody's power cycle; only one of them would tell that it is over.
 #[test]
 fn after_a_long_window_the_others_are_asked_after_its_end() {

@@ -210,7 +210,10 @@ impl NodeTask {
             Did::Read { asked_at, result: Err(error) } => {
                 tracing::debug!(%device, %error, "the device gave no reading");
                 run.probed(&device, false);
-                run.judge.silence(&device, asked_at, now);
+                match error.kind {
+                    ErrorKind::NoTurn | ErrorKind::NotLeader => run.judge.not_asked(&device, asked_at),
+                    _ => run.judge.silence(&device, asked_at, now),
+                }
                 run.failed_by(&device, now, &error);
             }
             Did::Unheld(..) | Did::On(..) | Did::Quiesced(..) | Did::Ended { .. } => {}
