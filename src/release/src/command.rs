@@ -17,8 +17,9 @@ use tokio::time::Instant;
 use crate::allowed::Allowed;
 use crate::message::{Ask, Message};
 use crate::pace::Pace;
-use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
+use crate::releaser::{Releaser, Subject};
 use crate::reply::{Reply, Status};
+use crate::said::{Progress, ReleaseError};
 
 /// `EX_TEMPFAIL` of sysexits.h: nothing was done, try again.
 pub const TRY_AGAIN: i32 = 75;

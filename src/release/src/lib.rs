@@ -19,13 +19,12 @@ mod pace;
 pub mod registry;
 pub mod releaser;
 mod reply;
+pub mod said;
 mod volumes;
 pub mod webhook;
 
 pub use pace::Pace;
 pub use picket_reach::SettingFault;
 pub use registry::{KINDS, make};
-pub use releaser::{
-    Devices, ForNode, Found, InParts, Left, LetOn, Machine, Prepared, Progress, ReleaseError, Releaser,
-    Subject, Whose,
-};
+pub use releaser::{Devices, ForNode, Found, InParts, Left, Releaser, Subject, Whose};
+pub use said::{LetOn, Machine, Prepared, Progress, ReleaseError};

@@ -9,7 +9,8 @@ use picket_core::order::ReleaseOrder;
 use picket_core::record::Evidence;
 use serde::Serialize;
 
-use crate::releaser::{ReleaseError, Subject};
+use crate::releaser::Subject;
+use crate::said::ReleaseError;
 
 /// The document's version.
 pub const VERSION: u32 = 1;

@@ -9,7 +9,8 @@ use picket_reach::Settings;
 use tokio::time::Instant;
 
 use crate::pace::{ATTEMPT, Pace};
-use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
+use crate::releaser::{Releaser, Subject};
+use crate::said::{Progress, ReleaseError};
 
 /// Completes at once; nothing is sent anywhere.
 #[derive(Debug)]

@@ -18,7 +18,8 @@ use tokio::time::Instant;
 
 use crate::choice::Choice;
 use crate::pace::Pace;
-use crate::releaser::{Devices, ForNode, Found, InParts, Progress, ReleaseError, Releaser, Subject};
+use crate::releaser::{Devices, ForNode, Found, InParts, Releaser, Subject};
+use crate::said::{Progress, ReleaseError};
 
 /// The longest that one call may take.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -24,8 +24,9 @@ use tokio::time::Instant;
 use crate::allowed::Allowed;
 use crate::message::Message;
 use crate::pace::Pace;
-use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
+use crate::releaser::{Releaser, Subject};
 use crate::reply::{Reply, Status};
+use crate::said::{Progress, ReleaseError};
 
 /// How far the receiver's clock may be from ours: an attempt's life is longer than its `not_after` by so much.
 pub const CLOCK_MARGIN: Duration = Duration::from_secs(5);
