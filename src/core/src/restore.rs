@@ -5,6 +5,8 @@
 //! open stays open and is waited out. Nothing is switched off on a backup's word alone: what it does not know may have
 //! happened since.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceClass;
@@ -21,6 +23,9 @@ pub const HOLD: &str = "restored";
 
 /// The name of the note in which a restored store says what it came from, as long as it lives: a [`Restored`] as JSON.
 pub const NOTE: &str = "restored";
+
+/// The name of the note in which a restored store says which lives it had before: a JSON list of them, oldest first.
+pub const LIVES: &str = "lives";
 
 /// Where the clock is behind what the backup says, the least by which a restore raises every generation and term: a fence, an unfence
 /// and a leadership each take one, and 10⁹ are more than thirty years of them.
@@ -59,6 +64,16 @@ pub struct Restored {
     /// What the old life may still have had under way stands in the ledger, to be waited out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
+}
+
+/// By what a store is known again at a far side where something was noted in its name: two stores never have a life in common, unless one was
+/// restored from a backup of the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lives {
+    /// The present one: of all gateways that share the store.
+    pub now: Incarnation,
+    /// Those of the stores from whose backups it came.
+    pub before: BTreeSet<Incarnation>,
 }
 
 /// A restore: when, and of what.

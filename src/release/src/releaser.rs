@@ -12,6 +12,7 @@ use picket_core::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use picket_core::order::ReleaseOrder;
 use picket_core::power::Power;
 use picket_core::record::Part;
+use picket_core::restore::Lives;
 use picket_driver::{Call, PowerDriver};
 use tokio::time::Instant;
 
@@ -176,6 +177,12 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     /// all do. A far side that has a machine which lives, while they read off, has another one (K1). Told of what lingers.
     fn reads(&self, power: Power) {
         let _ = power;
+    }
+
+    /// By what the gateway's store is known again: what was noted at the far side in the name of another store is neither used nor removed (K7). Told
+    /// at the beginning of each leadership, before anything else is asked.
+    fn serves(&self, store: &Arc<Lives>) {
+        let _ = store;
     }
 
     /// What the far side says of the machine that it has for the node, and who says so, in words: found without what the node's devices

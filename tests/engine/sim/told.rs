@@ -1,5 +1,6 @@
 //! S13 where the far side of a release says which machine is the node's: its word stands over what a device says of itself.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use picket_core::ids::DeviceId;
 use picket_core::order::ReleaseOrder;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::power::Power;
+use picket_core::restore::Lives;
+use picket_core::store::Store;
 use picket_core::time::Clock;
 use picket_driver_sim::{Fault, Verb, World};
 use picket_engine::{Readiness, readiness};
@@ -24,7 +27,7 @@ const OTHER: &str = "elsewhere";
 
 /// It knows which machine has the node's name, as Kubernetes does.
 #[derive(Debug, Default)]
-struct Knows(Mutex<Option<Identity>>, Mutex<Vec<Power>>);
+struct Knows(Mutex<Option<Identity>>, Mutex<Vec<Power>>, Mutex<Vec<Arc<Lives>>>);
 
 #[async_trait]
 impl Releaser for Knows {
@@ -42,6 +45,10 @@ impl Releaser for Knows {
 
     fn reads(&self, power: Power) {
         self.1.lock().expect("whole").push(power);
+    }
+
+    fn serves(&self, store: &Arc<Lives>) {
+        self.2.lock().expect("whole").push(store.clone());
     }
 
     async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
@@ -189,4 +196,24 @@ async fn releases_are_told_what_all_devices_read_at_a_check() {
     lab.engine.check(&node()).await.expect("checked");
     told.push(Power::Off);
     assert_eq!(*knows.1.lock().expect("whole"), told);
+}
+
+/// What a gateway of another store notes at the far side is not its own (K7), and what one of an earlier life of this store noted is.
+#[tokio::test(start_paused = true)]
+async fn releases_are_told_which_store_the_gateway_serves() {
+    let (mut lab, knows) = lab(955, &[&["bmc"]], |world| {
+        world.add_host(NODE, "bmc");
+    })
+    .await;
+    let mut before = BTreeSet::new();
+    for _ in 0..3 {
+        let now = lab.store.incarnation();
+        let told = knows.2.lock().expect("whole").last().cloned().expect("it is told");
+        assert_eq!(*told, Lives { now, before: before.clone() });
+        before.insert(now);
+        let file = lab.backup().await;
+        lab.restore(&file).await;
+        lab.start().await;
+        lab.engine.check(&node()).await.expect("checked");
+    }
 }

@@ -201,6 +201,9 @@ impl NodeTask {
         outlets: Outlets,
     ) -> Self {
         let Outlets { view, feed, shown, turns, work, orphan, office } = outlets;
+        if let Some(lives) = office.lives() {
+            plan.releases.iter().for_each(|plan| plan.releaser.serves(&lives));
+        }
         let now = parts.clock.boot();
         let counted_from = stored.record.ledger.open().iter().map(|open| (open.id, now)).collect();
         let resumed = stored.record.phase != Phase::Normal;

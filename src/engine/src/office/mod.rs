@@ -26,7 +26,7 @@ use picket_core::budget::{Aside, Bar, Books, Budget, LimitKind, Ticket};
 use picket_core::groups::Groups;
 use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
-use picket_core::restore::Restored;
+use picket_core::restore::{Lives, Restored};
 use picket_core::roles::Roles;
 use picket_core::time::{BootTime, Clock};
 use queue::{Queue, Seen};
@@ -71,6 +71,8 @@ struct Papers {
     ending: BTreeMap<NodeId, BootTime>,
     /// What the store came out of, if a backup.
     restored: Option<Restored>,
+    /// By what the store is known again at a far side; `None`: no leadership has begun.
+    lives: Option<Arc<Lives>>,
 }
 
 /// How a place was taken: the limits that would have barred it and were set aside.
@@ -214,6 +216,11 @@ impl Office {
         self.papers().restored.clone()
     }
 
+    /// By what the store is known again where something is noted in its name.
+    pub(crate) fn lives(&self) -> Option<Arc<Lives>> {
+        self.papers().lives.clone()
+    }
+
     /// Whether a member of the store falls with that node.
     pub(crate) fn carries_a_member(&self, node: &NodeId) -> bool {
         self.papers().books.carries_a_member(node)
@@ -321,7 +328,8 @@ impl Papers {
         let (pauses, queued) = Default::default();
         let (held, relying, standing, ending) = Default::default();
         let (books, nodes) = (books(budget, plans), nodes(plans));
-        Self { books, pauses, roles, nodes, queued, held, relying, standing, ending, restored: None }
+        let (restored, lives) = (None, None);
+        Self { books, pauses, roles, nodes, queued, held, relying, standing, ending, restored, lives }
     }
 
     /// What the settings of now say of a node; of one that left them, what they said.

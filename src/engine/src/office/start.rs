@@ -1,13 +1,13 @@
 //! The beginning of a leadership: what counts is read from the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use picket_core::budget::pause::{Pause, Pauses};
-use picket_core::ids::NodeId;
+use picket_core::ids::{Incarnation, NodeId};
 use picket_core::record::{Cause, Fence, NodeRecord};
-use picket_core::restore::{NOTE, Restored};
+use picket_core::restore::{LIVES, Lives, NOTE, Restored};
 use picket_core::store::{FenceQuery, Store, StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
 
@@ -52,6 +52,7 @@ impl Office {
         papers.books.take_up(kept, |stamp| calendar.when(stamp, now));
         papers.pauses = read_pauses(store, now, &calendar).await?;
         papers.restored = read_restored(store).await?;
+        papers.lives = Some(Arc::new(read_lives(store, papers.restored.as_ref()).await?));
         *self.papers() = papers;
         Ok(())
     }
@@ -147,4 +148,15 @@ async fn read_restored(store: &dyn Store) -> Result<Option<Restored>, StoreError
         "the store came out of a backup: what it does not know and reads Off is kept off until an admin drops its hold"
     );
     Ok(Some(restored))
+}
+
+/// By what it is known again where gateways note something in its name. A version before the note [`LIVES`] wrote only what it came from last.
+async fn read_lives(store: &dyn Store, restored: Option<&Restored>) -> Result<Lives, StoreError> {
+    let mut before: BTreeSet<Incarnation> = match store.note(LIVES).await? {
+        Some(note) => serde_json::from_str(&note.text)
+            .map_err(|error| StoreError::Damaged(format!("the note {LIVES:?} cannot be read: {error}")))?,
+        None => BTreeSet::new(),
+    };
+    before.extend(restored.map(|restored| restored.from));
+    Ok(Lives { now: store.incarnation(), before })
 }

@@ -49,9 +49,19 @@ pub fn reborn(backup: Backup, rebirth: Rebirth<'_>) -> Content {
         phase: "unknown".to_owned(),
         counted: false,
     };
-    content.notes.retain(|(name, _)| name != restore::NOTE);
-    let text = serde_json::to_string(&mark).unwrap_or_default();
-    content.notes.push((restore::NOTE.to_owned(), Note { version: Version(1), text }));
+    // One that cannot be read begins anew: what was noted in an earlier life is told as another store's then, and left alone.
+    let lives = content.notes.iter().find(|(name, _)| name == restore::LIVES);
+    let mut lived: Vec<Incarnation> =
+        lives.and_then(|(_, note)| serde_json::from_str(&note.text).ok()).unwrap_or_default();
+    lived.push(restore.from);
+    content.notes.retain(|(name, _)| name != restore::NOTE && name != restore::LIVES);
+    for (name, text) in
+        [(restore::LIVES, serde_json::to_string(&lived)), (restore::NOTE, serde_json::to_string(&mark))]
+    {
+        let text = text.unwrap_or_default();
+        content.notes.push((name.to_owned(), Note { version: Version(1), text }));
+    }
+    content.notes.sort_by(|(one, _), (other, _)| one.cmp(other));
     content.term = restore::raised_term(content.term, restore.at);
     content.incarnation = rebirth.incarnation;
     content

@@ -7,6 +7,7 @@ use crate::common::*;
 use picket_core::ids::{Generation, Incarnation, Revision, Term};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Cause, NodeRecord, Phase};
+use picket_core::restore;
 use picket_core::store::{Content, Guard, Store, StoreError, Write};
 use picket_store::backup::{self, Backup, BackupError, Lines, Rebirth};
 use picket_store::{EmbeddedStore, MemoryStore, OpenError};
@@ -242,8 +243,27 @@ async fn a_restored_store_is_another_life_in_which_nothing_is_proven() {
     assert_eq!(new.keys, old.keys);
     assert_eq!(
         new.notes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
-        ["pause/everything", "restored"]
+        ["lives", "pause/everything", "restored"]
     );
+}
+
+/// What gateways of the old life noted at a cluster's Nodes is known by it (K7): it is handed on, over as many restores as there are.
+#[tokio::test]
+async fn a_restored_store_knows_the_lives_that_it_came_from() {
+    let lives = |content: &Content| {
+        let noted = content.notes.iter().find(|(name, _)| name == restore::LIVES);
+        noted.map(|(_, note)| serde_json::from_str::<Vec<Incarnation>>(&note.text).unwrap())
+    };
+    let first = taken().await;
+    assert_eq!(lives(&first), None);
+    let second = restored(&first, life(9));
+    assert_eq!(lives(&second), Some(vec![life(1)]));
+    // Through a store, which may be of another kind.
+    let third = restored(&MemoryStore::filled(&second).unwrap().dump().await.unwrap(), life(10));
+    assert_eq!(lives(&third), Some(vec![life(1), life(9)]));
+    let mut odd = second;
+    odd.notes.iter_mut().for_each(|(_, note)| note.text.insert(0, 'x'));
+    assert_eq!(lives(&restored(&odd, life(11))), Some(vec![life(9)]));
 }
 
 #[tokio::test]
