@@ -17,6 +17,7 @@ use crate::finding::{FindBy, Sought};
 use crate::note::Ours;
 use crate::object::{Condition, Node};
 use crate::settings::Login;
+use crate::stores::Stores;
 use crate::{belonging, node};
 
 /// A cluster that is asked whether its Nodes recovered.
@@ -101,7 +102,7 @@ impl Asking for Alive {
         let (cluster, wanted) = (self.cluster.clone(), self.wanted.clone());
         let provider_id = provider_id.map(str::to_owned);
         // It looks, and leaves nothing there.
-        let ours = Ours { owner: String::new(), node: node.to_string() };
+        let ours = Ours { owner: String::new(), node: node.to_string(), stores: Stores::default() };
         let sought = Sought { by: self.find_by, ours, provider_id };
         Ok(Box::new(OfNode { cluster, wanted, sought, sign: Mutex::default() }))
     }

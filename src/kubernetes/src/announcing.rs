@@ -17,7 +17,7 @@ use crate::finding::FRESH;
 use crate::foreign;
 use crate::identity::{self, Met};
 use crate::node;
-use crate::note::{self, Ours};
+use crate::note::{self, Note, Ours};
 use crate::object::Node;
 use crate::pods;
 use crate::release::{OfNode, OutOfService, Read, round_of};
@@ -55,6 +55,9 @@ impl OutOfService {
         let ours = &of.sought.ours;
         if ours.note(&node).is_some_and(|note| note.generation > generation) {
             return Err(ReleaseError::DidNotHappen(format!("a later fence has been at Node {name}")));
+        }
+        if let Some(why) = foreign::of_another_store(&node, ours) {
+            return Err(ReleaseError::Barred(why));
         }
         // Its note is that one's as long as what it set up stands.
         if ours.others(&node).is_some()
@@ -94,6 +97,9 @@ impl OutOfService {
             if let Err(replaced) = self.is_the_same(&of.sought.ours, node, subject) {
                 self.let_be(&of.sought.ours, node, subject.generation, until).await;
                 return Err(replaced);
+            }
+            if let Some(why) = foreign::of_another_store(node, &of.sought.ours) {
+                return Err(ReleaseError::Barred(why));
             }
             // Who is another machine is not who was met.
             if self.known_by(of, node, &all, &subject.identities)? == identity::BY_PROVIDER_ID {
@@ -195,7 +201,10 @@ impl OutOfService {
         }
         told.extend(self.foreign(of, &node));
         told.extend(self.cluster.clock.remark());
-        told.extend(foreign::left(&node, &of.sought.ours.owner));
+        let ours = &of.sought.ours;
+        ours.stores.sees(Note::of(&node, &ours.owner).and_then(|note| note.store).as_deref());
+        told.extend(foreign::of_another_store(&node, ours));
+        told.extend(foreign::left(&node, &ours.owner));
         if let Some(machines) = &self.machines {
             told.extend(machines.check(&Met::of(&node), until).await);
         }

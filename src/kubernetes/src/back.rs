@@ -88,11 +88,7 @@ impl OutOfService {
         };
         let ours = &of.sought.ours;
         if let Some(other) = ours.others(&node) {
-            tracing::warn!(
-                node = name,
-                other,
-                "what is noted on it for another node of this gateway is left to that"
-            );
+            tracing::warn!(node = name, other, "what is noted on it for somebody else is left to that one");
             return Ok(None);
         }
         let note = ours.note(&node);

@@ -187,12 +187,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::stores::Stores;
     use crate::taints::OUT_OF_SERVICE;
 
     const UUID: &str = "4b554245-2d4e-4f44-452d-303030303031";
 
     fn sought(by: FindBy) -> Sought {
-        let ours = Ours { owner: "blue".to_owned(), node: "r1".to_owned() };
+        let ours = Ours { owner: "blue".to_owned(), node: "r1".to_owned(), stores: Stores::default() };
         Sought { by, ours, provider_id: Some("aws:///z/i-1".to_owned()) }
     }
 

@@ -1,6 +1,6 @@
 //! What another installation of Picket's has left on a Node, or is about to do there: it is told, and neither used nor removed (K7).
 
-use crate::note;
+use crate::note::{self, Ours};
 use crate::object::Node;
 use crate::taints::{self, FENCED};
 
@@ -24,6 +24,16 @@ pub(crate) fn left(node: &Node, owner: &str) -> Option<String> {
             all.join(", ")
         )
     })
+}
+
+/// What a gateway that has our owner by mistake, and a store of its own, has noted there; in words.
+pub(crate) fn of_another_store(node: &Node, ours: &Ours) -> Option<String> {
+    let (life, name) = (ours.of_another_store(node)?, &node.metadata.name);
+    let (owner, key) = (&ours.owner, note::key(&ours.owner));
+    Some(format!(
+        "another gateway has the owner {owner:?} too, and a store of its own (its life is {life}): the annotation {key} of Node {name} is \
+         neither ours to use nor to remove: give each gateway its own owner; if that store is gone for good: `kubectl annotate node {name} {key}-`"
+    ))
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ mod remains;
 mod rights;
 mod rivals;
 mod settings;
+mod stores;
 mod taints;
 mod unattached;
 mod waits;

@@ -90,17 +90,22 @@ pub(crate) struct Mark {
     /// The gateway's node.
     node: String,
     pub(crate) generation: u64,
+    /// The life of the gateway's store. `None`: it was written before this was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
 }
 
 impl Mark {
     pub(crate) fn new(ours: &Ours, generation: Generation) -> Self {
-        Self { owner: ours.owner.clone(), node: ours.node.clone(), generation: generation.0 }
+        let (owner, node, store) = (ours.owner.clone(), ours.node.clone(), ours.stores.now());
+        Self { owner, node, generation: generation.0, store }
     }
 
     /// What an annotation with that key says; `None`: there is none, or it is somebody else's.
     pub(crate) fn of(metadata: &Metadata, key: &str, ours: &Ours) -> Option<Self> {
         let mark: Self = serde_json::from_str(metadata.annotations.get(key)?).ok()?;
-        (mark.owner == ours.owner && mark.node == ours.node).then_some(mark)
+        let is_ours = mark.owner == ours.owner && ours.stores.has(mark.store.as_deref());
+        (is_ours && mark.node == ours.node).then_some(mark)
     }
 
     pub(crate) fn words(&self) -> String {
@@ -310,10 +315,36 @@ impl Machines {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use picket_core::ids::Incarnation;
+    use picket_core::restore::Lives;
+    use picket_core::time::WallTime;
+
     use super::*;
+    use crate::stores::Stores;
 
     fn ours() -> Ours {
-        Ours { owner: "blue".to_owned(), node: "r1".to_owned() }
+        Ours { owner: "blue".to_owned(), node: "r1".to_owned(), stores: Stores::default() }
+    }
+
+    /// It has our owner by mistake, and a node of that name (K7).
+    #[test]
+    fn what_another_store_marked_is_somebody_else_s() {
+        let life = |number| Incarnation::mint(WallTime::default(), [number; 10]);
+        let serving = |number| {
+            let ours = ours();
+            ours.stores.serves(&Arc::new(Lives { now: life(number), before: BTreeSet::new() }));
+            ours
+        };
+        let marked = machine(Some(&Mark::new(&serving(2), Generation(7)).words()));
+        let is_ours = |ours: &Ours| marked.freeing(ours, Generation(7)).is_some();
+        assert_eq!((is_ours(&serving(2)), is_ours(&serving(1)), is_ours(&ours())), (true, false, true));
+        let before = machine(Some(r#"{"owner":"blue","node":"r1","generation":7}"#));
+        assert!(
+            before.freeing(&serving(1), Generation(7)).is_some(),
+            "it was written before marks named one"
+        );
     }
 
     fn machine(skip: Option<&str>) -> Machine {

@@ -4,7 +4,9 @@ use picket_core::ids::Generation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::identity::bounded;
 use crate::object::Node;
+use crate::stores::Stores;
 use crate::taints::Mark;
 
 /// The cluster autoscaler removes no such Node.
@@ -22,6 +24,9 @@ pub(crate) struct Note {
     /// The gateway's node. `None`: it was written before this was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,
+    /// The life of the gateway's store. `None`: it was written before this was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) store: Option<String>,
     /// The last leadership that had it proven off.
     pub(crate) term: u64,
     /// It was proven off in this fence.
@@ -74,23 +79,40 @@ fn is_none_yet(generation: &u64) -> bool {
     *generation == 0
 }
 
-/// Whose what stands on a Node is: one installation's, of one node of its gateway's. What is noted for another node is that one's.
+/// Whose what stands on a Node is: one installation's, of one node of its gateway's. What is noted for another node is that one's, and what is noted in
+/// another store's name is another installation's, which has the same owner by mistake.
 #[derive(Clone, Debug)]
 pub(crate) struct Ours {
     pub(crate) owner: String,
     /// The gateway's node.
     pub(crate) node: String,
+    pub(crate) stores: Stores,
 }
 
 impl Ours {
     /// Our note; `None`: there is none, or it is another node's.
     pub(crate) fn note(&self, node: &Node) -> Option<Note> {
-        Note::of(node, &self.owner).filter(|note| note.node.as_ref().is_none_or(|noted| *noted == self.node))
+        let note = Note::of(node, &self.owner)?;
+        let is_its = note.node.as_ref().is_none_or(|noted| *noted == self.node);
+        (is_its && self.stores.has(note.store.as_deref())).then_some(note)
     }
 
-    /// The node of the gateway's of which that Node is noted, where it is not this one.
+    /// Whose our owner's note on that Node is, where it is not this one's: another node's of the gateway, or another store's; in words.
     pub(crate) fn others(&self, node: &Node) -> Option<String> {
-        Note::of(node, &self.owner)?.node.filter(|noted| *noted != self.node)
+        if let Some(store) = self.of_another_store(node) {
+            return Some(format!(
+                "another gateway with the owner {:?} (its store's life is {store})",
+                self.owner
+            ));
+        }
+        let other = Note::of(node, &self.owner)?.node.filter(|noted| *noted != self.node)?;
+        Some(format!("this gateway's node {other}"))
+    }
+
+    /// In the name of which store, that is not ours, our owner's note on that Node is.
+    pub(crate) fn of_another_store(&self, node: &Node) -> Option<String> {
+        let store = Note::of(node, &self.owner)?.store?;
+        (!self.stores.has(Some(&store))).then(|| bounded(&store))
     }
 }
 
@@ -98,7 +120,7 @@ impl Ours {
 pub(crate) const KEY: &str = "picket.dev/fence-";
 pub(crate) const FINALIZER: &str = "picket.dev/fencing-";
 
-fn key(owner: &str) -> String {
+pub(crate) fn key(owner: &str) -> String {
     format!("{KEY}{owner}")
 }
 
@@ -136,6 +158,7 @@ pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
     let note = Note {
         owner: mark.ours.owner.clone(),
         node: Some(mark.ours.node.clone()),
+        store: mark.ours.stores.now(),
         generation,
         term: mark.term.unwrap_or(known.term),
         off: mark.term.is_some() || known.off,
@@ -234,7 +257,7 @@ mod tests {
     }
 
     fn ours() -> Ours {
-        Ours { owner: "blue".to_owned(), node: "r1".to_owned() }
+        Ours { owner: "blue".to_owned(), node: "r1".to_owned(), stores: Stores::default() }
     }
 
     fn mark(term: Option<u64>) -> Mark {
@@ -258,7 +281,10 @@ mod tests {
     fn what_is_noted_for_another_node_is_that_one_s() {
         let other = Note { node: Some("r2".to_owned()), generation: 70, ..note() };
         let node = noting_node(&other, "new");
-        assert_eq!((ours().note(&node), ours().others(&node)), (None, Some("r2".to_owned())));
+        assert_eq!(
+            (ours().note(&node), ours().others(&node)),
+            (None, Some("this gateway's node r2".to_owned()))
+        );
         assert_eq!(noted(&outdating(&node, &ours())[0]), Note { outdated: "5".to_owned(), ..other });
         let made = noted(&marking(&node, &mark(None))[0]);
         let told = (made.node.as_deref(), made.generation, made.term, made.off, made.boot_id.as_str());

@@ -10,6 +10,7 @@ use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::power::Power;
+use picket_core::restore::Lives;
 use picket_reach::{LastWord, SettingFault, Settings};
 use picket_release::{
     ForNode, Left, LetOn, Machine, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose,
@@ -31,6 +32,7 @@ use crate::note::{Note, Ours, Round};
 use crate::object::{Node, Pod};
 use crate::pods::{Evictions, Fate};
 use crate::settings::Asked;
+use crate::stores::Stores;
 use crate::taints::OUT_OF_SERVICE;
 use crate::waits::Waits;
 use crate::{belonging, finding, identity, node, pods, taints};
@@ -178,7 +180,7 @@ impl OutOfService {
         let ours = &of.sought.ours;
         let value = taints::value(node, OUT_OF_SERVICE).filter(|_| !taints::stands(node, ours))?;
         let whose = match ours.others(node).filter(|_| taints::is_of(&ours.owner, value)) {
-            Some(other) => format!("the taint of this gateway's node {other},"),
+            Some(other) => format!("the taint of {other},"),
             None => "somebody else's taint".to_owned(),
         };
         Some(format!(
@@ -238,6 +240,12 @@ impl Releaser for OutOfService {
         }
     }
 
+    fn serves(&self, store: &Arc<Lives>) {
+        if let Some(of) = &self.of {
+            of.sought.ours.stores.serves(store);
+        }
+    }
+
     fn passes_on(&self) -> bool {
         true
     }
@@ -277,8 +285,9 @@ impl Releaser for OutOfService {
             );
         }
         let names_uuid = node.devices.values().any(|device| device.names().uuid.is_some());
+        let ours = Ours { owner, node: node.id.to_string(), stores: Stores::default() };
         let of = OfNode {
-            sought: Sought { by, ours: Ours { owner, node: node.id.to_string() }, provider_id },
+            sought: Sought { by, ours, provider_id },
             back: Mutex::default(),
             read: Mutex::default(),
             evictions: Mutex::default(),

@@ -230,13 +230,14 @@ mod tests_of_patches {
     use picket_core::ids::Generation;
 
     use super::*;
+    use crate::stores::Stores;
 
     fn mark() -> Mark {
         Mark { ours: of("blue"), round: (Generation(7), 0), term: Some(3) }
     }
 
     fn of(owner: &str) -> Ours {
-        Ours { owner: owner.to_owned(), node: "r1".to_owned() }
+        Ours { owner: owner.to_owned(), node: "r1".to_owned(), stores: Stores::default() }
     }
 
     fn node(value: Value) -> Node {

@@ -14,6 +14,7 @@ mod permit;
 mod refused;
 mod replaced;
 mod signs;
+mod stores;
 mod unattached;
 mod vouching;
 

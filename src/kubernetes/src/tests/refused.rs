@@ -71,7 +71,8 @@ async fn a_deletion_on_its_way_is_refused_for_every_pod_that_can_be_changed() {
         Api::with([("/api/v1/pods", list), (status, json!({ "metadata": { "resourceVersion": "6" } }))]);
     api.hooks(&barred);
     let release = unbound(&api, json!({}));
-    let ours = crate::note::Ours { owner: "picket".to_owned(), node: "n1".to_owned() };
+    let stores = crate::stores::Stores::default();
+    let ours = crate::note::Ours { owner: "picket".to_owned(), node: "n1".to_owned(), stores };
     let failed =
         deleting::outdate(&release.cluster, "n1", &ours, soon()).await.expect_err("some are as they were");
     assert!(failed.to_string().contains("failed calling webhook"), "{failed}");
