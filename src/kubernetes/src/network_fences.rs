@@ -121,8 +121,11 @@ impl OfNode {
         }
     }
 
-    /// Of whom what is to be undone, and which fence it was.
+    /// Of whom what is to be undone, and which fence it was. Who saw nothing of that goes by the last fence of the history.
     fn to_undo(&self, left: &Left) -> Option<(Generation, Met)> {
+        if left.met_last.is_some() && self.noted().of < left.generation {
+            self.notes(left.generation, left.met_last.as_deref());
+        }
         let noted = self.noted();
         let is_due = left.off && !left.gone && noted.of <= left.generation;
         noted.met.clone().filter(|_| is_due).map(|met| (noted.of, met))

@@ -315,6 +315,10 @@ impl Releaser for OutOfService {
         self.spared(subject, until).await
     }
 
+    fn recalls(&self) -> bool {
+        self.asked.undoes_network_fences
+    }
+
     async fn unspare(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
         self.unspared(left, until).await
     }

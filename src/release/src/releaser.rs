@@ -129,6 +129,12 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Whether what it takes away of a node that is back goes by whom it met in the fence, so that a gateway that leads since then is told that
+    /// ([`Left::met_last`]).
+    fn recalls(&self) -> bool {
+        false
+    }
+
     /// Takes away what [`Releaser::spare`] set up, once [`Releaser::tidy`] has nothing more to do. `Some`: what it waits for; it is asked again.
     /// What a later generation set up is not touched. Returns before `until`.
     async fn unspare(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
@@ -293,6 +299,9 @@ pub struct Left {
     pub gone: bool,
     /// In its last fence an off was sent: what keeps others away goes only once the node was seen to be back, whatever became of its releases.
     pub off: bool,
+    /// Whom the far side had for it when it was met first in its last fence, as the history has it: of a node that is back, and where the releaser
+    /// [recalls](Releaser::recalls) it.
+    pub met_last: Option<String>,
 }
 
 /// Of which fence a release is, and about whom.

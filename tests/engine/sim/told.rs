@@ -16,7 +16,7 @@ use picket_core::store::Store;
 use picket_core::time::Clock;
 use picket_driver_sim::{Fault, Verb, World};
 use picket_engine::{Readiness, readiness};
-use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Left, Pace, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 use crate::lab::{Lab, NODE, node, s};
@@ -27,7 +27,13 @@ const OTHER: &str = "elsewhere";
 
 /// It knows which machine has the node's name, as Kubernetes does.
 #[derive(Debug, Default)]
-struct Knows(Mutex<Option<Identity>>, Mutex<Vec<Power>>, Mutex<Vec<Arc<Lives>>>);
+struct Knows(
+    Mutex<Option<Identity>>,
+    Mutex<Vec<Power>>,
+    Mutex<Vec<Arc<Lives>>>,
+    /// Whom it met in the last fence, each time that it is asked to undo something of that.
+    Mutex<Vec<Option<String>>>,
+);
 
 #[async_trait]
 impl Releaser for Knows {
@@ -49,6 +55,19 @@ impl Releaser for Knows {
 
     fn serves(&self, store: &Arc<Lives>) {
         self.2.lock().expect("whole").push(store.clone());
+    }
+
+    async fn announce(&self, _subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        Ok(Some("whom it met".to_owned()))
+    }
+
+    fn recalls(&self) -> bool {
+        true
+    }
+
+    async fn unspare(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.3.lock().expect("whole").push(left.met_last.clone());
+        Ok(None)
     }
 
     async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
@@ -215,5 +234,30 @@ async fn releases_are_told_which_store_the_gateway_serves() {
         lab.restore(&file).await;
         lab.start().await;
         lab.engine.check(&node()).await.expect("checked");
+    }
+}
+
+/// What undoes a fence once the node is back goes by whom that fence met, whoever leads by then (K1).
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_leads_once_a_node_is_back_tells_releases_whom_its_fence_met() {
+    let (mut lab, knows) = lab(956, &[&["bmc"]], |world| {
+        world.add_host(NODE, "bmc");
+    })
+    .await;
+    let told = |knows: &Knows| std::mem::take(&mut *knows.3.lock().expect("whole"));
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(told(&knows).iter().all(Option::is_none), "no fence was before it");
+    lab.unfence().await.expect("its own");
+    lab.reach("normal", s(300)).await;
+    for (after, is_told) in [(60, true), (23 * 3600, true), (2 * 3600, false)] {
+        lab.kill().await;
+        tokio::time::sleep(s(after)).await;
+        told(&knows);
+        lab.start().await;
+        tokio::time::sleep(s(60)).await;
+        let told = told(&knows);
+        assert!(!told.is_empty(), "{after}");
+        let met = is_told.then(|| "whom it met".to_owned());
+        assert!(told.iter().all(|one| *one == met), "{after}: {told:?}");
     }
 }

@@ -1,20 +1,25 @@
 //! What releases of earlier fences left on a node that is back (a taint that keeps new pods away): taken away as soon as that may be, by a
 //! task of its own while the node is in phase Normal, or is none any more. Asked once at the start, too, for what another process left.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
 use picket_core::election::Leadership;
-use picket_core::ids::ReleaseId;
+use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::record::Phase;
+use picket_core::store::{FenceQuery, Store, StoreError};
 use picket_release::{Left, Releaser, Whose};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::command::Command;
 use super::{NodeTask, Turns};
+
+/// A leader that did not see a fence goes on with what is undone after it for so long after the node is back.
+const LATELY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Between two questions.
 const PACE: Duration = Duration::from_secs(2);
@@ -47,20 +52,29 @@ impl NodeTask {
             return;
         }
         let releasers = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
-        let all: Vec<(ReleaseId, Left, Asked)> = releasers
+        let mut all: Vec<(ReleaseId, Left, Asked)> = releasers
             .map(|plan| (plan.id.clone(), self.leavings_of(&plan.id), Asked::new(plan.releaser.clone())))
             .collect();
+        let gone = self.record().phase == Phase::Retired;
         let left: Vec<Left> = all.iter().map(|(_, left, _)| left.clone()).collect();
         if all.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
             return;
         }
         let (turns, own) = (self.turns.clone(), self.mailbox.own());
+        let recalls = |(_, left, asked): &(_, Left, Asked)| left.off && asked.releaser.recalls();
+        let mut recalls = !gone && self.is_back_lately() && all.iter().any(recalls);
+        let (store, node) = (self.parts.store.clone(), self.record().node.clone());
         let leadership = self.hands.leadership().clone();
         let task =
             tokio::spawn(async move {
                 // What was sent before a fence ended may come until then.
                 let mut pause = all.iter().filter_map(|(.., asked)| asked.releaser.max_in_flight()).max();
                 loop {
+                    // A store that is away is asked in the next round.
+                    if recalls && let Ok(met) = met_last(&*store, &node).await {
+                        recalls = false;
+                        all.iter_mut().for_each(|(id, left, _)| left.met_last = met.get(id).cloned());
+                    }
                     // Each for itself: what one waits for, another does not.
                     let told = |release: &ReleaseId| {
                         let (own, release) = (&own, release.clone());
@@ -102,8 +116,22 @@ impl NodeTask {
         let identities = record.identities(&self.plan.topology);
         let whose = Whose { node: record.node.clone(), identities, met };
         let off = record.off_was_sent;
-        Left { whose, generation: record.generation, gone: record.phase == Phase::Retired, off }
+        let gone = record.phase == Phase::Retired;
+        Left { whose, generation: record.generation, gone, off, met_last: None }
     }
+
+    /// The node is back since not long ago: what another process began then may not have come to its end.
+    fn is_back_lately(&self) -> bool {
+        let age = |since| self.office.now_as_of(since).millis().saturating_sub(since.millis());
+        self.record().back_since.is_some_and(|since| u128::from(age(since)) < LATELY.as_millis())
+    }
+}
+
+/// Whom the far sides had for the node in its last fence, as they were met first.
+async fn met_last(store: &dyn Store, node: &NodeId) -> Result<BTreeMap<ReleaseId, String>, StoreError> {
+    let last = store.fences(FenceQuery { node: Some(node.clone()), before: None, limit: 1 }).await?;
+    let releases = last.into_iter().flat_map(|fence| fence.releases);
+    Ok(releases.filter_map(|one| Some((one.id, one.subject?))).collect())
 }
 
 /// Where it is asked.

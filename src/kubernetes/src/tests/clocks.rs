@@ -54,6 +54,7 @@ async fn what_was_seen_of_an_earlier_return_says_nothing_of_the_next() {
         generation: Generation(generation),
         gone: false,
         off: true,
+        met_last: None,
     };
     let api = Api::of([back(7, "first")]);
     let release = release(&api);

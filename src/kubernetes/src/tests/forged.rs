@@ -47,7 +47,13 @@ async fn a_forged_note_keeps_no_other_node_from_being_back() {
         let mut forged = forged(OTHER, generation, &[]);
         forged["metadata"]["finalizers"] = json!(["picket.dev/fencing-blue"]);
         let api = Api::of([node("n1", UUID, &[]), forged]);
-        let left = Left { whose: whose(None, UUID), generation: Generation(7), gone: false, off: true };
+        let left = Left {
+            whose: whose(None, UUID),
+            generation: Generation(7),
+            gone: false,
+            off: true,
+            met_last: None,
+        };
         assert_eq!(release(&api).tidy(&left, soon()).await.expect("answered"), None, "{generation}");
         let is_cleared = api.node("w1")["metadata"]["annotations"] == json!({});
         assert_eq!(is_cleared, generation == 7, "what may be a later fence's stays");

@@ -42,7 +42,7 @@ fn of(met: Option<String>, generation: u64) -> Subject {
 }
 
 fn left() -> Left {
-    Left { whose: whose(None, UUID), generation: Generation(8), gone: false, off: true }
+    Left { whose: whose(None, UUID), generation: Generation(8), gone: false, off: true, met_last: None }
 }
 
 /// The node was fenced, and is back: ready, in another boot, and tidied up. Whom the record met.
@@ -281,6 +281,43 @@ async fn the_next_leader_goes_on_by_the_record() {
     answers(&api, "Succeeded");
     tokio::time::advance(Duration::from_secs(11)).await;
     assert_eq!(third.unspare(&left(), soon()).await.expect("answered"), None);
+    assert_eq!(made(&api).len(), 0);
+}
+
+/// Between the return of a node and the end of what undoes its fence another gateway leads: no fence is in its record any more (K1).
+#[tokio::test(start_paused = true)]
+async fn who_leads_once_it_is_back_goes_by_whom_the_last_fence_met() {
+    let api = cluster([n1()]);
+    let met_last = back(&api, &undoing(&api)).await;
+    let next = undoing(&api);
+    assert!(next.recalls() && !release(&api).recalls(), "only where something is undone");
+    // What its kubelet says since then is believed by nobody.
+    api.has(reached_at(api.node("n1"), &["10.0.0.7", "10.0.0.9"]));
+    let left = Left { met_last, ..left() };
+    for _ in 0..2 {
+        next.unspare(&left, soon()).await.expect("answered");
+        tokio::time::advance(Duration::from_secs(31)).await;
+    }
+    assert_eq!(made(&api).len(), 1);
+    assert_eq!(made(&api)[0]["spec"]["cidrs"], json!(["10.0.0.7/32"]));
+    answers(&api, "Succeeded");
+    for _ in 0..3 {
+        tokio::time::advance(Duration::from_secs(11)).await;
+        next.unspare(&left, soon()).await.expect("answered");
+    }
+    assert_eq!(
+        (next.unspare(&left, soon()).await.expect("answered"), made(&api).len()),
+        (None, 0),
+        "it is done once"
+    );
+    // Another machine by that name is not helped, and told once.
+    let third = undoing(&api);
+    let mut other = api.node("n1");
+    other["status"]["nodeInfo"]["machineID"] = json!("another");
+    api.has(other);
+    tokio::time::advance(Duration::from_secs(11)).await;
+    third.unspare(&left, soon()).await.expect_err("another machine");
+    assert_eq!(third.unspare(&left, soon()).await.expect("answered"), None);
     assert_eq!(made(&api).len(), 0);
 }
 

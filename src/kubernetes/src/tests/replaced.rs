@@ -118,8 +118,13 @@ async fn what_a_retired_node_left_is_kept_for_its_machine_alone() {
     for (there, goes) in [(fenced(), false), (another(), true)] {
         let api = Api::of([there]);
         let release = release(&api);
-        let left =
-            Left { whose: whose(Some(&fenced()), UUID), generation: Generation(8), gone: true, off: true };
+        let left = Left {
+            whose: whose(Some(&fenced()), UUID),
+            generation: Generation(8),
+            gone: true,
+            off: true,
+            met_last: None,
+        };
         for _ in 0..3 {
             release.tidy(&left, soon()).await.expect("answered");
         }
@@ -130,7 +135,8 @@ async fn what_a_retired_node_left_is_kept_for_its_machine_alone() {
     }
     // Of a record of before nobody knows whom its fence met.
     let api = Api::of([another()]);
-    let left = Left { whose: whose(None, UUID), generation: Generation(8), gone: true, off: true };
+    let left =
+        Left { whose: whose(None, UUID), generation: Generation(8), gone: true, off: true, met_last: None };
     for _ in 0..3 {
         release(&api).tidy(&left, soon()).await.expect("answered");
     }

@@ -32,7 +32,7 @@ fn fenced(store: Option<u8>, taints: &[(&str, &str)]) -> Value {
 }
 
 fn left() -> Left {
-    Left { whose: whose(None, UUID), generation: Generation(7), gone: false, off: false }
+    Left { whose: whose(None, UUID), generation: Generation(7), gone: false, off: false, met_last: None }
 }
 
 async fn told(release: &Arc<dyn Releaser>) -> Vec<String> {
