@@ -30,6 +30,8 @@ pub(crate) struct Instance {
     pub(crate) root_is_ebs: bool,
     /// `spot`, `scheduled`, `capacity-block`; `None`: on demand.
     pub(crate) lifecycle: Option<String>,
+    /// The spot request by which it was launched.
+    pub(crate) spot_request: Option<String>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) volumes: Vec<Mapping>,
     /// It has a volume of which is not told which it is, or where.
@@ -93,6 +95,7 @@ impl From<types::Instance> for Instance {
             root_device: told.root_device_name,
             root_is_ebs: told.root_device_type.is_none_or(|kind| kind == types::DeviceType::Ebs),
             lifecycle: told.instance_lifecycle.map(|lifecycle| lifecycle.as_str().to_owned()),
+            spot_request: told.spot_instance_request_id.filter(|id| !id.is_empty()),
             tags: told.tags.unwrap_or_default().into_iter().filter_map(tag).collect(),
             is_vague: volumes.iter().any(Mapping::is_vague),
             volumes,

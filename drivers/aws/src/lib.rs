@@ -16,6 +16,7 @@ mod kind;
 mod power;
 mod remarks;
 mod settings;
+mod spot;
 mod terminate;
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,8 @@ struct Found {
     obstacles: Vec<String>,
     /// That a protection bars the off: known until EC2 says otherwise.
     barred: Option<String>,
+    /// That it is a spot instance which EC2 does not stop: the same.
+    spot: Option<String>,
 }
 
 impl Remarks {
@@ -38,7 +40,7 @@ impl Remarks {
 
     pub(crate) fn obstacles(&self) -> Vec<String> {
         let found = self.found();
-        found.obstacles.iter().chain(&found.barred).cloned().collect()
+        found.obstacles.iter().chain(&found.barred).chain(&found.spot).cloned().collect()
     }
 }
 
@@ -52,7 +54,14 @@ impl AwsDriver {
         };
         let name = attribute.as_str().to_owned();
         // Whoever asked waits for more than this.
-        let told = self.is_protected(attribute, &call.until(Instant::now() + QUICKLY)).await;
+        let quickly = call.until(Instant::now() + QUICKLY);
+        let stops = async {
+            match instance.is_spot() && self.settings.terminate.is_none() {
+                true => self.is_never_stopped(instance, &quickly).await,
+                false => Ok(None),
+            }
+        };
+        let (told, stops) = tokio::join!(self.is_protected(attribute, &quickly), stops);
         remarks.extend(self.cloud.place().and_then(|place| proxy::unused(&place.parse().ok()?)));
         let mut found = self.remarks.found();
         match told {
@@ -66,6 +75,15 @@ impl AwsDriver {
             Err(_) if found.barred.is_some() => {}
             Err(error) => remarks.push(format!(
                 "whether its {name} is set, which would bar its fence, could not be asked: {}",
+                error.detail
+            )),
+        }
+        match stops {
+            Ok(why) => found.spot = why,
+            Err(_) if found.spot.is_some() => {}
+            Err(error) => remarks.push(format!(
+                "it is a spot instance, and whether EC2 stops it is not known: of one whose request is one-time a fence does not come to an \
+                 end, unless terminate = true: {}",
                 error.detail
             )),
         }
@@ -99,7 +117,6 @@ fn of(instance: &Instance, terminates: Option<&[String]>) -> Vec<String> {
             "its off TERMINATES it (terminate = true): it never comes back; deleted with it: {what}"
         ));
     }
-    let terminates = terminates.is_some();
     if let Some(group) = instance.group() {
         remarks.push(format!(
             "it is of the auto-scaling group {group:?}, which replaces what is stopped, and may terminate it: suspend its HealthCheck \
@@ -111,12 +128,7 @@ fn of(instance: &Instance, terminates: Option<&[String]>) -> Vec<String> {
             "it may be hibernated: where somebody hibernates it, its memory is kept, and it never counts as off".to_owned(),
         );
     }
-    if instance.lifecycle.as_deref() == Some("spot") && !terminates {
-        remarks.push(
-            "it is a spot instance: EC2 stops one only if its request is persistent; else set terminate = true".to_owned(),
-        );
-    }
-    if instance.lifecycle.as_deref() == Some("spot") {
+    if instance.is_spot() {
         remarks.push(
             "it is a spot instance: where its request is persistent EC2 starts again by itself what it interrupted, and no policy denies \
              it that"

@@ -60,6 +60,8 @@ pub(super) struct World {
     pub(super) is_strict: bool,
     /// DisableApiStop is set of all of them.
     pub(super) is_protected: bool,
+    /// What is said of the spot request of all of them; empty: they are no spot instances.
+    pub(super) spot: &'static str,
     /// The devices of volumes of which EBS knows nothing.
     pub(super) unlisted: BTreeSet<String>,
 }
@@ -95,6 +97,7 @@ impl Ec2 {
             most: usize::MAX,
             is_strict: false,
             is_protected: false,
+            spot: "",
             unlisted: BTreeSet::new(),
         };
         let world = Arc::new(Mutex::new(world));
@@ -281,10 +284,17 @@ impl World {
         Ok(match action {
             "DescribeVolumes" => format!("<volumeSet>{}</volumeSet>", self.volumes(fields)?),
             "DescribeInstances" => {
+                if !self.spot.is_empty() {
+                    let spot = "<instanceLifecycle>spot</instanceLifecycle><spotInstanceRequestId>sir-1</spotInstanceRequestId>";
+                    each = each.replace("<tagSet>", &format!("{spot}<tagSet>"));
+                }
                 format!("<reservationSet><item><instancesSet>{each}</instancesSet></item></reservationSet>")
             }
             "DescribeInstanceAttribute" => {
                 format!("<disableApiStop><value>{}</value></disableApiStop>", self.is_protected)
+            }
+            "DescribeSpotInstanceRequests" => {
+                format!("<spotInstanceRequestSet><item>{}</item></spotInstanceRequestSet>", self.spot)
             }
             "CreateTags" | "DeleteTags" | "ModifyInstanceAttribute" => "<return>true</return>".to_owned(),
             _ => format!("<instancesSet>{each}</instancesSet>"),

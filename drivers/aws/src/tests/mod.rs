@@ -8,6 +8,7 @@ mod holding;
 mod policies;
 mod programs;
 mod secrets;
+mod spot;
 mod volumes;
 
 use std::os::unix::fs::PermissionsExt;

@@ -25,6 +25,7 @@ fn the_policy_allows_what_the_driver_does_and_no_more() {
         "DeleteTags",
         "DescribeInstanceAttribute",
         "DescribeInstances",
+        "DescribeSpotInstanceRequests",
         "DescribeVolumes",
         "DetachVolume",
         "StartInstances",
