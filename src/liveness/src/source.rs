@@ -85,7 +85,10 @@ impl Source {
             "command" => Program::read(&mut settings, "\"/usr/local/sbin/is-node-alive\"").map(Kind::Command),
             "http" => Probe::read(&mut settings).map(Kind::Http),
             "kubernetes" => {
-                let message = "this gateway was built without Kubernetes".to_owned();
+                let has = KINDS.into_iter().filter(|known| *known != kind).collect::<Vec<_>>().join(", ");
+                let message = format!(
+                    "liveness sources of kind {kind:?} are not in this build of picketd, which has {has}: take one that was built with it"
+                );
                 return Err(vec![SettingFault { key: "kind".to_owned(), message }]);
             }
             other => {

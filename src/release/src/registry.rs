@@ -43,12 +43,41 @@ pub fn make(
             Ok(Arc::new(settings.finish(Some(made))?))
         }
         "kubernetes" => {
-            let message = "this gateway was built without the feature kubernetes".to_owned();
+            let has = KINDS.into_iter().filter(|known| *known != kind).collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "releases of kind {kind:?} are not in this build of picketd, which has {has}: take one that was built with it"
+            );
             Err(vec![SettingFault { key: "kind".to_owned(), message }])
         }
         other => {
             let message = format!("there is no kind of release {other:?}; known are {}", KINDS.join(", "));
             Err(vec![SettingFault { key: "kind".to_owned(), message }])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The gateway makes `kubernetes` itself: whoever comes here with it has a build without it.
+    #[test]
+    fn a_kind_that_a_build_leaves_out_is_told_from_one_that_nobody_has() {
+        for (kind, words) in [
+            (
+                "kubernetes",
+                "releases of kind \"kubernetes\" are not in this build of picketd, which has webhook, command, volumes, none: take one that was \
+                 built with it",
+            ),
+            (
+                "kubernets",
+                "there is no kind of release \"kubernets\"; known are webhook, command, volumes, kubernetes, none",
+            ),
+        ] {
+            let faults = make("x", kind, &Map::new()).expect_err(kind);
+            let told: Vec<_> =
+                faults.iter().map(|fault| (fault.key.as_str(), fault.message.as_str())).collect();
+            assert_eq!(told, [("kind", words)]);
         }
     }
 }
