@@ -68,11 +68,13 @@ impl GcpDriver {
         if said != Said::On {
             self.follow(&self.starts, &under_way, true, call).await;
         }
-        let starts = under_way.iter().find(|operation| operation.may_start()).map(Operation::words);
+        // Of one that is stopped only a start matters. Of any other, whatever keeps it from being stopped.
+        let tells = |operation: &&Operation| operation.may_start() || said != Said::Terminated;
+        let under_way = under_way.iter().find(tells).map(Operation::words);
         let stop = self.ended(&self.stops, "stop");
         let start = if said == Said::On { String::new() } else { self.ended(&self.starts, "start") };
-        let words = match starts {
-            Some(starts) => format!("{words}; under way: {starts}{stop}{start}"),
+        let words = match under_way {
+            Some(under_way) => format!("{words}; under way: {under_way}{stop}{start}"),
             None if said != Said::Terminated => format!("{words}{stop}{start}"),
             None => return self.terminated(&words, &format!("{stop}{start}"), answered_at, call).await,
         };
