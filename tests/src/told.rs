@@ -45,6 +45,11 @@ impl Told {
         self.result["outcome"]["reason"].as_str().unwrap_or_default()
     }
 
+    /// The same in words: what a person reads last.
+    pub fn detail(&self) -> &str {
+        self.result["outcome"]["detail"].as_str().unwrap_or_default()
+    }
+
     /// Proven off, with everything released.
     pub fn is_fenced(&self) -> bool {
         self.kind() == "fenced" && self.result["outcome"]["released"] == true

@@ -28,6 +28,23 @@ async fn a_number_that_is_another_machine_s_is_told_and_neither_is_touched() -> 
     Ok(())
 }
 
+/// Whoever waits for the node reads why it does not come, and its start goes on being tried until then.
+#[tokio::test]
+async fn a_start_for_which_there_is_no_room_is_told_in_the_last_line() -> Result<()> {
+    let instance = compute().await?.instance(&[]).await?;
+    let scene = Plan::new().rules("on_deadline = \"12s\"\n").over(&instance).await?;
+    scene.must_fence().await?;
+    let full =
+        json!({ "do": "fault", "code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "no room", "status": 503 });
+    scene.compute.rule("instances.start", scene.id(), 1_000, full).await?;
+    let told = scene.unfence().await?;
+    let detail = told.detail();
+    assert_eq!(told.kind(), "power_on_failed", "{:#?}", told.result);
+    assert!(detail.contains("ZONE_RESOURCE_POOL_EXHAUSTED") && detail.contains("no room"), "{detail}");
+    assert_eq!(scene.compute.state(scene.id()).await?, "TERMINATED");
+    Ok(())
+}
+
 /// Sent again under the old name it would never come.
 #[tokio::test]
 async fn a_start_that_comes_to_nothing_is_sent_anew_and_comes() -> Result<()> {

@@ -13,7 +13,7 @@ const SOON: &str = "deadline = \"12s\"\nattempt = \"5s\"\n";
 fn is_left(told: &Told, disk: &str, why: &str) {
     let reason = &told.result["outcome"]["reason"];
     assert_eq!((told.kind(), reason), ("needs_operator", &json!("release_deadline")), "{:#?}", told.result);
-    let detail = told.result["outcome"]["detail"].as_str().unwrap_or_default();
+    let detail = told.detail();
     assert!(detail.contains(disk) && detail.contains(why), "{detail}");
     assert_ne!(told.release(disk)["stage"], "complete", "{:#?}", told.result);
 }
@@ -35,6 +35,21 @@ async fn a_disk_that_never_goes_is_left_to_a_person() -> Result<()> {
     assert_eq!(again.result["outcome"]["released"], true, "{:#?}", again.result);
     assert!(scene.compute.disk(&instance.disks["data"]).await?.users.is_empty());
     scene.detached_once_proven(&told, 1).await
+}
+
+/// That a detach was taken says little: how its operation ended is told.
+#[tokio::test]
+async fn a_detach_that_always_comes_to_nothing_is_told_with_how_it_ended() -> Result<()> {
+    let instance = compute().await?.instance(&["fails"]).await?;
+    let scene = Plan::new().releasing(SOON).over(&instance).await?;
+    let fails = json!({
+        "do": "fault", "code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "message": "somebody has it", "status": 400,
+    });
+    scene.compute.rule("instances.detachDisk", "fails", 1_000, fails).await?;
+    let told = scene.fence().await?;
+    is_left(&told, &instance.disks["fails"], "came to nothing: RESOURCE_IN_USE_BY_ANOTHER_RESOURCE");
+    assert!(told.detail().contains("somebody has it"), "{}", told.detail());
+    Ok(())
 }
 
 #[tokio::test]

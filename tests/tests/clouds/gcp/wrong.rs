@@ -13,7 +13,9 @@ async fn an_instance_that_never_ends_stopping_is_not_off() -> Result<()> {
     let scene = Plan::new().rules(IMPATIENT).over(&instance).await?;
     let stuck = GceTreatment { stuck: Some("stopping"), ..GceTreatment::default() };
     scene.compute.treat(scene.id(), &stuck).await?;
-    scene.fence_in_vain("levels_spent").await?;
+    let told = scene.fence_in_vain("levels_spent").await?;
+    let detail = told.detail();
+    assert!(detail.contains("STOPPING") && detail.contains("under way: stop"), "{detail}");
     assert_eq!(scene.compute.state(scene.id()).await?, "STOPPING");
     Ok(())
 }
