@@ -23,6 +23,7 @@ mod scene;
 mod second;
 mod seed;
 mod seen;
+mod stores;
 mod swept;
 mod twice;
 mod wrong;
