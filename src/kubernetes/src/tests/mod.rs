@@ -104,6 +104,11 @@ fn subject(whose: Whose) -> Subject {
     }
 }
 
+/// What is left of `r1` by that generation, after an off or none.
+fn left_by(generation: u64, off: bool) -> Left {
+    Left { whose: whose(None, UUID), generation: Generation(generation), gone: false, off, met_last: None }
+}
+
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
@@ -242,8 +247,7 @@ async fn leavings_without_a_note_go_from_whom_the_devices_say() {
     let api =
         Api::of([noted(node("n0", "", &[]), "r1", 6), left, node("n2", "", &[(FENCED, "picket.blue.7")])]);
     let release = release(&api);
-    let left =
-        Left { whose: whose(None, UUID), generation: Generation(7), gone: false, off: false, met_last: None };
+    let left = left_by(7, false);
     api.fails("n0");
     for _ in 0..3 {
         release.tidy(&left, soon()).await.expect_err("one is not known");
@@ -269,8 +273,7 @@ async fn each_node_is_back_for_itself() {
     };
     let api = Api::of([fenced("n1", "another"), fenced("n2", "b")]);
     let release = release(&api);
-    let left =
-        Left { whose: whose(None, UUID), generation: Generation(7), gone: false, off: false, met_last: None };
+    let left = left_by(7, false);
     for _ in 0..5 {
         let waits = release.tidy(&left, soon()).await.expect("answered").expect("it waits");
         assert!(waits.contains("n2") || waits.contains("n1"), "{waits}");
@@ -289,8 +292,7 @@ async fn a_node_that_was_off_soaks_also_where_nothing_of_it_was_let_go() {
         told["metadata"]["annotations"][OURS] = json!(note.to_string());
         let api = Api::of([told]);
         let release = release(&api);
-        let left =
-            Left { whose: whose(None, UUID), generation: Generation(8), gone: false, off, met_last: None };
+        let left = left_by(8, off);
         let waits = release.tidy(&left, soon()).await.expect("answered");
         assert_eq!(waits.is_some_and(|why| why.contains("to be ready for 30s")), kept, "off: {off}");
         assert_eq!(api.taints("n1").is_empty(), !kept, "off: {off}");
@@ -306,13 +308,7 @@ async fn what_was_changed_between_the_reading_and_the_writing_is_read_anew() {
     for (reports, goes) in [(0, true), (1, true), (4, true), (5, false), (1000, false)] {
         let api = Api::of([noted(node("n1", UUID, &[(FENCED, "picket.blue.7")]), "r1", 7)]);
         api.reports(reports);
-        let left = Left {
-            whose: whose(None, UUID),
-            generation: Generation(7),
-            gone: false,
-            off: false,
-            met_last: None,
-        };
+        let left = left_by(7, false);
         let tidied = release(&api).tidy(&left, soon()).await;
         assert_eq!(matches!(tidied, Ok(None)), goes, "{reports} reports: {tidied:?}");
         assert_eq!(api.taints("n1").is_empty(), goes, "{reports} reports");
