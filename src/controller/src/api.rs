@@ -8,6 +8,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::Client;
+use picket_login::Login;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -44,9 +45,9 @@ impl Api {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub async fn new(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, Fault> {
-        let config = picket_login::config(kubeconfig, context).await;
-        let config = config.map_err(|wrong| unusable(&wrong.to_string(), kubeconfig))?;
+    pub fn new(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, Fault> {
+        let login = Login { kubeconfig: kubeconfig.map(Path::to_owned), context: context.map(str::to_owned) };
+        let config = login.config().map_err(|wrong| unusable(&wrong.to_string(), kubeconfig))?;
         let connects = picket_login::connects(&config, tcp());
         let connects = connects.map_err(|wrong| unusable(&wrong.to_string(), kubeconfig))?;
         let sends = legacy::Client::builder(TokioExecutor::new()).build(connects);
@@ -188,7 +189,7 @@ mod tests {
         std::fs::set_permissions(&kubeconfig, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
         let asked = async |believed: String| {
             std::fs::write(&ca, believed).expect("written");
-            let api = Api::new(Some(&kubeconfig), None).await.expect("a kubeconfig");
+            let api = Api::new(Some(&kubeconfig), None).expect("a kubeconfig");
             api.get::<Value>("/version").await.map_err(|fault| fault.to_string())
         };
         asked(shown.pem.clone()).await.expect("an answer");

@@ -1,12 +1,12 @@
 //! One cluster's API server: requests that end in time, are sent once, and go to the cluster that the settings mean.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{Method, Request};
 use kube::Client;
+use picket_login::Login;
 use picket_reach::LastWord;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -37,8 +37,7 @@ pub(crate) enum Patch {
 
 /// The API server of one cluster.
 pub(crate) struct Cluster {
-    kubeconfig: Option<PathBuf>,
-    context: Option<String>,
+    login: Login,
     uid: String,
     client: Mutex<Option<Client>>,
     /// As the heads of its answers tell it.
@@ -91,34 +90,21 @@ impl<T> Kept<T> {
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cluster").field("kubeconfig", &self.kubeconfig).field("uid", &self.uid).finish()
+        f.debug_struct("Cluster").field("login", &self.login).field("uid", &self.uid).finish()
     }
 }
 
 impl Cluster {
-    pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>, uid: String) -> Self {
+    pub(crate) fn new(login: Login, uid: String) -> Self {
         let (client, nodes) = (Mutex::default(), Kept::new());
         let (rivals, nobodys, lacking, drivers) = (Kept::new(), Kept::new(), Kept::new(), Kept::new());
         let (network_fences, ceph, clock) = (Kept::new(), Kept::new(), Arc::default());
-        Self {
-            kubeconfig,
-            context,
-            uid,
-            client,
-            clock,
-            nodes,
-            rivals,
-            nobodys,
-            lacking,
-            drivers,
-            network_fences,
-            ceph,
-        }
+        Self { login, uid, client, clock, nodes, rivals, nobodys, lacking, drivers, network_fences, ceph }
     }
 
     /// What is wrong with its kubeconfig, as far as the file tells.
     pub(crate) fn remark(&self) -> Option<String> {
-        Some(picket_login::look(self.kubeconfig.as_deref()?).err()?.to_string())
+        Some(self.login.look().err()?.to_string())
     }
 
     /// Asks that one.
@@ -295,7 +281,7 @@ impl Cluster {
             format!("{} {}", method.as_str().to_ascii_lowercase(), path.split('?').next().unwrap_or(path));
         let end = until.min(Instant::now() + ASKED);
         let asking = async {
-            let client = self.client().await?;
+            let client = self.client()?;
             let joined = if path.contains('?') { '&' } else { '?' };
             let uri = format!("{path}{joined}timeout={}s", SERVED.as_secs());
             let mut request = Request::builder().method(method).uri(uri);
@@ -322,13 +308,12 @@ impl Cluster {
         answer
     }
 
-    async fn client(&self) -> Result<Client, Fault> {
+    fn client(&self) -> Result<Client, Fault> {
         let made = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(client) = made {
             return Ok(client);
         }
-        let login = picket_login::config(self.kubeconfig.as_deref(), self.context.as_deref()).await;
-        let login = login.map_err(|wrong| Fault::refused(wrong.to_string()))?;
+        let login = self.login.config().map_err(|wrong| Fault::refused(wrong.to_string()))?;
         let client = client::client(&login, &self.clock)?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)

@@ -191,7 +191,7 @@ impl Machines {
     pub(crate) fn at(at: &At, cluster: &Arc<Cluster>) -> Self {
         let cluster = match at {
             At::Here => cluster.clone(),
-            At::Kubeconfig(path) => Arc::new(Cluster::new(Some(path.clone()), None, String::new())),
+            At::Elsewhere(login) => Arc::new(Cluster::new(login.clone(), String::new())),
         };
         Self { cluster, root: Kept::new(), all: Kept::new(), lacking: Kept::new() }
     }

@@ -126,7 +126,7 @@ impl OutOfService {
         let mut settings = Settings::new(settings);
         let asked = Asked::read(&mut settings);
         let asked = settings.finish(asked)?;
-        let cluster = Arc::new(asked.login.clone().cluster());
+        let cluster = Arc::new(asked.login.cluster());
         let machines = asked.machines.as_ref().map(|at| Arc::new(Machines::at(at, &cluster)));
         Ok(Self { asked: Arc::new(asked), cluster, machines, of: None })
     }

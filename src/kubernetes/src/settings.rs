@@ -10,6 +10,8 @@ use crate::cluster::Cluster;
 use crate::finding::FindBy;
 use crate::identity::Match;
 
+/// What `cluster_uid` is.
+const UID: &str = "as kubectl get namespace kube-system -o jsonpath={.metadata.uid} says: a node of another cluster may have the same name";
 /// The longest that one attempt may take.
 const LONGEST: Duration = Duration::from_secs(60);
 /// The least that a release may take: a CSI driver's controller that sleeps is waited for (K5).
@@ -20,50 +22,76 @@ const LONGEST_OWNER: usize = 32;
 /// Which cluster, and how it is reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Login {
-    kubeconfig: Option<PathBuf>,
-    context: Option<String>,
+    by: picket_login::Login,
     cluster_uid: String,
 }
 
 impl Login {
     /// Keys: `kubeconfig` (a file; not given: the service account of the pod in which the gateway runs), `context` (one of it; not
-    /// given: its current one), `cluster_uid` (the UID of the namespace `kube-system`).
+    /// given: its current one), `cluster_uid` (the UID of the namespace `kube-system`). A file that is not there yet is no fault.
     pub(crate) fn read(settings: &mut Settings<'_>) -> Option<Self> {
         let kubeconfig = settings.text("kubeconfig").map(PathBuf::from);
-        if kubeconfig.as_ref().is_some_and(|path| !path.is_absolute()) {
-            settings.fault("kubeconfig", "expected an absolute path, for example \"/etc/picket/kubeconfig\"");
-        }
         let context = settings.text("context");
         if context.is_some() && kubeconfig.is_none() {
             settings.fault("context", "is one of a kubeconfig, and none is named");
         }
-        let uid = settings.needed(
-            "cluster_uid",
-            "\"3f0c6d4e-…\", as `kubectl get namespace kube-system -o jsonpath={.metadata.uid}` says: a node of another cluster may \
-             have the same name",
-        );
-        Some(Self { kubeconfig, context, cluster_uid: uid? })
+        let is_absolute = kubeconfig.as_ref().is_none_or(|path| path.is_absolute());
+        let by = picket_login::Login { kubeconfig, context };
+        if !is_absolute {
+            settings.fault("kubeconfig", "expected an absolute path, for example \"/etc/picket/kubeconfig\"");
+        } else if let Err(wrong) = by.look()
+            && let Some(key) = wrong.key()
+        {
+            settings.fault(key, wrong.to_string());
+        }
+        let uid = settings.needed("cluster_uid", &format!("\"3f0c6d4e-…\", {UID}"));
+        if let Some(uid) = uid.as_ref().filter(|uid| !is_uid(uid)) {
+            settings.fault("cluster_uid", format!("expected a UID, {UID}; found {uid:?}"));
+        }
+        Some(Self { by, cluster_uid: uid? })
     }
 
-    pub(crate) fn cluster(self) -> Cluster {
-        Cluster::new(self.kubeconfig, self.context, self.cluster_uid)
+    pub(crate) fn cluster(&self) -> Cluster {
+        Cluster::new(self.by.clone(), self.cluster_uid.clone())
+    }
+
+    /// That of the cluster in which the Machines of Cluster API are.
+    fn machines(path: PathBuf) -> picket_login::Login {
+        picket_login::Login { kubeconfig: Some(path), context: None }
     }
 }
 
+/// As the API server makes them: it is compared as text.
+fn is_uid(text: &str) -> bool {
+    let fits = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(fits)
+}
+
 /// Where the Machines of Cluster API are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum At {
     /// In the Node's own cluster.
     Here,
     /// In the cluster of that kubeconfig, by its current context.
-    Kubeconfig(PathBuf),
+    Elsewhere(picket_login::Login),
 }
 
 impl At {
     fn read(settings: &mut Settings<'_>) -> Option<Self> {
         match settings.text("machines")?.as_str() {
             "here" => Some(Self::Here),
-            path if path.starts_with('/') => Some(Self::Kubeconfig(PathBuf::from(path))),
+            path if path.starts_with('/') => {
+                let login = Login::machines(path.into());
+                if let Err(wrong) = login.look()
+                    && wrong.key().is_some()
+                {
+                    settings.fault("machines", wrong.to_string());
+                }
+                Some(Self::Elsewhere(login))
+            }
             other => {
                 let message = format!(
                     "expected \"here\" (the Machines of Cluster API are in the Node's own cluster) or the absolute path of the management \
@@ -159,6 +187,8 @@ mod tests {
 
     use super::*;
 
+    const UID: &str = "3f0c6d4e-0000-4000-8000-000000000000";
+
     fn faults(table: serde_json::Value) -> Vec<String> {
         let mut settings = Settings::new(table.as_object().expect("a table"));
         let made = Asked::read(&mut settings);
@@ -171,7 +201,7 @@ mod tests {
     #[test]
     fn the_least_is_whose_cluster_it_is() {
         assert_eq!(faults(json!({})), ["cluster_uid"]);
-        assert!(faults(json!({"cluster_uid": "3f0c6d4e-0000-4000-8000-000000000000"})).is_empty());
+        assert!(faults(json!({"cluster_uid": UID})).is_empty());
     }
 
     #[test]
@@ -180,13 +210,47 @@ mod tests {
             "kubeconfig": "kubeconfig", "cluster_uid": 7, "owner": "my_cluster", "match": "hope", "deadline": "1m", "colour": "red",
         });
         assert_eq!(faults(table), ["kubeconfig", "cluster_uid", "owner", "match", "deadline", "colour"]);
-        assert_eq!(faults(json!({"context": "here", "cluster_uid": "u"})), ["context"]);
-        assert_eq!(faults(json!({"cluster_uid": "u", "machines": "there"})), ["machines"]);
-        assert!(faults(json!({"cluster_uid": "u", "machines": "/etc/picket/management"})).is_empty());
-        let found = json!({"cluster_uid": "u", "find_by": "provider_id", "match": "name", "pods": "kept"});
+        assert_eq!(faults(json!({"context": "here", "cluster_uid": UID})), ["context"]);
+        assert_eq!(faults(json!({"cluster_uid": UID, "machines": "there"})), ["machines"]);
+        assert!(faults(json!({"cluster_uid": UID, "machines": "/etc/picket/management"})).is_empty());
+        let found = json!({"cluster_uid": UID, "find_by": "provider_id", "match": "name", "pods": "kept"});
         assert_eq!(faults(found), ["match", "pods"]);
-        assert_eq!(faults(json!({"cluster_uid": "u", "network_fences": "mine"})), ["network_fences"]);
-        assert!(faults(json!({"cluster_uid": "u", "network_fences": "undone"})).is_empty());
-        assert!(faults(json!({"cluster_uid": "u", "find_by": "system_uuid", "pods": "left"})).is_empty());
+        assert_eq!(faults(json!({"cluster_uid": UID, "network_fences": "mine"})), ["network_fences"]);
+        assert!(faults(json!({"cluster_uid": UID, "network_fences": "undone"})).is_empty());
+        assert!(faults(json!({"cluster_uid": UID, "find_by": "system_uuid", "pods": "left"})).is_empty());
+    }
+
+    #[test]
+    fn a_cluster_is_known_by_a_uid_alone() {
+        for uid in
+            ["kube-system", "u", "3F0C6D4E-0000-4000-8000-000000000000", "3f0c6d4e00004000800000000000000000"]
+        {
+            let table = json!({"cluster_uid": uid});
+            let mut settings = Settings::new(table.as_object().expect("a table"));
+            let made = Asked::read(&mut settings);
+            let faults = settings.finish(made.map(drop)).expect_err("it is none");
+            let told = &faults[0].message;
+            assert!(told.contains("kubectl get namespace kube-system -o jsonpath={.metadata.uid}"), "{told}");
+            assert!(told.ends_with(&format!("found {uid:?}")), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_kubeconfig_that_is_there_and_wrong_is_a_fault_and_one_that_is_missing_is_none() {
+        let home = tempfile::tempdir().expect("a directory");
+        let [path, missing] = ["login", "missing"].map(|name| home.path().join(name));
+        let put = |text: &str| {
+            std::fs::write(&path, text).expect("written");
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .expect("ours");
+        };
+        put("current-context: there\n");
+        assert_eq!(faults(json!({"cluster_uid": UID, "kubeconfig": path})), ["kubeconfig"]);
+        assert_eq!(faults(json!({"cluster_uid": UID, "kubeconfig": path, "context": "a"})), ["context"]);
+        assert_eq!(faults(json!({"cluster_uid": UID, "machines": path})), ["machines"]);
+        assert!(faults(json!({"cluster_uid": UID, "kubeconfig": missing, "machines": missing})).is_empty());
+        put("current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
+             clusters: [{name: c, cluster: {server: \"https://127.0.0.1\"}}]\nusers: [{name: u, user: {token: t}}]\n");
+        assert!(faults(json!({"cluster_uid": UID, "kubeconfig": path, "machines": path})).is_empty());
     }
 }

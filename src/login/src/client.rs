@@ -6,6 +6,7 @@ use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder, MaybeHttpsStr
 use hyper_util::client::legacy::connect::Connection;
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
+use rustls::ClientConfig;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
@@ -15,17 +16,9 @@ use crate::{Wrong, chain};
 /// What connects, with TLS.
 pub type Connects<T> = BoxCloneSyncService<Uri, MaybeHttpsStream<T>, BoxError>;
 
-/// TLS on connections that `tcp` makes, within the login's time for connecting, with whom that login believes: what the CAs of its kubeconfig
-/// vouch for; and where there is one certificate alone, that one where an API server shows it as its own.
-///
-/// # Errors
-/// A key of it is of no use, or of the certificates none.
-pub fn connects<C>(config: &Config, tcp: C) -> Result<Connects<C::Response>, Wrong>
-where
-    C: Service<Uri, Error: Into<BoxError>, Future: Send + 'static> + Clone + Send + Sync + 'static,
-    C::Response: Read + Write + Connection + Unpin + Send + 'static,
-{
-    let wrong = |why: &dyn std::fmt::Display| Wrong(format!("its TLS: {why}"));
+/// Whom it believes, and who it is there.
+pub(crate) fn tls(config: &Config) -> Result<ClientConfig, Wrong> {
+    let wrong = |why: &dyn std::fmt::Display| Wrong::new(format!("its TLS: {why}"));
     let mut config = config.clone();
     // A pod's own CA, which has a file, is read anew by kube as the cluster renews it; no server shows that one as its own.
     let of_kubeconfig = config.root_cert_file.is_none().then_some(config.root_cert.as_mut()).flatten();
@@ -37,9 +30,24 @@ where
             .map_err(|why| wrong(&format!("certificate-authority {why}")))?;
         tls.dangerous().set_certificate_verifier(verifier);
     }
+    Ok(tls)
+}
+
+/// TLS on connections that `tcp` makes, within the login's time for connecting, with whom that login believes: what the CAs of its kubeconfig
+/// vouch for; and where there is one certificate alone, that one where an API server shows it as its own.
+///
+/// # Errors
+/// A key of it is of no use, or of the certificates none.
+pub fn connects<C>(config: &Config, tcp: C) -> Result<Connects<C::Response>, Wrong>
+where
+    C: Service<Uri, Error: Into<BoxError>, Future: Send + 'static> + Clone + Send + Sync + 'static,
+    C::Response: Read + Write + Connection + Unpin + Send + 'static,
+{
+    let wrong = |why: &dyn std::fmt::Display| Wrong::new(format!("its TLS: {why}"));
+    let tls = tls(config)?;
     let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-    if let Some(name) = config.tls_server_name {
-        let name = ServerName::try_from(name).map_err(|error| wrong(&error))?;
+    if let Some(name) = &config.tls_server_name {
+        let name = ServerName::try_from(name.clone()).map_err(|error| wrong(&error))?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
     let https = builder.enable_http1().wrap_connector(tcp);

@@ -7,15 +7,19 @@
 //! read or change is no login. The client repeats nothing by itself: whoever asks decides whether it is asked again.
 
 mod client;
+mod kubeconfig;
 
 use std::error::Error;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use futures::FutureExt;
 use hyper_util::client::legacy;
 use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo};
+use kube::client::ConfigExt;
+use kube::config::KubeConfigOptions;
 
+use crate::kubeconfig::Chosen;
 pub use client::{Connects, client, connects};
 
 /// How long connecting may take.
@@ -23,81 +27,122 @@ const CONNECTING: Duration = Duration::from_secs(3);
 
 /// What is wrong with it, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Wrong(String);
+#[error("{words}")]
+pub struct Wrong {
+    place: Place,
+    words: String,
+}
 
-/// By the kubeconfig `path`, and of that by `context` (`None`: its current one); without a path by the service account. Nothing is sent.
-///
-/// # Errors
-/// It cannot be read, or cannot be believed.
-pub async fn config(path: Option<&Path>, context: Option<&str>) -> Result<Config, Wrong> {
-    let mut config = match path {
-        Some(path) => of_file(path, context).await?,
-        None => Config::incluster()
-            .map_err(|error| Wrong(format!("no kubeconfig is set, and this is no pod: {error}")))?,
-    };
+/// Where it is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// What is to be read is not there.
+    Nowhere,
+    Kubeconfig,
+    Context,
+}
+
+impl Wrong {
+    fn new(words: String) -> Self {
+        Self { place: Place::Kubeconfig, words }
+    }
+
+    /// The key of the settings whose value is wrong; `None`: none is, as the file is not there (yet), or this is no pod.
+    pub fn key(&self) -> Option<&'static str> {
+        match self.place {
+            Place::Nowhere => None,
+            Place::Kubeconfig => Some("kubeconfig"),
+            Place::Context => Some("context"),
+        }
+    }
+}
+
+/// How an API server is reached, as the settings have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Login {
+    /// `None`: by the service account of the pod in which this runs.
+    pub kubeconfig: Option<PathBuf>,
+    /// One of that file; `None`: its current one.
+    pub context: Option<String>,
+}
+
+impl Login {
+    /// Whether its kubeconfig is there, and one that may be used, as far as it and the files that it names tell. Of these the permissions of
+    /// all and what CAs, certificates and keys say is looked at. Nothing is sent.
+    ///
+    /// # Errors
+    /// Its name, and what is wrong with it.
+    pub fn look(&self) -> Result<(), Wrong> {
+        let Some(chosen) = self.chosen()? else { return Ok(()) };
+        let mut known = by(&chosen)?;
+        // A variable of whoever looks is no fault of the file's.
+        if chosen.cluster.proxy_url.as_ref().is_none_or(String::is_empty) {
+            known.proxy_url = None;
+        }
+        let config = believed(known).map_err(|wrong| chosen.wrong(wrong))?;
+        client::tls(&config).map_err(|wrong| chosen.wrong(wrong))?;
+        config.auth_layer().map(drop).map_err(|error| chosen.wrong(chain(&error)))
+    }
+
+    /// What is known of it. Nothing is sent.
+    ///
+    /// # Errors
+    /// It cannot be read, or cannot be believed.
+    pub fn config(&self) -> Result<Config, Wrong> {
+        let Some(chosen) = self.chosen()? else {
+            let config = Config::incluster().map_err(|error| {
+                let words = format!("no kubeconfig is set, and this is no pod: {error}");
+                Wrong { place: Place::Nowhere, words }
+            })?;
+            return believed(config);
+        };
+        believed(by(&chosen)?).map_err(|wrong| chosen.wrong(wrong))
+    }
+
+    fn chosen(&self) -> Result<Option<Chosen>, Wrong> {
+        self.kubeconfig.as_deref().map(|path| Chosen::read(path, self.context.as_deref())).transpose()
+    }
+}
+
+fn by(chosen: &Chosen) -> Result<Config, Wrong> {
+    if chosen.user.exec.is_some() || chosen.user.auth_provider.is_some() {
+        return Err(chosen.wrong(
+            "its user has a program for a login (exec or auth-provider): name a token, a token file or a certificate",
+        ));
+    }
+    let options = KubeConfigOptions::default();
+    // It waits for nothing.
+    let config = Config::from_custom_kubeconfig(chosen.alone(), &options).now_or_never();
+    let config = config.ok_or_else(|| chosen.wrong("it is not read at once"))?;
+    let config = config.map_err(|error| chosen.wrong(chain(&error)))?;
+    if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
+        return Err(
+            chosen.wrong("its certificate-authority has no certificate: PEM is expected, CERTIFICATE")
+        );
+    }
+    Ok(config)
+}
+
+fn believed(mut config: Config) -> Result<Config, Wrong> {
+    let wrong = |words: String| Err(Wrong::new(words));
     if config.accept_invalid_certs {
-        let why = "the kubeconfig says insecure-skip-tls-verify: whom to believe is never switched off";
-        return Err(Wrong(why.to_owned()));
+        return wrong(
+            "the kubeconfig says insecure-skip-tls-verify: whom to believe is never switched off".to_owned(),
+        );
     }
     if config.cluster_url.scheme() != Some(&http::uri::Scheme::HTTPS) {
-        let url = &config.cluster_url;
-        return Err(Wrong(format!("the API server is at {url}: https alone is believed")));
+        return wrong(format!("the API server is at {}: https alone is believed", config.cluster_url));
     }
     if let Some(proxy) = &config.proxy_url {
         let host = proxy.host().unwrap_or_default();
-        return Err(Wrong(format!(
+        return wrong(format!(
             "the API server is to be asked through the proxy {host}: no proxy is asked; take proxy-url out of the kubeconfig, and \
              HTTPS_PROXY out of the environment"
-        )));
+        ));
     }
     config.default_retry = false;
     config.connect_timeout = Some(CONNECTING);
     Ok(config)
-}
-
-/// Whether that kubeconfig is there, and one that may be used, as far as its file tells. Nothing is sent, and of the files that
-/// it names the permissions alone are looked at.
-///
-/// # Errors
-/// Its name, and what is wrong with it.
-pub fn look(path: &Path) -> Result<(), Wrong> {
-    read(path).map(drop)
-}
-
-async fn of_file(path: &Path, context: Option<&str>) -> Result<Config, Wrong> {
-    let read = read(path)?;
-    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let config = Config::from_custom_kubeconfig(read, &options).await;
-    config.map_err(|error| Wrong(format!("kubeconfig {}: {error}", path.display())))
-}
-
-fn read(path: &Path) -> Result<Kubeconfig, Wrong> {
-    let wrong = |why: &dyn std::fmt::Display| Wrong(format!("kubeconfig {}: {why}", path.display()));
-    picket_permissions::check_secret(path).map_err(|fault| wrong(&fault))?;
-    let read = Kubeconfig::read_from(path).map_err(|error| wrong(&chain(&error)))?;
-    let runs = |one: &NamedAuthInfo| {
-        one.auth_info.as_ref().is_some_and(|info| info.exec.is_some() || info.auth_provider.is_some())
-    };
-    if read.auth_infos.iter().any(runs) {
-        return Err(wrong(
-            &"a user of it has a program for a login (exec or auth-provider): name a token, a token file or a certificate",
-        ));
-    }
-    for file in files(&read) {
-        picket_permissions::check(file.as_ref()).map_err(|fault| wrong(&format!("{file}: {fault}")))?;
-    }
-    Ok(read)
-}
-
-/// The files that it names: whom to believe, and the proofs of who asks.
-fn files(read: &Kubeconfig) -> impl Iterator<Item = &String> {
-    let clusters =
-        read.clusters.iter().filter_map(|one| one.cluster.as_ref()?.certificate_authority.as_ref());
-    let users = read.auth_infos.iter().filter_map(|one| one.auth_info.as_ref());
-    clusters.chain(
-        users.flat_map(|user| [&user.token_file, &user.client_certificate, &user.client_key]).flatten(),
-    )
 }
 
 /// An error with its causes, each said once; where no connection came to be for TLS's sake, what failed there.
@@ -124,10 +169,17 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use picket_trust::fakes::OwnCertificate;
 
     use super::*;
 
-    async fn refusal(mode: u32, user: &str, server: &str, more: &str) -> String {
+    fn of(path: &Path) -> Login {
+        Login { kubeconfig: Some(path.to_owned()), ..Login::default() }
+    }
+
+    fn refusal(mode: u32, user: &str, server: &str, more: &str) -> String {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
@@ -135,16 +187,17 @@ mod tests {
         );
         std::fs::write(file.path(), text).expect("written");
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).expect("it is ours");
-        match config(Some(file.path()), None).await {
-            Ok(_) => look(file.path()).err().map_or(String::new(), |wrong| wrong.to_string()),
-            Err(wrong) => wrong.to_string(),
-        }
+        let login = of(file.path());
+        let [looked, known] =
+            [login.look(), login.config().map(drop)].map(|told| told.err().map(|wrong| wrong.words));
+        assert_eq!(looked.is_some(), known.is_some(), "{looked:?} {known:?}");
+        looked.unwrap_or_default()
     }
 
-    #[tokio::test]
-    async fn a_kubeconfig_that_cannot_be_believed_is_refused() {
+    #[test]
+    fn a_kubeconfig_that_cannot_be_believed_is_refused() {
         let (token, https) = ("{token: t}", "https://127.0.0.1:6443");
-        assert_eq!(refusal(0o600, token, https, "").await, "");
+        assert_eq!(refusal(0o600, token, https, ""), "");
         for (mode, user, server, more, why) in [
             (0o644, token, https, "", "chmod 600"),
             (0o600, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: x}}", https, "", "exec"),
@@ -158,7 +211,7 @@ mod tests {
                 "the proxy proxy.example.org: no proxy",
             ),
         ] {
-            let told = refusal(mode, user, server, more).await;
+            let told = refusal(mode, user, server, more);
             assert!(told.contains(why), "{told}");
         }
     }
@@ -167,8 +220,10 @@ mod tests {
     fn the_files_that_it_names_are_changed_by_nobody_else() {
         let home = tempfile::tempdir().expect("a directory");
         let [login, token, ca] = ["login", "token", "ca"].map(|name| home.path().join(name));
-        let text = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://127.0.0.1\", certificate-authority: ca}}]\n\
+        let text = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
+                    clusters: [{name: c, cluster: {server: \"https://127.0.0.1\", certificate-authority: ca}}]\n\
                     users: [{name: u, user: {tokenFile: token}}]\n";
+        let pem = OwnCertificate::new().pem;
         let put = |path: &Path, text: &str, mode| {
             std::fs::write(path, text).expect("written");
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
@@ -176,12 +231,79 @@ mod tests {
         put(&login, text, 0o600);
         for (token_mode, ca_mode, at_fault) in [(0o622, 0o644, &token), (0o600, 0o666, &ca)] {
             put(&token, "t", token_mode);
-            put(&ca, "c", ca_mode);
-            let told = look(&login).expect_err("everybody may change it").to_string();
+            put(&ca, &pem, ca_mode);
+            let told = of(&login).look().expect_err("everybody may change it").to_string();
             assert!(told.ends_with(&format!("run chmod o-w {}", at_fault.display())), "{told}");
         }
-        put(&ca, "c", 0o644);
-        look(&login).expect("nobody else may change them");
+        put(&ca, &pem, 0o644);
+        of(&login).look().expect("nobody else may change them");
+    }
+
+    /// What is told of a kubeconfig of these texts.
+    fn told(contexts: &str, clusters: &str, users: &str, more: &str) -> String {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("login");
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncontexts: [{contexts}]\nclusters: [{clusters}]\nusers: [{users}]\n{more}\n"
+        );
+        std::fs::write(&path, text).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+        of(&path).look().err().map_or(String::new(), |wrong| wrong.to_string())
+    }
+
+    #[test]
+    fn a_kubeconfig_by_which_nobody_can_log_in_is_told_beforehand() {
+        let context = "{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluster: gone, user: u}}, \
+                       {name: d, context: {cluster: c, user: gone}}, {name: e, context: {cluster: c}}, \
+                       {name: f, context: {cluster: bare, user: u}}";
+        let cluster = "{name: c, cluster: {server: \"https://127.0.0.1:6443\"}}, {name: bare, cluster: {}}";
+        let user = "{name: u, user: {token: t}}";
+        let of = |more: &str| told(context, cluster, user, more);
+        assert_eq!(of("current-context: a"), "");
+        for (more, words) in [
+            ("", "it has no current-context: run kubectl config use-context NAME"),
+            ("current-context: \"\"", "it has no current-context"),
+            ("current-context: z", "it has no context z: it has a, b, d, e, f"),
+            ("current-context: b", "its context b names the cluster gone: it has c, bare"),
+            ("current-context: d", "its context d names the user gone: it has u"),
+            ("current-context: e", "its context e names no user: it has u"),
+            ("current-context: f", "its cluster bare has no server"),
+        ] {
+            let told = of(more);
+            assert!(told.contains(words), "{more}: {told}");
+        }
+        for (user, words) in [
+            ("{token: t, client-certificate: /nowhere/c}", "/nowhere/c cannot be read"),
+            ("{tokenFile: /nowhere/t}", "/nowhere/t cannot be read"),
+            ("{client-certificate-data: AAAA, client-key-data: AAAA}", "its TLS"),
+            ("{token: \"of two\\nlines\"}", "its token"),
+        ] {
+            let told = told(context, cluster, &format!("{{name: u, user: {user}}}"), "current-context: a");
+            assert!(told.contains(words), "{user}: {told}");
+            assert!(!told.contains("of two"), "{told}");
+        }
+        for (cluster, words) in [
+            ("{server: \"http://127.0.0.1:6443\"}", "https alone"),
+            ("{server: \"https://127.0.0.1\", insecure-skip-tls-verify: true}", "insecure-skip-tls-verify"),
+            (
+                "{server: \"https://127.0.0.1\", certificate-authority: /nowhere/ca}",
+                "/nowhere/ca cannot be read",
+            ),
+            ("{server: \"https://127.0.0.1\", certificate-authority-data: AAAA}", "certificate-authority"),
+        ] {
+            let told = told(context, &format!("{{name: c, cluster: {cluster}}}"), user, "current-context: a");
+            assert!(told.contains(words), "{cluster}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_another_context_names_spoils_nothing() {
+        let contexts = "{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluster: b, user: v}}";
+        let clusters = "{name: c, cluster: {server: \"https://127.0.0.1:6443\"}}, \
+                        {name: b, cluster: {server: \"https://127.0.0.1\", certificate-authority: /nowhere/ca}}";
+        let users = "{name: u, user: {token: t}}, {name: v, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x}}}, \
+                     {name: w, user: {tokenFile: /nowhere/t}}, {name: x, user: {auth-provider: {name: gcp}}}";
+        assert_eq!(told(contexts, clusters, users, "current-context: a"), "");
     }
 
     #[test]
@@ -199,12 +321,12 @@ mod tests {
     fn one_that_is_missing_or_garbled_is_told_by_its_name() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), "clusters: [oh: no").expect("written");
-        let told = look(file.path()).expect_err("it is garbled").to_string();
+        let told = of(file.path()).look().expect_err("it is garbled").to_string();
         let named = format!("kubeconfig {}: ", file.path().display());
         assert!(told.starts_with(&named) && told.contains("parse"), "{told}");
         let path = file.path().to_owned();
         drop(file);
-        let told = look(&path).expect_err("it is gone").to_string();
+        let told = of(&path).look().expect_err("it is gone").to_string();
         assert!(told.starts_with(&named) && told.contains("No such file"), "{told}");
     }
 }

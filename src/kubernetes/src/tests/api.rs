@@ -20,7 +20,7 @@ use crate::clock::ServerClock;
 /// Where its namespace `kube-system` is.
 pub const SYSTEM: &str = "/api/v1/namespaces/kube-system";
 /// The UID of that.
-pub const CLUSTER: &str = "c";
+pub const CLUSTER: &str = "3f0c6d4e-8a57-4a53-9f0e-0d6a3e9f2a11";
 
 /// What it has.
 #[derive(Debug, Default)]

@@ -70,7 +70,9 @@ async fn another_cluster_says_nothing_of_what_stands() {
             let look = release.observe(&subject(met), soon()).await.map(drop);
             for said in [&refused, &attempt] {
                 let Err(ReleaseError::DidNotHappen(why)) = said else { panic!("{said:?}") };
-                for word in [AWAY, "the cluster a-cluster", "the settings say the cluster c"] {
+                for word in
+                    [AWAY, "the cluster a-cluster", &format!("the settings say the cluster {CLUSTER}")]
+                {
                     assert!(why.contains(word), "{why}");
                 }
             }

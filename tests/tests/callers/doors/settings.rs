@@ -171,7 +171,10 @@ async fn nor_is_any_other_file_that_others_may_change_nor_a_secret_that_they_may
         format!("[groups.all]\nhosts = \"n1\"\n[groups.all.liveness]\nkind = {kind:?}\n{more}")
     };
     let probe = source("http", "url = \"http://127.0.0.1:9/{node}\"\ntoken_file = \"{home}/token\"\n");
-    let cluster = source("kubernetes", "cluster_uid = \"1\"\nkubeconfig = \"{home}/kubeconfig\"\n");
+    let cluster = source(
+        "kubernetes",
+        "cluster_uid = \"3f0c6d4e-8a57-4a53-9f0e-0d6a3e9f2a11\"\nkubeconfig = \"{home}/kubeconfig\"\n",
+    );
     let webhook = of_board("")
         .replace("[nodes.n1.devices", "[nodes.n1]\nreleases = [\"detach\"]\n[nodes.n1.devices")
         + "[releases.detach]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\ntoken_file = \"{home}/token\"\n";
@@ -183,7 +186,7 @@ async fn nor_is_any_other_file_that_others_may_change_nor_a_secret_that_they_may
         (of_board("ca_file = \"{home}/ca.pem\"\n"), "ca.pem", 0o666, "nodes.n1.devices.bmc.ca_file: "),
         (webhook, "token", 0o604, "releases.detach.token_file: "),
         (of_board(&probe), "token", 0o644, "groups.all.liveness.token_file: "),
-        (of_board(&cluster), "kubeconfig", 0o666, "note: n1/its liveness source: "),
+        (of_board(&cluster), "kubeconfig", 0o666, "groups.all.liveness.kubeconfig: "),
         (
             simulated("[receipts]\nkey_file = \"{home}/receipts.pem\"\n"),
             "receipts.pem",

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use picket_tests::peers::until;
-use picket_tests::{Daemon, Gateway, PASSWORD_VARIABLE, Result, picketd};
+use picket_tests::{Daemon, Gateway, PASSWORD_VARIABLE, Result, Said, picketd};
 
 use crate::cluster::door::{Asked, Door};
 use crate::cluster::fenced::{
@@ -83,29 +83,63 @@ async fn a_node_that_the_cluster_does_not_have_is_told() -> Result<()> {
     Ok(())
 }
 
-/// `picketd --check`, the start and a check of the node name the file and what is wrong with it. That it is so is no fault: a gateway without it fences all the same.
+/// `picketd --check`, the start and a check of the node name a kubeconfig that is not there. That is no fault: a gateway without it fences all the
+/// same, and reads it once it is there.
 #[tokio::test]
-async fn a_kubeconfig_that_is_missing_or_garbled_is_told_by_its_name() -> Result<()> {
+async fn a_kubeconfig_that_is_missing_is_told_by_its_name() -> Result<()> {
+    let (cluster, lent) = (cluster().await?, lend(1).await?);
+    let machine = lent.one();
+    let missing = cluster.directory().join("no-login");
+    let fleet = settings(cluster, &missing, &[(machine.name(), machine, "pods")], &no_more).await?;
+    let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?;
+    let named = format!("kubeconfig {}: ", missing.display());
+    let is_told = |said: &str| said.contains(&named) && said.contains("No such file");
+    let checked = check(&gateway).await?;
+    assert!(checked.code == 0 && is_told(&checked.out), "a note, and no fault: {checked:?}");
+    gateway.begin(&[]).await?;
+    assert!(is_told(&gateway.log()), "at its start: {}", gateway.log());
+    let checked = async || Ok(is_told(&gateway.picket(&["check", machine.name()]).await?.out));
+    until("a check tells it", Duration::from_secs(60), checked).await?;
+    lent.leave().await?;
+    Ok(())
+}
+
+async fn check(gateway: &Gateway) -> Result<Said> {
+    picketd(&gateway.settings_file(), &["--check"], &[(PASSWORD_VARIABLE, "any")]).await
+}
+
+/// One that is there, and by which nobody can log in, is a fault of the settings, and so is the name of a namespace for its UID.
+#[tokio::test]
+async fn a_kubeconfig_that_is_wrong_is_a_fault_at_its_key() -> Result<()> {
     let (cluster, lent) = (cluster().await?, lend(1).await?);
     let machine = lent.one();
     let directory = cluster.directory().join("wrong-logins");
     std::fs::create_dir_all(&directory).expect("a directory");
-    let (missing, garbled) = (directory.join("missing"), directory.join("garbled"));
-    std::fs::write(&garbled, "clusters: [oh: no").expect("a file");
-    std::fs::set_permissions(&garbled, std::fs::Permissions::from_mode(0o600)).expect("a mode");
-    for (login, why) in [(&missing, "No such file"), (&garbled, "failed to parse")] {
-        let fleet = settings(cluster, login, &[(machine.name(), machine, "pods")], &no_more).await?;
-        let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?;
-        let named = format!("kubeconfig {}: ", login.display());
-        let is_told = |said: &str| said.contains(&named) && said.contains(why);
-        let password = [(PASSWORD_VARIABLE, "any")];
-        let checked = picketd(&gateway.settings_file(), &["--check"], &password).await?;
-        assert!(checked.code == 0 && is_told(&checked.out), "a note, and no fault: {checked:?}");
-        gateway.begin(&[]).await?;
-        assert!(is_told(&gateway.log()), "at its start: {}", gateway.log());
-        let checked = async || Ok(is_told(&gateway.picket(&["check", machine.name()]).await?.out));
-        until("a check tells it", Duration::from_secs(60), checked).await?;
+    let whole = "contexts: [{name: c, context: {cluster: c, user: u}}]\n\
+                 clusters: [{name: c, cluster: {server: 'https://127.0.0.1:6443'}}]\nusers: [{name: u, user: {tokenFile: /nowhere/t}}]\n";
+    for (name, text, why) in [
+        ("garbled", "clusters: [oh: no", "failed to parse"),
+        ("contextless", whole, "it has no current-context"),
+        ("elsewhere", &format!("current-context: d\n{whole}"), "it has no context d: it has c"),
+        ("tokenless", &format!("current-context: c\n{whole}"), "/nowhere/t cannot be read"),
+    ] {
+        let login = directory.join(name);
+        std::fs::write(&login, text).expect("a file");
+        std::fs::set_permissions(&login, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+        let fleet = settings(cluster, &login, &[(machine.name(), machine, "pods")], &no_more).await?;
+        let checked = check(&Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?).await?;
+        let told = format!("{}{}", checked.out, checked.err);
+        let named = format!("releases.pods.kubeconfig: kubeconfig {}: ", login.display());
+        assert!(checked.code != 0 && told.contains(&named) && told.contains(why), "{name}: {checked:?}");
     }
+    let named = |_: &str, login: &str| {
+        format!("[releases.named]\nkind = \"kubernetes\"\ncluster_uid = \"kube-system\"\n{login}")
+    };
+    let fleet =
+        settings(cluster, &login(cluster).await?, &[(machine.name(), machine, "pods")], &named).await?;
+    let checked = check(&Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?).await?;
+    let told = format!("{}{}", checked.out, checked.err);
+    assert!(checked.code != 0 && told.contains("releases.named.cluster_uid: expected a UID"), "{checked:?}");
     lent.leave().await?;
     Ok(())
 }

@@ -140,12 +140,12 @@ async fn settings_that_are_wrong_are_told_by_their_keys() -> Result<()> {
 const UNUSABLE: [(&str, Option<&str>, &str); 7] = [
     ("missing", None, "No such file"),
     ("garbled", Some("clusters: [oh: no"), "failed to parse"),
-    ("empty", Some(""), "failed to determine current context"),
-    ("contextless", Some("current-context: there\n"), "failed to load current context: there"),
+    ("empty", Some(""), "it has no current-context"),
+    ("contextless", Some("current-context: there\n"), "it has no context there"),
     (
         "clusterless",
         Some("current-context: c\ncontexts: [{name: c, context: {cluster: there, user: u}}]\n"),
-        "failed to load the cluster of context: there",
+        "names the cluster there: it has none",
     ),
     (
         "serverless",
@@ -153,7 +153,7 @@ const UNUSABLE: [(&str, Option<&str>, &str); 7] = [
             "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
              clusters: [{name: c, cluster: {}}]\nusers: [{name: u, user: {token: t}}]\n",
         ),
-        "cluster url is missing",
+        "its cluster c has no server",
     ),
     (
         "plain",
