@@ -45,14 +45,14 @@ impl Api {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn new(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, Fault> {
-        let login = Login { kubeconfig: kubeconfig.map(Path::to_owned), context: context.map(str::to_owned) };
-        let config = login.config().map_err(|wrong| unusable(&wrong.to_string(), kubeconfig))?;
-        let connects = picket_login::connects(&config, tcp());
-        let connects = connects.map_err(|wrong| unusable(&wrong.to_string(), kubeconfig))?;
-        let sends = legacy::Client::builder(TokioExecutor::new()).build(connects);
-        let client = picket_login::client(&config, sends);
-        client.map(Self).map_err(|error| unusable(&picket_login::chain(&error), kubeconfig))
+    pub fn new(login: &Login) -> Result<Self, Fault> {
+        let made = login.known().and_then(|known| {
+            picket_login::client(&known, |config| {
+                let connects = picket_login::connects(config, tcp())?;
+                Ok(legacy::Client::builder(TokioExecutor::new()).build(connects))
+            })
+        });
+        made.map(Self).map_err(|wrong| unusable(&wrong.to_string(), login.kubeconfig.as_deref()))
     }
 
     /// For watches.
@@ -148,7 +148,8 @@ fn unusable(why: &str, kubeconfig: Option<&Path>) -> Fault {
     let Some(path) = kubeconfig else { return Fault::own(why) };
     Fault::own(format!(
         "{}\nkubernetes.kubeconfig = {path:?}: it names a file as kubectl takes it, with a current context (or the one that \
-         kubernetes.context names), of which the cluster has a server at https, and the user a token or a certificate",
+         kubernetes.context names), of which the cluster has a server at https, and the user a token, a certificate, or the program that \
+         kubernetes.login_program names",
         why.trim_end()
     ))
 }
@@ -187,9 +188,10 @@ mod tests {
         );
         std::fs::write(&kubeconfig, text).expect("written");
         std::fs::set_permissions(&kubeconfig, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+        let login = Login::new(Some(kubeconfig), None, None, Vec::new());
         let asked = async |believed: String| {
             std::fs::write(&ca, believed).expect("written");
-            let api = Api::new(Some(&kubeconfig), None).expect("a kubeconfig");
+            let api = Api::new(&login).expect("a kubeconfig");
             api.get::<Value>("/version").await.map_err(|fault| fault.to_string())
         };
         asked(shown.pem.clone()).await.expect("an answer");

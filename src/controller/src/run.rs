@@ -80,7 +80,7 @@ fn begin(arguments: &Arguments) -> Result<(), Failure> {
     log(&settings);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
     runtime.block_on(async {
-        let api = Api::new(settings.kubeconfig.as_deref(), settings.context.as_deref())?;
+        let api = Api::new(&settings.login())?;
         match arguments.task {
             Some(_) => match check::check(&settings, &api).await {
                 missing if missing.is_empty() => {

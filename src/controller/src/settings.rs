@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use picket_login::Login;
 use toml::Table;
 
 use crate::table::Taken;
@@ -23,6 +24,10 @@ pub struct Settings {
     pub kubeconfig: Option<PathBuf>,
     /// One of it; `None`: its current one.
     pub context: Option<String>,
+    /// The program that its user logs in by.
+    pub login_program: Option<PathBuf>,
+    /// The variables that this gets.
+    pub login_env: Vec<String>,
     /// Where the lease stands by which replicas elect one.
     pub lease_namespace: String,
     /// Its name.
@@ -125,6 +130,12 @@ impl Settings {
         })
     }
 
+    /// How the API server is reached.
+    pub fn login(&self) -> Login {
+        let (kubeconfig, context) = (self.kubeconfig.clone(), self.context.clone());
+        Login::new(kubeconfig, context, self.login_program.clone(), self.login_env.clone())
+    }
+
     fn parse(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, Faults> {
         let mut whole: Table = toml::from_str(text).map_err(|error| Faults(vec![error.to_string()]))?;
         let mut faults = Vec::new();
@@ -176,6 +187,11 @@ impl Settings {
         if context.is_some() && kubeconfig.is_none() {
             kubernetes.fault("context", "is one of a kubeconfig, and none is named");
         }
+        let login_program = kubernetes.path("login_program");
+        if login_program.is_some() && kubeconfig.is_none() {
+            kubernetes.fault("login_program", "is one of a kubeconfig, and none is named");
+        }
+        let login_env = kubernetes.texts("login_env");
         let mut object = |key: &str, default: &str| {
             let name = kubernetes.text(key).unwrap_or_else(|| default.to_owned());
             if !is_object(&name) {
@@ -238,6 +254,8 @@ impl Settings {
             select,
             kubeconfig,
             context,
+            login_program,
+            login_env,
             lease_namespace,
             lease,
             medik8s_leases,
@@ -322,7 +340,7 @@ mod tests {
     #[test]
     fn all_faults_are_told_at_once_by_their_keys() {
         let text = "[gateway]\nendpoints = [\"https://g:7070\", \"g2\"]\nca_file = \"ca.pem\"\nselect = \"hope\"\ncolour = 1\n\
-                    [kubernetes]\ncontext = \"c\"\nlease_namespace = \"My Own\"\nkured = \"kured\"\n[controller]\nlisten = \"here\"\nremediation = 1\nremediation_namespaces = [\"ops\"]\n[more]\n";
+                    [kubernetes]\ncontext = \"c\"\nlogin_program = \"aws\"\nlogin_env = \"HOME\"\nlease_namespace = \"My Own\"\nkured = \"kured\"\n[controller]\nlisten = \"here\"\nremediation = 1\nremediation_namespaces = [\"ops\"]\n[more]\n";
         let Faults(faults) = parse(text).expect_err("nearly all is wrong");
         let keys: Vec<&str> = faults.iter().filter_map(|fault| fault.split(':').next()).collect();
         assert_eq!(
@@ -335,6 +353,9 @@ mod tests {
                 "gateway.select",
                 "gateway.colour",
                 "kubernetes.context",
+                "kubernetes.login_program",
+                "kubernetes.login_program",
+                "kubernetes.login_env",
                 "kubernetes.lease_namespace",
                 "kubernetes.kured",
                 "controller.listen",

@@ -41,7 +41,7 @@ struct OfNode {
 impl Alive {
     /// Makes a source of its table; all faults at once. Asks nobody.
     ///
-    /// Keys besides those of every source: `kubeconfig`, `context` and `cluster_uid` as of a release of this kind, and `conditions` (what a
+    /// Keys besides those of every source: `kubeconfig`, `context`, `login_program`, `login_env` and `cluster_uid` as of a release of this kind, and `conditions` (what a
     /// Node that recovered says; `["Ready=True"]`): name here what fences are asked for, else a Node that is ready, and was fenced for
     /// another reason, is taken for recovered; `find_by` (`name`, or `provider_id`: what its devices say is not asked for it).
     ///
@@ -52,7 +52,7 @@ impl Alive {
             let login = Login::read(settings);
             let wanted = conditions(settings);
             let find_by = FindBy::of_word(settings.word("find_by", &FindBy::WORDS[..2]));
-            let cluster = Arc::new(login?.cluster());
+            let cluster = Arc::new(login.cluster());
             Some(Arc::new(Self { cluster, wanted: wanted.into(), find_by }))
         })
     }

@@ -14,15 +14,15 @@ use http_body::{Frame, SizeHint};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use kube::Client;
 use kube::client::Body;
-use kube::{Client, Config};
+use picket_login::{Known, Wrong};
 use picket_reach::LastWord;
 use tokio::net::TcpStream;
 use tower::util::{MapRequest, MapResponse};
 use tower::{BoxError, Service, ServiceExt};
 
 use crate::clock::ServerClock;
-use crate::fault::Fault;
 
 /// How long what was written may stay unacknowledged before the kernel ends the connection.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
@@ -105,15 +105,12 @@ where
 }
 
 /// Makes one by that login. Sends nothing.
-pub(crate) fn client(config: &Config, clock: &Arc<ServerClock>) -> Result<Client, Fault> {
-    made(config, clock).map_err(|error| Fault::of("the kubeconfig", error))
-}
-
-fn made(config: &Config, clock: &Arc<ServerClock>) -> kube::Result<Client> {
-    let connects =
-        picket_login::connects(config, tcp()).map_err(|wrong| kube::Error::Service(Box::new(wrong)))?;
-    let sends = legacy::Client::builder(TokioExecutor::new()).build(connects);
-    picket_login::client(config, at_a_word(sends, clock))
+pub(crate) fn client(known: &Known, clock: &Arc<ServerClock>) -> Result<Client, Wrong> {
+    let clock = clock.clone();
+    picket_login::client(known, move |config| {
+        let connects = picket_login::connects(config, tcp())?;
+        Ok(at_a_word(legacy::Client::builder(TokioExecutor::new()).build(connects), &clock))
+    })
 }
 
 fn tcp() -> impl Service<Uri, Response = TokioIo<TcpStream>, Error = BoxError, Future: Send + 'static>
@@ -141,6 +138,7 @@ fn thrown_away_at_its_end<E: Into<BoxError>>(
 mod tests {
     use std::io::ErrorKind;
 
+    use kube::Config;
     use picket_trust::fakes::OwnCertificate;
     use rustls::pki_types::CertificateDer;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -148,6 +146,7 @@ mod tests {
     use tokio_rustls::TlsAcceptor;
 
     use super::*;
+    use crate::fault::Fault;
 
     /// Sends a patch at that word to a place that answers; whether it was answered, and what the place read.
     async fn sent(word: LastWord) -> (bool, std::io::Result<String>) {
@@ -162,7 +161,7 @@ mod tests {
         });
         let mut config = Config::new(format!("http://{address}").parse().expect("an address"));
         config.root_cert = Some(Vec::new());
-        let client = client(&config, &Arc::default()).expect("a client");
+        let client = client(&config.into(), &Arc::default()).expect("a client");
         let mut request = Request::patch("/api/v1/nodes/n1").body(b"[]".to_vec()).expect("a request");
         request.extensions_mut().insert(Word::new(word));
         let answered = client.request::<serde_json::Value>(request).await.is_ok();
@@ -202,7 +201,7 @@ mod tests {
         let asked = async |believed: CertificateDer<'_>| {
             let mut config = Config::new(format!("https://{address}").parse().expect("an address"));
             config.root_cert = Some(vec![believed.to_vec()]);
-            let client = client(&config, &Arc::default()).expect("a client");
+            let client = client(&config.into(), &Arc::default()).expect("a client");
             let request = Request::get("/version").body(Vec::new()).expect("a request");
             client
                 .request::<serde_json::Value>(request)

@@ -313,8 +313,8 @@ impl Cluster {
         if let Some(client) = made {
             return Ok(client);
         }
-        let login = self.login.config().map_err(|wrong| Fault::refused(wrong.to_string()))?;
-        let client = client::client(&login, &self.clock)?;
+        let made = self.login.known().and_then(|known| client::client(&known, &self.clock));
+        let client = made.map_err(|wrong| Fault::refused(wrong.to_string()))?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
     }

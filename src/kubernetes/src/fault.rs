@@ -69,6 +69,10 @@ impl Fault {
                     words: words(&format!("{said} ({})", status.code)),
                 }
             }
+            // Nobody was there to send it.
+            kube::Error::Service(error) if error.is::<picket_login::Wrong>() => {
+                Self { unknown: false, ..Self::away(words(&error.to_string())) }
+            }
             kube::Error::Service(error) => {
                 let http = error.downcast_ref::<hyper_util::client::legacy::Error>();
                 let unknown = !http.is_some_and(hyper_util::client::legacy::Error::is_connect);
@@ -170,6 +174,15 @@ mod tests {
             assert_eq!((fault.kind, fault.unknown), (kind, unknown), "{code}");
             assert!(fault.to_string().starts_with("patch Node n1: no"), "{fault}");
         }
+    }
+
+    #[test]
+    fn what_nobody_was_there_to_send_did_not_happen() {
+        let home = tempfile::tempdir().expect("a directory");
+        let login = picket_login::Login::new(Some(home.path().join("none")), None, None, Vec::new());
+        let wrong = login.look().expect_err("it is missing");
+        let fault = Fault::of("patch Node n1", kube::Error::Service(Box::new(wrong)));
+        assert_eq!((fault.kind, fault.unknown), (Kind::Away, false), "{fault}");
     }
 
     /// With a Node its taints are gone, and with its name its pods: no page of a proxy says that.

@@ -28,15 +28,20 @@ pub(crate) struct Login {
 
 impl Login {
     /// Keys: `kubeconfig` (a file; not given: the service account of the pod in which the gateway runs), `context` (one of it; not
-    /// given: its current one), `cluster_uid` (the UID of the namespace `kube-system`). A file that is not there yet is no fault.
-    pub(crate) fn read(settings: &mut Settings<'_>) -> Option<Self> {
+    /// given: its current one), `login_program` (an absolute path: the program that its user logs in by), `login_env` (the variables that it
+    /// gets), `cluster_uid` (the UID of the namespace `kube-system`). A file that is not there yet is no fault.
+    pub(crate) fn read(settings: &mut Settings<'_>) -> Self {
         let kubeconfig = settings.text("kubeconfig").map(PathBuf::from);
         let context = settings.text("context");
         if context.is_some() && kubeconfig.is_none() {
             settings.fault("context", "is one of a kubeconfig, and none is named");
         }
         let is_absolute = kubeconfig.as_ref().is_none_or(|path| path.is_absolute());
-        let by = picket_login::Login { kubeconfig, context };
+        let program = settings.text("login_program").map(PathBuf::from);
+        if program.is_some() && kubeconfig.is_none() {
+            settings.fault("login_program", "is one of a kubeconfig, and none is named");
+        }
+        let by = picket_login::Login::new(kubeconfig, context, program, settings.texts("login_env"));
         if !is_absolute {
             settings.fault("kubeconfig", "expected an absolute path, for example \"/etc/picket/kubeconfig\"");
         } else if let Err(wrong) = by.look()
@@ -48,16 +53,16 @@ impl Login {
         if let Some(uid) = uid.as_ref().filter(|uid| !is_uid(uid)) {
             settings.fault("cluster_uid", format!("expected a UID, {UID}; found {uid:?}"));
         }
-        Some(Self { by, cluster_uid: uid? })
+        Self { by, cluster_uid: uid.unwrap_or_default() }
     }
 
     pub(crate) fn cluster(&self) -> Cluster {
         Cluster::new(self.by.clone(), self.cluster_uid.clone())
     }
 
-    /// That of the cluster in which the Machines of Cluster API are.
-    fn machines(path: PathBuf) -> picket_login::Login {
-        picket_login::Login { kubeconfig: Some(path), context: None }
+    /// That of the cluster in which the Machines of Cluster API are, by the same program.
+    fn elsewhere(&self, path: PathBuf) -> picket_login::Login {
+        picket_login::Login::new(Some(path), None, self.by.program.clone(), self.by.env.clone())
     }
 }
 
@@ -80,13 +85,14 @@ pub(crate) enum At {
 }
 
 impl At {
-    fn read(settings: &mut Settings<'_>) -> Option<Self> {
+    fn read(settings: &mut Settings<'_>, login: &Login) -> Option<Self> {
         match settings.text("machines")?.as_str() {
             "here" => Some(Self::Here),
             path if path.starts_with('/') => {
-                let login = Login::machines(path.into());
+                let login = login.elsewhere(path.into());
+                // What is wrong with the program stands at its own key.
                 if let Err(wrong) = login.look()
-                    && wrong.key().is_some()
+                    && wrong.key() == Some("kubeconfig")
                 {
                     settings.fault("machines", wrong.to_string());
                 }
@@ -152,14 +158,14 @@ impl Asked {
         }
         let leaves_pods = settings.word("pods", &["deleted", "left"]) == Some("left");
         let keeps_node = settings.word("node_deletion", &["held", "free"]) != Some("free");
-        let machines = At::read(settings);
+        let machines = At::read(settings, &login);
         let undoes_network_fences = settings.word("network_fences", &["left", "undone"]) == Some("undone");
         let pace = Pace::read(settings, LONGEST);
         if pace.deadline < LEAST {
             settings.fault("deadline", "expected 8m at least: what detaches volumes may be away for minutes");
         }
         Some(Self {
-            login: login?,
+            login,
             owner,
             matched,
             find_by,
@@ -211,6 +217,7 @@ mod tests {
         });
         assert_eq!(faults(table), ["kubeconfig", "cluster_uid", "owner", "match", "deadline", "colour"]);
         assert_eq!(faults(json!({"context": "here", "cluster_uid": UID})), ["context"]);
+        assert_eq!(faults(json!({"login_program": "/bin/true", "cluster_uid": UID})), ["login_program"]);
         assert_eq!(faults(json!({"cluster_uid": UID, "machines": "there"})), ["machines"]);
         assert!(faults(json!({"cluster_uid": UID, "machines": "/etc/picket/management"})).is_empty());
         let found = json!({"cluster_uid": UID, "find_by": "provider_id", "match": "name", "pods": "kept"});

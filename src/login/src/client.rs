@@ -1,6 +1,8 @@
 //! A client of an API server, but for its connections of TCP and its requests' bodies: these are its asker's.
 
-use http::{Request, Response, Uri};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{Request, Response, StatusCode, Uri};
 use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::Connection;
@@ -11,7 +13,9 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
-use crate::{Wrong, chain};
+use crate::kept::{Good, Kept};
+use crate::plugin::Plugin;
+use crate::{Known, Wrong, chain};
 
 /// What connects, with TLS.
 pub type Connects<T> = BoxCloneSyncService<Uri, MaybeHttpsStream<T>, BoxError>;
@@ -62,23 +66,89 @@ where
     })))
 }
 
-/// A client whose requests, with the address and the credentials of that login, go by `sends`.
+/// What sends a request with an address and credentials.
+type Sends<B> = BoxCloneSyncService<Request<Body>, Response<B>, BoxError>;
+
+/// A client whose requests, with the address and the credentials of that login, go by what `sends` makes for it. Where a program has the credentials,
+/// it is run at the first request, before they end, and after they were refused (401): each time what sends is made anew.
 ///
 /// # Errors
 /// Its credentials are of no use.
-pub fn client<S, B>(config: &Config, sends: S) -> kube::Result<Client>
+pub fn client<S, B>(
+    known: &Known,
+    sends: impl Fn(&Config) -> Result<S, Wrong> + Send + Sync + 'static,
+) -> Result<Client, Wrong>
 where
     S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send + 'static>
         + Clone
         + Send
+        + Sync
         + 'static,
     B: http_body::Body<Data = <Body as http_body::Body>::Data, Error: Into<BoxError>> + Send + 'static,
 {
+    let (config, namespace) = (known.config.clone(), known.config.default_namespace.clone());
+    let made = move |config: &Config| made(config, sends(config)?);
+    let Some((plugin, kept)) = known.plugin.clone() else {
+        return Ok(Client::new(made(&config)?, namespace));
+    };
+    let last = Mutex::new(None);
+    let all = Arc::new(Renewing { config, plugin, kept, made, last });
+    let service = tower::service_fn(move |request| {
+        let all = all.clone();
+        async move { all.send(request).await }
+    });
+    Ok(Client::new(service, namespace))
+}
+
+fn made<S, B>(config: &Config, sends: S) -> Result<Sends<B>, Wrong>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    B: 'static,
+{
+    let wrong = |error: kube::Error| Wrong::new(format!("its credentials: {}", chain(&error)));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
-        .layer(config.extra_headers_layer()?)
+        .option_layer(config.auth_layer().map_err(wrong)?)
+        .layer(config.extra_headers_layer().map_err(wrong)?)
         .map_err(S::Error::into)
         .service(sends);
-    Ok(Client::new(service, config.default_namespace.clone()))
+    Ok(BoxCloneSyncService::new(service.map_err(Into::into)))
+}
+
+/// Sends by the credentials that a program printed.
+struct Renewing<F, B> {
+    config: Config,
+    plugin: Plugin,
+    kept: Kept,
+    made: F,
+    /// What sends by those of that number.
+    last: Mutex<Option<(u64, Sends<B>)>>,
+}
+
+impl<F: Fn(&Config) -> Result<Sends<B>, Wrong>, B> Renewing<F, B> {
+    async fn send(&self, request: Request<Body>) -> Result<Response<B>, BoxError> {
+        let good = self.kept.current(&self.plugin).await?;
+        let sends = self.sends(&good)?;
+        let answer = sends.oneshot(request).await?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            self.kept.refused(good.number).await;
+        }
+        Ok(answer)
+    }
+
+    fn sends(&self, good: &Good) -> Result<Sends<B>, Wrong> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, sends)) = last.as_ref().filter(|(number, _)| *number == good.number) {
+            return Ok(sends.clone());
+        }
+        let mut config = self.config.clone();
+        config.auth_info = good.credential.of(&config.auth_info);
+        let sends = (self.made)(&config)?;
+        *last = Some((good.number, sends.clone()));
+        Ok(sends)
+    }
 }

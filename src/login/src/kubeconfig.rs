@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+use kube::config::{
+    AuthInfo, Cluster, Context, ExecConfig, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
+};
 
 use crate::{Place, Wrong, chain};
 
@@ -13,7 +15,9 @@ pub(crate) struct Chosen {
     name: String,
     context: Context,
     pub(crate) cluster: Cluster,
+    /// Without its program: nobody else is to run that.
     pub(crate) user: AuthInfo,
+    pub(crate) exec: Option<ExecConfig>,
 }
 
 impl Chosen {
@@ -64,13 +68,15 @@ impl Chosen {
             wrong(Place::Kubeconfig, format!("its context {name} names no user: it has {}", users()))
         })?;
         let user = read.auth_infos.iter().find(|one| one.name == *user_name);
-        let user = user.and_then(|one| one.auth_info.clone()).ok_or_else(|| {
+        let mut user = user.and_then(|one| one.auth_info.clone()).ok_or_else(|| {
             wrong(
                 Place::Kubeconfig,
                 format!("its context {name} names the user {user_name}: it has {}", users()),
             )
         })?;
-        let chosen = Self { path: path.to_owned(), name: name.to_owned(), context, cluster, user };
+        let exec = user.exec.take();
+        let (path, name) = (path.to_owned(), name.to_owned());
+        let chosen = Self { path, name, context, cluster, user, exec };
         for file in chosen.files() {
             picket_permissions::check(file.as_ref())
                 .map_err(|fault| chosen.wrong(format!("{file}: {fault}")))?;

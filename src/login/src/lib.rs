@@ -3,11 +3,14 @@
 //! **Purpose.** A kubeconfig, or the service account of the pod in which this runs, as a [`kube::Config`], and a client by it. An error in
 //! words, with its causes.
 //! **Non-goals.** No requests: what is asked, and how often, is its asker's.
-//! **Invariants.** The API server is at https, and its certificate is checked. No program is run for a login. A file that somebody else may
+//! **Invariants.** The API server is at https, and its certificate is checked. A program is run for a login where the settings name it, by a
+//! keeper. A file that somebody else may
 //! read or change is no login. The client repeats nothing by itself: whoever asks decides whether it is asked again.
 
 mod client;
+mod kept;
 mod kubeconfig;
+mod plugin;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -19,7 +22,11 @@ use kube::Config;
 use kube::client::ConfigExt;
 use kube::config::KubeConfigOptions;
 
+use picket_reach::program::Program;
+
+use crate::kept::Kept;
 use crate::kubeconfig::Chosen;
+use crate::plugin::Plugin;
 pub use client::{Connects, client, connects};
 
 /// How long connecting may take.
@@ -40,11 +47,17 @@ enum Place {
     Nowhere,
     Kubeconfig,
     Context,
+    Program,
+    Env,
 }
 
 impl Wrong {
     fn new(words: String) -> Self {
         Self { place: Place::Kubeconfig, words }
+    }
+
+    fn of_program(words: String) -> Self {
+        Self { place: Place::Program, words }
     }
 
     /// The key of the settings whose value is wrong; `None`: none is, as the file is not there (yet), or this is no pod.
@@ -53,74 +66,121 @@ impl Wrong {
             Place::Nowhere => None,
             Place::Kubeconfig => Some("kubeconfig"),
             Place::Context => Some("context"),
+            Place::Program => Some("login_program"),
+            Place::Env => Some("login_env"),
         }
     }
 }
 
 /// How an API server is reached, as the settings have it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Login {
     /// `None`: by the service account of the pod in which this runs.
     pub kubeconfig: Option<PathBuf>,
     /// One of that file; `None`: its current one.
     pub context: Option<String>,
+    /// The program that its user logs in by (`exec`), at an absolute path; `None`: no program is run.
+    pub program: Option<PathBuf>,
+    /// The variables of this process that the program gets, besides `PATH`.
+    pub env: Vec<String>,
+    kept: Kept,
+}
+
+/// What is known of a login before anything is sent.
+#[derive(Clone, Debug)]
+pub struct Known {
+    config: Config,
+    /// By whom its user logs in, and what it printed.
+    plugin: Option<(Plugin, Kept)>,
+}
+
+/// One that nobody looked at.
+impl From<Config> for Known {
+    fn from(config: Config) -> Self {
+        Self { config, plugin: None }
+    }
 }
 
 impl Login {
+    /// As the settings have it.
+    pub fn new(
+        kubeconfig: Option<PathBuf>,
+        context: Option<String>,
+        program: Option<PathBuf>,
+        env: Vec<String>,
+    ) -> Self {
+        Self { kubeconfig, context, program, env, kept: Kept::default() }
+    }
+
     /// Whether its kubeconfig is there, and one that may be used, as far as it and the files that it names tell. Of these the permissions of
-    /// all and what CAs, certificates and keys say is looked at. Nothing is sent.
+    /// all and what CAs, certificates and keys say is looked at. No program is run, and nothing is sent.
     ///
     /// # Errors
     /// Its name, and what is wrong with it.
     pub fn look(&self) -> Result<(), Wrong> {
+        self.program()?;
         let Some(chosen) = self.chosen()? else { return Ok(()) };
-        let mut known = by(&chosen)?;
+        let (mut config, _) = self.by(&chosen)?;
         // A variable of whoever looks is no fault of the file's.
         if chosen.cluster.proxy_url.as_ref().is_none_or(String::is_empty) {
-            known.proxy_url = None;
+            config.proxy_url = None;
         }
-        let config = believed(known).map_err(|wrong| chosen.wrong(wrong))?;
+        let config = believed(config).map_err(|wrong| chosen.wrong(wrong))?;
         client::tls(&config).map_err(|wrong| chosen.wrong(wrong))?;
         config.auth_layer().map(drop).map_err(|error| chosen.wrong(chain(&error)))
     }
 
-    /// What is known of it. Nothing is sent.
+    /// What is known of it. No program is run, and nothing is sent.
     ///
     /// # Errors
     /// It cannot be read, or cannot be believed.
-    pub fn config(&self) -> Result<Config, Wrong> {
+    pub fn known(&self) -> Result<Known, Wrong> {
         let Some(chosen) = self.chosen()? else {
             let config = Config::incluster().map_err(|error| {
                 let words = format!("no kubeconfig is set, and this is no pod: {error}");
                 Wrong { place: Place::Nowhere, words }
             })?;
-            return believed(config);
+            return Ok(believed(config)?.into());
         };
-        believed(by(&chosen)?).map_err(|wrong| chosen.wrong(wrong))
+        let (config, plugin) = self.by(&chosen)?;
+        let config = believed(config).map_err(|wrong| chosen.wrong(wrong))?;
+        Ok(Known { config, plugin: plugin.map(|plugin| (plugin, self.kept.clone())) })
     }
 
     fn chosen(&self) -> Result<Option<Chosen>, Wrong> {
         self.kubeconfig.as_deref().map(|path| Chosen::read(path, self.context.as_deref())).transpose()
     }
-}
 
-fn by(chosen: &Chosen) -> Result<Config, Wrong> {
-    if chosen.user.exec.is_some() || chosen.user.auth_provider.is_some() {
-        return Err(chosen.wrong(
-            "its user has a program for a login (exec or auth-provider): name a token, a token file or a certificate",
-        ));
+    /// The program, if one is set.
+    fn program(&self) -> Result<Option<Program>, Wrong> {
+        if let Some(name) = self.env.iter().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            let words = format!("expected names of variables, found {name:?}");
+            return Err(Wrong { place: Place::Env, words });
+        }
+        let made = self.program.as_ref().map(|path| Program::at(path.clone(), &self.env)).transpose();
+        made.map_err(Wrong::of_program)
     }
-    let options = KubeConfigOptions::default();
-    // It waits for nothing.
-    let config = Config::from_custom_kubeconfig(chosen.alone(), &options).now_or_never();
-    let config = config.ok_or_else(|| chosen.wrong("it is not read at once"))?;
-    let config = config.map_err(|error| chosen.wrong(chain(&error)))?;
-    if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
-        return Err(
-            chosen.wrong("its certificate-authority has no certificate: PEM is expected, CERTIFICATE")
-        );
+
+    fn by(&self, chosen: &Chosen) -> Result<(Config, Option<Plugin>), Wrong> {
+        if chosen.user.auth_provider.is_some() {
+            return Err(chosen.wrong(
+                "its user has an auth-provider, which kubectl does not know any more: name a token, a token file, a certificate, or a \
+                 program (exec)",
+            ));
+        }
+        let plugin = chosen.exec.as_ref().map(|exec| Plugin::of(chosen, exec, self)).transpose()?;
+        let options = KubeConfigOptions::default();
+        // It waits for nothing.
+        let config = Config::from_custom_kubeconfig(chosen.alone(), &options).now_or_never();
+        let config = config.ok_or_else(|| chosen.wrong("it is not read at once"))?;
+        let config = config.map_err(|error| chosen.wrong(chain(&error)))?;
+        if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
+            return Err(
+                chosen.wrong("its certificate-authority has no certificate: PEM is expected, CERTIFICATE")
+            );
+        }
+        Ok((config, plugin))
     }
-    Ok(config)
 }
 
 fn believed(mut config: Config) -> Result<Config, Wrong> {
@@ -167,6 +227,8 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 #[cfg(test)]
+mod logging_in;
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
@@ -189,7 +251,7 @@ mod tests {
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).expect("it is ours");
         let login = of(file.path());
         let [looked, known] =
-            [login.look(), login.config().map(drop)].map(|told| told.err().map(|wrong| wrong.words));
+            [login.look(), login.known().map(drop)].map(|told| told.err().map(|wrong| wrong.words));
         assert_eq!(looked.is_some(), known.is_some(), "{looked:?} {known:?}");
         looked.unwrap_or_default()
     }

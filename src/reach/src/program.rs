@@ -10,7 +10,7 @@ use tokio::process::Command;
 use crate::settings::Settings;
 
 /// A program with its arguments.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Program {
     path: PathBuf,
     args: Vec<String>,
@@ -76,6 +76,14 @@ impl Program {
     #[must_use]
     pub fn with_args(&self, change: impl Fn(&str) -> String) -> Self {
         Self { args: self.args.iter().map(|arg| change(arg)).collect(), ..self.clone() }
+    }
+
+    /// The same, whose environment has these variables besides.
+    #[must_use]
+    pub fn with_env<'e>(&self, more: impl IntoIterator<Item = (&'e str, &'e str)>) -> Self {
+        let mut env = self.env.clone();
+        env.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value.into())));
+        Self { env, ..self.clone() }
     }
 
     /// Where it is, for messages.

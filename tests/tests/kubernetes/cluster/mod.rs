@@ -16,6 +16,7 @@ mod managed;
 mod many;
 mod moving;
 mod odd;
+mod program;
 mod released;
 mod replaced;
 mod rights;
