@@ -8,7 +8,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
     abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, history,
-    hold, nodes, pause, pki, plan, receipt, resume, retire, retry, stand_down, status, unfence, watch,
+    hold, kubeconfig, nodes, pause, pki, plan, receipt, resume, retire, retry, stand_down, status, unfence,
+    watch,
 };
 use crate::{duration, exit};
 
@@ -150,6 +151,8 @@ pub enum Command {
     Backup(backup::Args),
     /// Keys and certificates for a first installation
     Pki(pki::Args),
+    /// A kubeconfig for a role that is shipped, and what makes its account
+    Kubeconfig(kubeconfig::Args),
     /// Completions for a shell
     Completions(completions::Args),
 }

@@ -142,7 +142,8 @@ impl Console {
     }
 }
 
-fn yaml(value: &impl Serialize) -> io::Result<String> {
+/// As YAML.
+pub fn yaml(value: &impl Serialize) -> io::Result<String> {
     let mut text = serde_saphyr::to_string(value).map_err(io::Error::other)?;
     if !text.ends_with('\n') {
         text.push('\n');

@@ -14,6 +14,7 @@ pub mod fence;
 pub mod gateways;
 pub mod history;
 pub mod hold;
+pub mod kubeconfig;
 pub mod nodes;
 pub mod pause;
 pub mod pki;
@@ -38,6 +39,7 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
     match &cli.command {
         // These need no gateway.
         Command::Completions(args) => return completions::run(args, console),
+        Command::Kubeconfig(args) => return kubeconfig::run(args, cli.global.output, console),
         Command::Pki(args) => return pki::run(args, cli.global.output, console),
         _ => {}
     }
@@ -77,7 +79,7 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Drain(args) => drain::run(args, &mut session).await,
         Command::Backup(args) => backup::run(args, &mut session).await,
         Command::Receipt(args) => receipt::run(args, &mut session).await,
-        Command::Completions(_) | Command::Pki(_) => Ok(Exit::Done),
+        Command::Completions(_) | Command::Kubeconfig(_) | Command::Pki(_) => Ok(Exit::Done),
     }
 }
 

@@ -217,3 +217,17 @@ async fn help_and_completions_need_no_gateway() {
         assert!(ran.out.contains("stand-down"), "{shell}");
     }
 }
+
+#[tokio::test]
+async fn what_makes_a_kubeconfig_s_account_is_told_without_a_gateway() {
+    let told = run(picket("kubeconfig --role release --role machines")).await;
+    assert_eq!(told.code, 0, "{told:?}");
+    golden("kubeconfig.txt", &told.out);
+    // A shell reads it.
+    let read = tokio::process::Command::new("sh").args(["-n", "-c", &told.out]).status().await;
+    assert!(read.expect("a shell").success(), "{told:?}");
+    let two = run(picket("kubeconfig --role release --role controller")).await;
+    assert!(two.code == 2 && two.err.contains("picket and picket-controller"), "{two:?}");
+    let half = run(picket("kubeconfig --role release --server https://10.0.0.1:6443")).await;
+    assert!(half.code == 2 && half.err.contains("--token-file"), "{half:?}");
+}

@@ -64,3 +64,24 @@ async fn a_release_logs_in_by_the_program_that_its_settings_name() -> Result<()>
     lent.leave().await?;
     Ok(())
 }
+
+/// What `picket kubeconfig` makes of an address, a CA and a token, kubectl believes.
+#[tokio::test]
+async fn a_kubeconfig_that_picket_makes_leads_to_the_cluster() -> Result<()> {
+    let cluster = cluster().await?;
+    let real = std::fs::read_to_string(login(cluster).await?).expect("a kubeconfig");
+    let token = real.split("token: ").nth(1).and_then(|rest| rest.split('}').next()).expect("a token");
+    let server = real.split("server: '").nth(1).and_then(|rest| rest.split('\'').next()).expect("a server");
+    let directory = cluster.directory().join("made");
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let [token_file, out] = ["token", "kubeconfig"].map(|name| directory.join(name).display().to_string());
+    put(Path::new(&token_file), token, 0o600);
+    let ca = cluster.directory().join("pki/ca.crt").display().to_string();
+    let words =
+        ["kubeconfig", "--role", "release", "--server", server, "--ca", &ca, "--token-file", &token_file];
+    let made = picket_tests::picket(&[&words[..], &["--out", &out]].concat()).await?;
+    assert!(made.code == 0 && !made.out.contains(token), "{made:?}");
+    let nodes = cluster.kubectl_as(Path::new(&out), &["get", "nodes", "-o", "name"]).await?;
+    assert_eq!(nodes.lines().count(), cluster.machines().len(), "{nodes}");
+    Ok(())
+}
