@@ -137,7 +137,7 @@ async fn settings_that_are_wrong_are_told_by_their_keys() -> Result<()> {
 }
 
 /// What a kubeconfig is that cannot be used, by its name, and what is told of it.
-const UNUSABLE: [(&str, Option<&str>, &str); 7] = [
+const UNUSABLE: [(&str, Option<&str>, &str); 8] = [
     ("missing", None, "No such file"),
     ("garbled", Some("clusters: [oh: no"), "failed to parse"),
     ("empty", Some(""), "it has no current-context"),
@@ -162,6 +162,15 @@ const UNUSABLE: [(&str, Option<&str>, &str); 7] = [
              clusters: [{name: c, cluster: {server: \"http://127.0.0.1:6443\"}}]\nusers: [{name: u, user: {token: t}}]\n",
         ),
         "https alone is believed",
+    ),
+    (
+        "programmed",
+        Some(
+            "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
+             clusters: [{name: c, cluster: {server: \"https://127.0.0.1:6443\"}}]\n\
+             users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}}}]\n",
+        ),
+        "set login_program to its absolute path",
     ),
 ];
 
