@@ -187,7 +187,7 @@ fn spec() -> Value {
         "required": ["nodeSelector"],
         "properties": {
             "nodeSelector": selector("The Nodes for which it speaks. Those of the control plane are reached by name alone."),
-            "everyNode": flag("That it may select every Node of the cluster is meant. Without it a policy whose nodeSelector wants no label that a Node must have (NotIn and DoesNotExist alone) asks for nothing.", false),
+            "everyNode": flag("That it may select every Node of the cluster is meant. Without it a policy whose nodeSelector wants no label that some Nodes lack (NotIn and DoesNotExist alone, or kubernetes.io/os, kubernetes.io/arch, or that there is a kubernetes.io/hostname) asks for nothing.", false),
             "controlPlaneNodes": names("Nodes of the control plane for which it speaks too, by name; one at a time.", 64),
             "unhealthyConditions": unhealthy(),
             "quietSeconds": seconds("How long a Node that turned healthy is left alone, whatever it says then.", 0, Some(60)),

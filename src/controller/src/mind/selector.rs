@@ -2,6 +2,13 @@
 
 use std::collections::BTreeMap;
 
+/// Labels that each kubelet writes on its Node (k8s.io/api/core/v1, `well_known_labels.go`), whatever their values: a cluster of one kind of machine
+/// has one value of each.
+const OF_EVERY_NODE: [&str; 4] =
+    ["kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"];
+/// The same, with another value on each.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
 /// One requirement of a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requirement {
@@ -20,9 +27,13 @@ pub enum Requirement {
 pub struct Selector(pub Vec<Requirement>);
 
 impl Selector {
-    /// Whether no labels meet it that lack one. Otherwise a Node without any label is selected, and so may be all of them.
+    /// Whether no labels meet it that lack one, but for those that every Node has. Otherwise all Nodes may be selected.
     pub(super) fn needs_a_label(&self) -> bool {
-        self.0.iter().any(|one| matches!(one, Requirement::In(..) | Requirement::Exists(_)))
+        self.0.iter().any(|one| match one {
+            Requirement::In(key, _) => !OF_EVERY_NODE.contains(&key.as_str()),
+            Requirement::Exists(key) => key != HOSTNAME && !OF_EVERY_NODE.contains(&key.as_str()),
+            Requirement::NotIn(..) | Requirement::DoesNotExist(_) => false,
+        })
     }
 
     /// Whether labels meet all of them. None are met by all labels.
@@ -62,5 +73,23 @@ mod tests {
             assert_eq!(both.meets(&labels), met, "{requirement:?}");
         }
         assert!(Selector::default().meets(&labels));
+    }
+
+    /// By its text alone: which Nodes there are changes nothing about it.
+    #[test]
+    fn a_label_that_kubelets_write_on_every_node_is_none_that_a_node_must_have() {
+        let one = |key: &str| Requirement::In(key.to_owned(), vec!["linux".to_owned()]);
+        let needs = |all: Vec<Requirement>| Selector(all).needs_a_label();
+        for key in
+            ["kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"]
+        {
+            assert!(!needs(vec![one(key)]) && !needs(vec![Requirement::Exists(key.to_owned())]), "{key}");
+            assert!(needs(vec![one(key), one("role")]), "{key}");
+        }
+        let hostname = "kubernetes.io/hostname";
+        assert!(!needs(vec![Requirement::Exists(hostname.to_owned())]));
+        assert!(needs(vec![one(hostname)]), "Nodes that are named are some");
+        assert!(needs(vec![Requirement::Exists("role".to_owned())]) && needs(vec![one("kubernetes.io/os2")]));
+        assert!(!needs(vec![Requirement::NotIn("role".to_owned(), Vec::new())]));
     }
 }

@@ -164,8 +164,8 @@ fn faults(policy: &Policy, found: &Found<'_>, nodes: &[&Node]) -> Vec<Fault> {
         );
         tell("HealthyCondition", message);
     } else if policy.is_everything() {
-        let message = "nodeSelector wants no label that a Node must have, and so may select every Node of the cluster: nobody is fenced by it. Give \
-                       one (matchLabels, In, Exists), or say everyNode: true";
+        let message = "nodeSelector wants no label that some Nodes lack, and so may select every Node of the cluster: nobody is fenced by it. Give one \
+                       (matchLabels, In, Exists; not kubernetes.io/os, /arch or /hostname, which every Node has), or say everyNode: true";
         tell("SelectsEverything", message.to_owned());
     } else if !found.selects {
         tell(

@@ -121,7 +121,10 @@ impl fmt::Display for Nobody {
                 write!(f, "it is of the control plane, and {policy} does not name it in controlPlaneNodes")
             }
             Self::Everything(policy) => {
-                write!(f, "the nodeSelector of {policy} wants no label, without everyNode: true")
+                write!(
+                    f,
+                    "the nodeSelector of {policy} wants no label that some Nodes lack, without everyNode: true"
+                )
             }
             Self::HealthyCondition(policy) => {
                 write!(f, "the unhealthyConditions of {policy} are those of a healthy Node")
