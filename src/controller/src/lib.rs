@@ -35,6 +35,7 @@ mod table;
 mod teller;
 mod told;
 mod unconfigured;
+mod waits;
 mod watch;
 
 pub use arguments::{Arguments, Task};

@@ -10,10 +10,11 @@ use tokio::time::Instant;
 use super::Control;
 use crate::ask::{self, Asker};
 use crate::letting;
-use crate::mind::{Node, Note, Phase, Way};
+use crate::mind::{News, Node, Note, Way};
 use crate::outcome::Ended;
 use crate::teller::Tell;
 use crate::told;
+use crate::waits;
 
 /// Between two questions of one Node.
 const EVERY: Duration = Duration::from_secs(10);
@@ -60,11 +61,11 @@ impl Control {
     }
 
     fn brought(&mut self, name: &str, key: &str, said: &Way, now: Instant) {
-        let Some(policy) = self.mind.brought(name, key, said, self.moment(now)) else { return };
-        let (Way::Failed(reason, text), Some(node)) = (said, self.mind.node(name).cloned()) else { return };
-        self.teller.event(&node, reason, text);
-        let (text, key) = (text.clone(), key.to_owned());
-        let note = Note { phase: Phase::NeedsOperator, text, policy, key, at: told::time() };
+        let Some(news) = self.mind.brought(name, key, said, self.moment(now)) else { return };
+        let Some(node) = self.mind.node(name).cloned() else { return };
+        let News { policy, phase, reason, text } = news;
+        self.teller.event(&node, reason, &text);
+        let note = Note { phase, text, policy, key: key.to_owned(), at: told::time() };
         self.teller.tell(Tell::Note(Box::new(node), Some(note)));
     }
 }
@@ -99,7 +100,7 @@ fn said_of(known: &v1::Node) -> Way {
         | v1::Phase::Fencing
         | v1::Phase::Fenced
         | v1::Phase::Released
-        | v1::Phase::Unfencing => Way::UnderWay,
+        | v1::Phase::Unfencing => Way::UnderWay(known.wait.as_ref().map(waits::words).unwrap_or_default()),
     }
 }
 
@@ -123,10 +124,14 @@ mod tests {
             assert!(matches!(said_of(&known(phase)), Way::Failed("NeedsOperator", _)), "{phase:?}");
         }
         for phase in [v1::Phase::Fencing, v1::Phase::Fenced, v1::Phase::Released, v1::Phase::Unfencing] {
-            assert_eq!(said_of(&known(phase)), Way::UnderWay, "{phase:?}");
+            assert_eq!(said_of(&known(phase)), Way::UnderWay(String::new()), "{phase:?}");
         }
         assert_eq!(said_of(&known(v1::Phase::Normal)), Way::Back);
         assert_eq!(said_of(&v1::Node::default()), Way::Back, "there is none");
-        assert_eq!(said_of(&known(v1::Phase::Unspecified)), Way::UnderWay, "a phase of a later gateway");
+        assert_eq!(
+            said_of(&known(v1::Phase::Unspecified)),
+            Way::UnderWay(String::new()),
+            "a phase of a later gateway"
+        );
     }
 }

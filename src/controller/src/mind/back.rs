@@ -8,20 +8,38 @@ use std::time::Duration;
 use super::Mind;
 use super::episode::{BACK_WITHIN, Stage};
 use super::node::{Moment, Node};
+use super::note::Phase;
 use super::wish::{Progress, Standing};
 
 /// So long what the gateway said of a machine holds. It is asked every ten seconds.
 const HOLDS: Duration = Duration::from_secs(30);
+/// Before what is waited for.
+const WAITS: &str = "; it waits for ";
+/// After a person's word it goes on.
+const AGAIN: &str = "somebody saw to it: it is on its way back again";
 
 /// What the gateway says of a machine that is to come back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     /// It is not fenced any more: it is on, and its Node is to come.
     Back,
-    /// It is being brought back, or is off as somebody wants it to be.
-    UnderWay,
+    /// It is being brought back, or is off as somebody wants it to be. What that waits for, in the words of `picket status`; empty: nothing.
+    UnderWay(String),
     /// It does not come back by itself: the reason of the Event, and words.
     Failed(&'static str, String),
+}
+
+/// What is told of a Node that is to come back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// By whose policy or remediation it was fenced.
+    pub policy: String,
+    /// What is noted.
+    pub phase: Phase,
+    /// The reason of the Event.
+    pub reason: &'static str,
+    /// In words.
+    pub text: String,
 }
 
 /// For how long a Node is given time to come, and whether it may be fenced again then.
@@ -51,9 +69,8 @@ impl Mind {
         all.filter_map(|(name, episode)| Some((self.node(name)?, episode.key.as_str()))).collect()
     }
 
-    /// The gateway says that of a machine that was fenced under this key. By whose policy or remediation it was, where it is news that it does not
-    /// come back.
-    pub fn brought(&mut self, node: &str, key: &str, way: &Way, now: Moment) -> Option<String> {
+    /// The gateway says that of a machine that was fenced under this key. What is news: that it does not come back by itself, or does again.
+    pub fn brought(&mut self, node: &str, key: &str, way: &Way, now: Moment) -> Option<News> {
         let episode = self.episodes.get_mut(node).filter(|episode| episode.key == key)?;
         let (stage, is_news) = match (&episode.stage, way) {
             (Stage::Returning(_), Way::Failed(..)) => (Stage::NotBack, true),
@@ -63,20 +80,44 @@ impl Mind {
                 (Stage::Returning(Returning { on: Some(now), ..begun }), false)
             }
             // Its time counts from when its machine is on.
-            (Stage::Returning(_), Way::UnderWay) => (Stage::Returning(Returning::from(now)), false),
+            (Stage::Returning(_), Way::UnderWay(_)) => (Stage::Returning(Returning::from(now)), false),
             // A person saw to it.
-            (Stage::NotBack, Way::Back | Way::UnderWay) => (Stage::Returning(Returning::from(now)), false),
+            (Stage::NotBack, Way::Back | Way::UnderWay(_)) => (Stage::Returning(Returning::from(now)), true),
             _ => return None,
         };
         episode.stage = stage;
         let (policy, wish) = (episode.policy.clone(), episode.wish.clone());
-        if let Way::Failed(reason, text) = way
-            && let Some(wish) = self.wishes.iter().find(|one| Some(&one.id.uid) == wish.as_ref())
-        {
-            let (progress, reason, text) = (Progress::Failed, (*reason).to_owned(), text.clone());
-            let standing = Standing { progress, reason, text, ..self.standing(wish).clone() };
+        let (phase, reason, text) = match way {
+            Way::Failed(reason, text) => (Phase::NeedsOperator, *reason, text.clone()),
+            Way::Back | Way::UnderWay(_) => (Phase::Returning, "NodeReturning", AGAIN.to_owned()),
+        };
+        if let Some(wish) = self.wishes.iter().find(|one| Some(&one.id.uid) == wish.as_ref()) {
+            let standing = self.standing(wish).clone();
+            let standing = match (way, standing.progress) {
+                (Way::Failed(..), _) => Standing {
+                    progress: Progress::Failed,
+                    reason: reason.to_owned(),
+                    text: text.clone(),
+                    ..standing
+                },
+                // That it failed was told, and whoever made it may have gone on by that.
+                (_, Progress::Failed) if is_news => Standing { text: text.clone(), ..standing },
+                (Way::UnderWay(wait), Progress::Returning) => {
+                    Standing { text: waiting(&standing.text, wait), ..standing }
+                }
+                (Way::Back, Progress::Returning) => {
+                    Standing { text: waiting(&standing.text, ""), ..standing }
+                }
+                _ => standing,
+            };
             self.standings.insert(wish.id.uid.clone(), standing);
         }
-        is_news.then_some(policy)
+        is_news.then_some(News { policy, phase, reason, text })
     }
+}
+
+/// What is said, with what is waited for; `wait` is empty: nothing is. What was waited for before goes.
+pub(crate) fn waiting(said: &str, wait: &str) -> String {
+    let said = said.split(WAITS).next().unwrap_or_default();
+    if wait.is_empty() { said.to_owned() } else { format!("{said}{WAITS}{wait}") }
 }

@@ -78,6 +78,11 @@ impl Mind {
                 return Verdict::Follow(Stage::Asking);
             }
             if turn.is_none() {
+                // A condition that its policy does not speak of is no word that it is back.
+                let is_awaited = matches!(episode.stage, Stage::Returning(_) | Stage::NotBack);
+                if is_awaited && !sight.node.is_ready() && episode.seen(&sight.node, now) {
+                    return Verdict::Follow(episode.stage.clone());
+                }
                 self.episodes.remove(name);
                 return Verdict::Leave(Why::Healthy);
             }

@@ -3,7 +3,7 @@
 //! **Invariants.** No Node is asked for that was not seen to be unhealthy for as long as its policy says, by looks that follow each other: what
 //! passed while nobody looked does not count. Of a Node at most one request is under way. The key of a failure is the same for
 //! whoever sees it. Where too many leases stand still or too many Nodes are unhealthy, where two policies act for a Node, where the
-//! selector of its policy wants no label, where two Nodes claim one identity: nothing. Which policy acts for a Node hangs on no other Node.
+//! selector of its policy wants no label that some Nodes lack, where two Nodes claim one identity: nothing. Which policy acts for a Node hangs on no other Node.
 
 mod back;
 mod brake;
@@ -26,7 +26,8 @@ mod wish;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use back::Way;
+pub(crate) use back::waiting;
+pub use back::{News, Way};
 pub use brake::{Braked, Place, STALE, Sign};
 pub use episode::{BACK_WITHIN, End, Order, Stage};
 pub use exclusion::Exclusion;

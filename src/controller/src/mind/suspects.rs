@@ -28,8 +28,13 @@ impl Mind {
             // Who does not lead leaves what the leader works on to it.
             let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());
             let is_held = self.brakes.held_over(sight.zone(), self.policy_of(name, &spoken));
-            let waits =
-                matches!(stage, Some(Stage::Waiting(_))) || is_held || self.is_hindered(sight, voice, now);
+            let is_not_due = match stage {
+                Some(Stage::Waiting(_)) => true,
+                // For as long as somebody holds it off, or no gateway says how it is.
+                Some(Stage::Returning(returning)) => !returning.is_over(now),
+                _ => false,
+            };
+            let waits = is_not_due || is_held || self.is_hindered(sight, voice, now);
             (!is_settled && !is_spared && !is_others).then_some((waits, since))
         };
         let mut found: Vec<_> =

@@ -221,8 +221,13 @@ impl Mind {
     pub(super) fn returned(&mut self) {
         let back = |wish: &&Wish| {
             let (standing, node) = (self.standing(wish), self.node(&wish.node));
-            standing.progress == Progress::Returning
-                && node.is_some_and(|node| node.is_ready() && !is_of_this_life(standing, node))
+            // One that failed on its way back, and was proven off before, is a person's: who brings it back makes the wish come true.
+            let is_awaited = match standing.progress {
+                Progress::Returning => true,
+                Progress::Failed => standing.proven && wish.wrong.is_none(),
+                _ => false,
+            };
+            is_awaited && node.is_some_and(|node| node.is_ready() && !is_of_this_life(standing, node))
         };
         let back: Vec<Wish> = self.wishes.iter().filter(back).cloned().collect();
         for wish in back {

@@ -49,7 +49,11 @@ fn one_that_is_brought_back_has_a_quarter_of_an_hour() {
 fn the_quarter_of_an_hour_begins_once_its_machine_is_on_and_nothing_is_asked_while_nobody_says_so() {
     let mut scene = Scene::new();
     let key = returning(&mut scene);
-    assert_eq!(run(&mut scene, &key, &Way::UnderWay, 3_000), [], "the gateway has a deadline of its own");
+    assert_eq!(
+        run(&mut scene, &key, &Way::UnderWay(String::new()), 3_000),
+        [],
+        "the gateway has a deadline of its own"
+    );
     assert_eq!(run(&mut scene, &key, &Way::Back, 860), []);
     assert_eq!(scene.run(2_000), [], "the gateways are away");
     let second = run(&mut scene, &key, &Way::Back, 20).remove(0);
@@ -71,14 +75,17 @@ fn one_that_was_not_seen_on_is_a_person_s_and_told_once() {
     let mut scene = Scene::new();
     let key = returning(&mut scene);
     assert_eq!(scene.mind.brought("n1", "another", &failed(), scene.now), None, "that was not asked of it");
-    assert_eq!(scene.mind.brought("n1", &key, &failed(), scene.now).as_deref(), Some("workers"));
+    assert_eq!(
+        scene.mind.brought("n1", &key, &failed(), scene.now).map(|news| news.policy).as_deref(),
+        Some("workers")
+    );
     assert_eq!(scene.mind.brought("n1", &key, &failed(), scene.now), None);
     assert_eq!(run(&mut scene, &key, &failed(), 3_000), [], "it is off, and another fence mends nothing");
     assert_eq!(scene.verdict("n1"), Verdict::Follow(Stage::NotBack));
     assert!(scene.suspects().is_empty(), "no look decides about it");
     assert_eq!(scene.mind.on_their_way().len(), 1);
     // A person retries: its time begins, and ends as any other one's.
-    assert_eq!(run(&mut scene, &key, &Way::UnderWay, 100), []);
+    assert_eq!(run(&mut scene, &key, &Way::UnderWay(String::new()), 100), []);
     assert_eq!(run(&mut scene, &key, &Way::Back, 880), []);
     scene.boot("n1", "True");
     assert_eq!(scene.run(60), []);
@@ -121,4 +128,78 @@ fn a_remediation_whose_node_was_not_seen_on_has_failed_and_says_so() {
     // Nor the policy alone, once the remediation's time is over.
     scene.mind.wishes(vec![Wish { timed_out: true, ..wish("w", "n1") }]);
     assert_eq!(run(&mut scene, &order.key, &failed(), 3_000), []);
+}
+
+/// A policy that takes its own word alone for unhealthy: while it boots nobody has heard it, and what the gateway says of it counts all the same.
+#[test]
+fn one_that_its_policy_takes_for_well_is_followed_until_it_is_ready() {
+    let mut scene = Scene::new();
+    let unhealthy = power_on().unhealthy.into_iter().filter(|one| one.status == "False").collect();
+    scene.policies(vec![Policy { unhealthy, ..power_on() }]);
+    scene.turn("n1", "False");
+    let key = scene.run(30).remove(0).key;
+    scene.mind.ended("n1", &key, &End::Off, scene.now);
+    scene.turn("n1", "Unknown");
+    assert_eq!(run(&mut scene, &key, &Way::UnderWay(String::new()), 60), []);
+    assert!(matches!(scene.verdict("n1"), Verdict::Follow(Stage::Returning(_))));
+    assert!(scene.mind.brought("n1", &key, &failed(), scene.now).is_some(), "a person is told");
+    assert_eq!(run(&mut scene, &key, &failed(), 3_000), []);
+    assert_eq!(scene.verdict("n1"), Verdict::Follow(Stage::NotBack));
+    // Its quarter of an hour is over while nobody hears it: that is no failure to this policy.
+    assert_eq!(run(&mut scene, &key, &Way::Back, 2_000), []);
+    scene.turn("n1", "True");
+    assert_eq!(scene.run(2), []);
+    assert_eq!(scene.verdict("n1"), Verdict::Leave(Why::Healthy));
+    assert!(scene.mind.on_their_way().is_empty());
+}
+
+/// A person's retry went well.
+#[test]
+fn a_remediation_that_failed_on_the_way_back_says_who_saw_to_it_and_succeeds_once_its_node_is_back() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Off, true);
+    scene.mind.brought("n1", &order.key, &failed(), scene.now);
+    let news = scene.mind.brought("n1", &order.key, &Way::UnderWay(String::new()), scene.now);
+    let News { phase, reason, text, .. } = news.expect("it is told that it is on its way again");
+    assert_eq!((phase, reason), (Phase::Returning, "NodeReturning"));
+    let told = scene.tiding("w").standing;
+    // NodeHealthCheck was told that it failed, and may have gone on to another template: it is not taken back before the Node is there.
+    assert_eq!((told.progress, &*told.reason, told.text), (Progress::Failed, "PowerOnFailed", text));
+    assert_eq!(scene.mind.brought("n1", &order.key, &Way::Back, scene.now), None, "it is told once");
+    scene.turn("n1", "True");
+    scene.run(2);
+    assert_eq!(scene.tiding("w").standing.progress, Progress::Failed, "it speaks from before it was fenced");
+    scene.boot("n1", "True");
+    scene.run(2);
+    let told = scene.tiding("w");
+    assert_eq!((told.standing.progress, told.conditions[1].1), (Progress::Succeeded, "True"));
+}
+
+/// What a fence never proved is no success, whoever brings the Node back.
+#[test]
+fn a_remediation_that_was_never_proven_stays_failed() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Person, false);
+    scene.boot("n1", "True");
+    scene.run(2);
+    let told = scene.tiding("w").standing;
+    assert_eq!((told.progress, &*told.reason), (Progress::Failed, "Reason"));
+}
+
+/// What it waits for stands on its remediation.
+#[test]
+fn what_the_way_back_waits_for_is_said_of_a_remediation() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Off, true);
+    let text = |scene: &mut Scene, wait: &str| {
+        scene.mind.brought("n1", &order.key, &Way::UnderWay(wait.to_owned()), scene.now);
+        scene.tiding("w").standing.text
+    };
+    assert_eq!(text(&mut scene, "On to be seen (bmc)"), "words; it waits for On to be seen (bmc)");
+    assert_eq!(text(&mut scene, "a hold (ops)"), "words; it waits for a hold (ops)");
+    assert_eq!(text(&mut scene, ""), "words");
+    assert_eq!(scene.tiding("w").standing.progress, Progress::Returning);
 }

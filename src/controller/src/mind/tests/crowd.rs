@@ -49,6 +49,21 @@ fn what_is_blocked_takes_nobody_else_s_turn_to_be_looked_at() {
     assert_eq!(scene.run(30).len(), 1);
 }
 
+/// Also while somebody else holds them off, or no gateway says how they are: for hours.
+#[test]
+fn nodes_that_are_brought_back_take_nobody_else_s_turn_to_be_looked_at() {
+    let mut scene = crowd();
+    scene.policies(vec![Policy { then: Then::PowerOn, ..policy("workers") }]);
+    names("a", SUSPECTS + 1).iter().for_each(|name| scene.turn(name, "False"));
+    for order in scene.run(60) {
+        assert!(scene.mind.ended(&order.node.name, &order.key, &End::Off, scene.now));
+    }
+    scene.turn("b007", "False");
+    assert_eq!(scene.run(1), []);
+    let suspects = scene.suspects();
+    assert_eq!((suspects.len(), suspects[0].as_str()), (SUSPECTS + 2, "b007"));
+}
+
 /// S14: whoever may register Nodes has none of them fenced, and keeps nobody else from being looked at.
 #[test]
 fn nodes_that_fail_and_recover_in_turn_take_nobody_else_s_turn_to_be_looked_at() {

@@ -221,7 +221,7 @@ impl Run {
                 let key =
                     all.iter().find(|(one, _)| one.name == name(node)).map(|(_, key)| (*key).to_owned());
                 let failed = || Way::Failed("PowerOnFailed", "words".to_owned());
-                let way = [Way::Back, Way::UnderWay, failed()][usize::from(*way)].clone();
+                let way = [Way::Back, Way::UnderWay(String::new()), failed()][usize::from(*way)].clone();
                 if let Some(key) = key {
                     self.scene.mind.brought(name(node), &key, &way, self.scene.now);
                     // A policy speaks for each of the workers, whichever remediation goes.
