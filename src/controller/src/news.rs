@@ -1,21 +1,41 @@
 //! What is news of a policy: that it stops, that it acts again, that something of it is wrong. Told once each, by Event and log.
 //!
 //! **Invariants.** Whatever stops a policy that acted is news, also to a leader that has just begun: it goes by the status that the policy has. While
-//! Nodes come and go nothing is told twice: what stands before the first colon of a fault's message names none of them.
+//! Nodes come and go nothing is told twice: what stands before the first colon of a fault's message names none of them. Whoever may label a Node
+//! has the same told once in ten minutes at most, and what is so by then is told.
 
 use std::collections::BTreeMap;
 
+use std::time::Duration;
+
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::mind::Report;
 use crate::told::{self, Said};
 
+/// Before the words of what stopped a policy, and of what is so since nothing does.
+const STOPPED: &str = "it does not act any more: ";
+const ACTS: &str = "it acts: ";
+
 /// The reason of an Event, and its words.
 pub type News = (&'static str, String);
 
-/// By a policy's name: its status as it was told last.
+/// Before the same of one policy is told again.
+const AGAIN: Duration = Duration::from_secs(600);
+
+/// By a policy's name: what was told of it.
 #[derive(Debug, Default)]
-pub struct Told(BTreeMap<String, Value>);
+pub struct Told(BTreeMap<String, Of>);
+
+/// What was told of one policy.
+#[derive(Debug, Default)]
+struct Of {
+    /// Its status as it was told last.
+    status: Value,
+    /// When each thing was told last.
+    lately: BTreeMap<String, Instant>,
+}
 
 impl Told {
     /// Another replica leads: what is known is what stands in the policies' statuses.
@@ -29,15 +49,39 @@ impl Told {
     }
 
     /// What is news by its status of now. `before`: the one that the API server has, which may be older than what was told.
-    pub fn of(&mut self, policy: &str, now: &Value, before: &Value, found: &Found<'_>) -> Vec<News> {
-        let known = self.0.get(policy).unwrap_or(before);
+    pub fn of(
+        &mut self,
+        policy: &str,
+        now: &Value,
+        before: &Value,
+        found: &Found<'_>,
+        at: Instant,
+    ) -> Vec<News> {
+        let known = self.0.get(policy).map_or(before, |of| &of.status);
         if told::is_same(known, now) {
             return Vec::new();
         }
-        let news = news(found, known);
-        self.0.insert(policy.to_owned(), now.clone());
+        let mut news = news(found, known);
+        let all = news.len();
+        let of =
+            self.0.entry(policy.to_owned()).or_insert_with(|| Of { status: before.clone(), ..Of::default() });
+        of.lately.retain(|_, told| at.saturating_duration_since(*told) < AGAIN);
+        news.retain(|one| !of.lately.contains_key(&head(one)));
+        of.lately.extend(news.iter().map(|one| (head(one), at)));
+        // What was told lately is told later, unless it is otherwise again by then.
+        if news.len() == all {
+            of.status = now.clone();
+        }
         news
     }
+}
+
+/// What is the same of two of them, however many Nodes they count or name.
+fn head((reason, words): &News) -> String {
+    let words = [STOPPED, ACTS].iter().find_map(|before| words.strip_prefix(before)).unwrap_or(words);
+    let head = words.split(':').next().unwrap_or_default();
+    let head: String = head.chars().filter(|one| !one.is_ascii_digit()).collect();
+    format!("{reason} {head}")
 }
 
 /// What was found of a policy.
@@ -69,10 +113,10 @@ fn news(found: &Found<'_>, known: &Value) -> Vec<News> {
     let mut all = Vec::new();
     match status {
         "False" if has_stopped && was_so("True") && !is_of_one => {
-            all.push((reason, format!("it does not act any more: {message}")));
+            all.push((reason, format!("{STOPPED}{message}")));
         }
         "False" if has_stopped => all.push((reason, message)),
-        "True" if was_so("False") => all.push((reason, format!("it acts: {message}"))),
+        "True" if was_so("False") => all.push((reason, format!("{ACTS}{message}"))),
         _ => {}
     }
     // A policy that stops by its faults has them all in its words.
@@ -112,16 +156,17 @@ mod tests {
 
     /// What each of these reports, one after the other, has told. A new leader each time, or one that goes on.
     fn told_of(reports: &[Report], is_new: bool) -> Vec<Vec<News>> {
-        let (mut told, mut stored) = (Told::default(), Value::Null);
+        let (mut told, mut stored, mut at) = (Told::default(), Value::Null, Instant::now());
         let each = reports.iter().map(|report| {
+            at += AGAIN;
             if is_new {
                 told.rest();
             }
             let now = told::status(report, &stored);
-            let news = told.of("p", &now, &stored, &Found::Read(report));
+            let news = told.of("p", &now, &stored, &Found::Read(report), at);
             // It is told once, as long as its status is not seen to be written, and after that.
-            assert_eq!(told.of("p", &now, &stored, &Found::Read(report)), []);
-            assert_eq!(told.of("p", &now, &now, &Found::Read(report)), []);
+            assert_eq!(told.of("p", &now, &stored, &Found::Read(report), at), []);
+            assert_eq!(told.of("p", &now, &now, &Found::Read(report), at), []);
             stored = now;
             news
         });
@@ -176,18 +221,45 @@ mod tests {
         assert!(told[2][0].1.contains("FencingPolicy r"), "{told:?}");
     }
 
+    /// A kubelet that changes its Node's label each second takes a policy's only Node away, and brings a second policy's beside it.
+    #[test]
+    fn what_comes_and_goes_is_told_once_in_ten_minutes_and_what_is_so_then_at_last() {
+        let (mut told, mut stored, begun) = (Told::default(), Value::Null, Instant::now());
+        let nothing = || report(&[("SelectsNothing", "no Node is selected: look")], None, 0);
+        let shares = || report(&[("SharesNodes", "the FencingPolicy q acts too: n1")], None, 3);
+        let mut all = Vec::new();
+        for second in 0..1_300 {
+            let found = match (second, second % 3) {
+                (900.., _) | (_, 0) => nothing(),
+                (_, 1) => report(&[], None, 5),
+                _ => shares(),
+            };
+            let (now, at) = (told::status(&found, &stored), begun + Duration::from_secs(second));
+            all.extend(
+                told.of("p", &now, &stored, &Found::Read(&found), at).into_iter().map(|one| (second, one.0)),
+            );
+            stored = now;
+        }
+        for reason in ["SelectsNothing", "SharesNodes", "Acting"] {
+            let of: Vec<u64> = all.iter().filter(|one| one.1 == reason).map(|one| one.0).collect();
+            assert!(!of.is_empty() && of.windows(2).all(|two| two[1] - two[0] >= 600), "{reason}: {all:?}");
+        }
+        let last = all.iter().rfind(|one| one.1 != "SharesNodes");
+        assert_eq!(last.map(|one| one.1), Some("SelectsNothing"), "as it is now: {all:?}");
+    }
+
     #[test]
     fn one_that_was_never_right_is_told_without_a_word_of_before_and_one_that_cannot_be_read_is_told_too() {
         let never = told_of(&[report(&[("SelectsNothing", "no Node is selected: look")], None, 0)], true);
         assert_eq!(never, [[("SelectsNothing", "no Node is selected: look".to_owned())]]);
         let (mut told, right) = (Told::default(), told::status(&report(&[], None, 5), &Value::Null));
         let now = told::malformed(8, "colour", &right);
-        let news = told.of("p", &now, &right, &Found::Malformed("colour"));
+        let news = told.of("p", &now, &right, &Found::Malformed("colour"), Instant::now());
         assert!(
             matches!(&*news, [("Malformed", words)] if words.starts_with("it does not act any more") && words.contains("colour")),
             "{news:?}"
         );
-        assert_eq!(told.of("p", &now, &now, &Found::Malformed("colour")), []);
+        assert_eq!(told.of("p", &now, &now, &Found::Malformed("colour"), Instant::now()), []);
     }
 
     /// A policy that is right and selects nobody yet has nothing to tell, and none that is gone is remembered.
@@ -195,7 +267,7 @@ mod tests {
     fn the_words_of_a_policy_that_is_gone_are_forgotten() {
         let (mut told, right) = (Told::default(), report(&[], None, 5));
         let now = told::status(&right, &Value::Null);
-        assert_eq!(told.of("p", &now, &Value::Null, &Found::Read(&right)), []);
+        assert_eq!(told.of("p", &now, &Value::Null, &Found::Read(&right), Instant::now()), []);
         told.only(|name| name == "p");
         assert_eq!(told.0.len(), 1);
         told.only(|_| false);

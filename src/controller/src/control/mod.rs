@@ -6,6 +6,7 @@ mod measure;
 mod next;
 mod telling;
 mod wishes;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use breaks::Breaks;
 use bringing::Bringing;
 use next::{Inbox, Next};
 use wishes::Wishes;
+use withheld::Withheld;
 
 const TICK: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -72,7 +74,7 @@ pub struct Control {
     renewed: Option<Instant>,
     written: BTreeMap<String, (Value, Instant)>,
     cleaned: BTreeMap<String, Instant>,
-    withheld: BTreeMap<String, &'static str>,
+    withheld: Withheld,
     news: news::Told,
     breaks: Breaks,
     bringing: Bringing,
@@ -103,7 +105,7 @@ impl Control {
             renewed: None,
             written: BTreeMap::new(),
             cleaned: BTreeMap::new(),
-            withheld: BTreeMap::new(),
+            withheld: Withheld::default(),
             news: news::Told::default(),
             breaks: Breaks::default(),
             bringing: Bringing::default(),
@@ -156,7 +158,7 @@ impl Control {
             self.asks.abort_all();
             self.asking.clear();
             self.written.clear();
-            self.withheld.clear();
+            self.withheld = Withheld::default();
             self.news.rest();
             self.bringing.rest();
             self.wishes.rest();
@@ -264,7 +266,7 @@ impl Control {
         let kind = if order.wish.is_some() { "" } else { "FencingPolicy " };
         let text = format!("the gateway is asked to fence it ({kind}{}, key {})", order.policy, order.key);
         self.teller.event(&order.node, "FenceAsked", &text);
-        self.withheld.remove(&order.node.name);
+        self.withheld.forget(&order.node.name);
         let asking = self.asks.spawn(self.asker.clone().ask(order.clone(), say.clone()));
         self.asking.insert(order.node.name.clone(), (order, asking));
     }

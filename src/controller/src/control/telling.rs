@@ -45,7 +45,7 @@ impl Control {
     /// What stops a policy, or is wrong with it, is told at once, and so is its end.
     fn tell_news(&mut self, name: &str, status: &Value, before: &Value, found: &Found<'_>) {
         let uid = self.policies.get(name).and_then(|policy| policy.metadata.uid.clone()).unwrap_or_default();
-        for (reason, text) in self.news.of(name, status, before, found) {
+        for (reason, text) in self.news.of(name, status, before, found, Instant::now()) {
             self.teller.policy_event(name, &uid, reason, &text);
         }
     }
@@ -85,7 +85,7 @@ impl Control {
         };
         if !is_noted && is_left_alone {
             // Nearly all of them, each second.
-            self.withheld.remove(name);
+            self.withheld.forget(name);
             return;
         }
         let node = node.clone();
@@ -99,7 +99,7 @@ impl Control {
         let word = match why {
             Why::Nobody(nobody) if nobody.is_a_mistake() && node.has_failed() => "no policy acts",
             Why::Healthy | Why::Nobody(_) => {
-                self.withheld.remove(name);
+                self.withheld.forget(name);
                 return;
             }
             Why::Paused(_) => "paused",
@@ -110,7 +110,7 @@ impl Control {
             Why::ControlPlane(_) | Why::Unnamed => "control plane",
             Why::Unseen | Why::Watching { .. } | Why::Heard(_) | Why::NotLeading => return,
         };
-        if self.withheld.insert(name.to_owned(), word) != Some(word) {
+        if self.withheld.is_news(&node, word, now) {
             self.teller.event(&node, "FenceWithheld", &format!("it is unhealthy, and is not fenced: {why}"));
         }
     }
