@@ -1,6 +1,10 @@
 //! Nodes that are brought back: whether their machines come is the gateway's to say, and it is asked.
+//!
+//! **Invariants.** Of a Node one question is under way at most, and few of all of them: a gateway answers few calls of one caller side by side, and
+//! what else is asked of it wants room, too (S14). What is answered late is heard before the next question is asked, or not at all. Silence is
+//! told (S16).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use picket_proto::v1;
@@ -18,19 +22,85 @@ use crate::waits;
 
 /// Between two questions of one Node.
 const EVERY: Duration = Duration::from_secs(10);
+/// So many questions are under way at most.
+const AT_ONCE: usize = 16;
+/// So long nobody answers before that is told.
+const SILENT: Duration = Duration::from_secs(60);
+
+/// A question under way, or what came of it: the Node's name, the question's number, its key.
+type Answer = (String, u64, String, Result<Way, String>);
 
 /// Who is asked about.
 #[derive(Debug, Default)]
 pub(super) struct Bringing {
-    /// By a Node's name: when the gateway was asked last.
-    asked: BTreeMap<String, Instant>,
-    asking: JoinSet<(String, String, Result<Way, String>)>,
+    /// By a Node's name.
+    asked: BTreeMap<String, Asked>,
+    asking: JoinSet<Answer>,
+    /// How many were asked.
+    questions: u64,
+}
+
+/// What was asked of one Node.
+#[derive(Debug)]
+struct Asked {
+    last: Instant,
+    /// The number of the question under way.
+    open: Option<u64>,
+    /// Since when nobody answers.
+    silent: Option<Instant>,
+    is_told: bool,
 }
 
 impl Bringing {
     /// Another replica leads. What was answered meanwhile is nothing that is heard later.
     pub(super) fn rest(&mut self) {
         *self = Self::default();
+    }
+
+    /// Of these Nodes those that are to be asked about now, longest not asked first.
+    fn due(&mut self, on_their_way: &BTreeSet<String>, now: Instant) -> Vec<String> {
+        self.asked.retain(|name, _| on_their_way.contains(name));
+        let is_due = |name: &&String| {
+            self.asked.get(*name).is_none_or(|one| one.open.is_none() && now - one.last >= EVERY)
+        };
+        let mut due: Vec<_> = on_their_way.iter().filter(is_due).cloned().collect();
+        due.sort_by_key(|name| self.asked.get(name).map(|one| one.last));
+        due.truncate(AT_ONCE.saturating_sub(self.asking.len()));
+        due
+    }
+
+    /// It is asked. The number of the question.
+    fn asks(&mut self, name: &str, now: Instant) -> u64 {
+        self.questions += 1;
+        let new = || Asked { last: now, open: None, silent: None, is_told: false };
+        let asked = self.asked.entry(name.to_owned()).or_insert_with(new);
+        (asked.last, asked.open) = (now, Some(self.questions));
+        asked.silent = asked.silent.or(Some(now));
+        self.questions
+    }
+
+    /// That question has come to an end. False: it is another one's answer that is awaited, or none.
+    fn answered(&mut self, name: &str, number: u64, is_answer: bool) -> bool {
+        let Some(asked) = self.asked.get_mut(name).filter(|one| one.open == Some(number)) else {
+            return false;
+        };
+        asked.open = None;
+        if is_answer {
+            (asked.silent, asked.is_told) = (None, false);
+        }
+        true
+    }
+
+    /// Nobody knows which question was lost.
+    fn lost(&mut self) {
+        self.asked.values_mut().for_each(|one| one.open = None);
+    }
+
+    /// Those of which it is to be told now that nobody answers: each once.
+    fn silent(&mut self, now: Instant) -> Vec<String> {
+        let is_silent = |one: &Asked| !one.is_told && one.silent.is_some_and(|since| now - since >= SILENT);
+        let silent = self.asked.iter_mut().filter(|(_, one)| is_silent(one));
+        silent.map(|(name, one)| (one.is_told = true, name.clone()).1).collect()
     }
 }
 
@@ -39,24 +109,36 @@ impl Control {
     pub(super) fn follow_back(&mut self, now: Instant) {
         while let Some(done) = self.bringing.asking.try_join_next() {
             match done {
-                Ok((name, key, Ok(way))) => self.brought(&name, &key, &way, now),
-                Ok((node, _, Err(why))) => tracing::debug!(node, why, "nobody says whether it comes back"),
-                Err(_) => {}
+                Ok((name, number, key, said)) if self.bringing.answered(&name, number, said.is_ok()) => {
+                    match said {
+                        Ok(way) => self.brought(&name, &key, &way, now),
+                        Err(why) => tracing::debug!(node = name, why, "nobody says whether it comes back"),
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => self.bringing.lost(),
             }
         }
-        let all: Vec<(Node, String)> =
-            self.mind.on_their_way().into_iter().map(|(node, key)| (node.clone(), key.to_owned())).collect();
-        self.bringing.asked.retain(|name, _| all.iter().any(|(node, _)| node.name == *name));
-        for (node, key) in all {
-            if self.bringing.asked.get(&node.name).is_some_and(|last| now - *last < EVERY) {
+        let on_their_way = self.mind.on_their_way();
+        let keys: BTreeMap<&str, &str> =
+            on_their_way.iter().map(|(node, key)| (node.name.as_str(), *key)).collect();
+        let names = keys.keys().map(|name| (*name).to_owned()).collect();
+        for name in self.bringing.due(&names, now) {
+            let (Some(node), Some(key)) = (self.mind.node(&name).cloned(), keys.get(name.as_str())) else {
                 continue;
-            }
-            self.bringing.asked.insert(node.name.clone(), now);
-            let asker = self.asker.clone();
+            };
+            let (asker, key) = (self.asker.clone(), (*key).to_owned());
+            let number = self.bringing.asks(&name, now);
             self.bringing.asking.spawn(async move {
                 let way = way(&asker, &node).await;
-                (node.name, key, way)
+                (name, number, key, way)
             });
+        }
+        for name in self.bringing.silent(now) {
+            let Some(node) = self.mind.node(&name) else { continue };
+            let text = "for a minute no gateway has said whether its machine comes back: it is not fenced again before one does";
+            tracing::warn!(node = name, text);
+            self.teller.event(node, "GatewaysUnreachable", text);
         }
     }
 
@@ -107,6 +189,81 @@ fn said_of(known: &v1::Node) -> Way {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn names(count: usize) -> BTreeSet<String> {
+        (0..count).map(|number| format!("n{number:03}")).collect()
+    }
+
+    /// S14: an hour in which no gateway answers, and a hundred Nodes.
+    #[tokio::test]
+    async fn one_question_a_node_is_under_way_and_few_of_all_and_each_has_its_turn() {
+        let (mut bringing, begun, all) = (Bringing::default(), Instant::now(), names(100));
+        for second in 0..3_600 {
+            let now = begun + Duration::from_secs(second);
+            // Each takes forty seconds, and comes to nothing.
+            if second % 40 == 39 {
+                bringing.asking = JoinSet::new();
+                let open: Vec<_> =
+                    bringing.asked.iter().map(|(name, one)| (name.clone(), one.open)).collect();
+                for (name, number) in open.into_iter().filter_map(|(name, open)| Some((name, open?))) {
+                    assert!(bringing.answered(&name, number, false));
+                }
+            }
+            for name in bringing.due(&all, now) {
+                assert!(bringing.asked.get(&name).is_none_or(|one| one.open.is_none()), "one at a time");
+                bringing.asks(&name, now);
+                bringing.asking.spawn(std::future::pending());
+            }
+            assert!(bringing.asking.len() <= AT_ONCE, "{}", bringing.asking.len());
+        }
+        assert_eq!(bringing.asked.len(), 100, "each is asked about");
+        let oldest = bringing.asked.values().map(|one| one.last).min().expect("some");
+        assert!(begun + Duration::from_secs(3_600) - oldest < Duration::from_secs(400), "in turn");
+    }
+
+    #[tokio::test]
+    async fn a_node_is_asked_about_every_ten_seconds() {
+        let (mut bringing, begun, all) = (Bringing::default(), Instant::now(), names(1));
+        let mut asked = Vec::new();
+        for second in 0..25 {
+            let now = begun + Duration::from_secs(second);
+            for name in bringing.due(&all, now) {
+                let number = bringing.asks(&name, now);
+                assert!(bringing.answered(&name, number, true));
+                asked.push(second);
+            }
+        }
+        assert_eq!(asked, [0, 10, 20]);
+    }
+
+    /// It was forgotten meanwhile, and is asked about anew.
+    #[test]
+    fn an_answer_to_an_earlier_question_is_not_heard() {
+        let (mut bringing, now) = (Bringing::default(), Instant::now());
+        let first = bringing.asks("n1", now);
+        assert_eq!(bringing.due(&BTreeSet::new(), now), [""; 0]);
+        assert!(!bringing.answered("n1", first, true), "it is not on its way any more");
+        let second = bringing.asks("n1", now);
+        assert!(!bringing.answered("n1", first, true), "it would overtake a later one");
+        assert!(bringing.answered("n1", second, true) && !bringing.answered("n1", second, true));
+        bringing.asks("n1", now);
+        bringing.lost();
+        assert_eq!(bringing.due(&["n1".to_owned()].into(), now + EVERY), ["n1"]);
+    }
+
+    #[test]
+    fn a_minute_of_silence_is_told_once_and_again_after_an_answer() {
+        let (mut bringing, begun, mut told) = (Bringing::default(), Instant::now(), Vec::new());
+        for second in 0..300 {
+            let now = begun + Duration::from_secs(second);
+            if second % 10 == 0 {
+                let number = bringing.asks("n1", now);
+                bringing.answered("n1", number, (150..200).contains(&second));
+            }
+            told.extend(bringing.silent(now).into_iter().map(|_| second));
+        }
+        assert_eq!(told, [60, 260]);
+    }
 
     #[test]
     fn a_machine_that_was_not_seen_on_is_told_with_what_to_do_and_one_under_way_is_waited_for() {
