@@ -4,22 +4,21 @@
 //! replica leads: of one that recovered nothing is asked again, as a fence that came to nothing would begin anew.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use picket_proto::client::Gateways;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
-use picket_proto::v1::{
-    self, ErrorReason, FenceRequest, FenceResponse, FenceUpdate, FenceView, GetFenceRequest, node_selector,
-};
+use picket_proto::v1::{self, ErrorReason, FenceResponse, FenceUpdate, FenceView, GetFenceRequest};
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use crate::api::Api;
 use crate::lead::Leading;
 use crate::medik8s::{self, Leases, Taken};
-use crate::mind::{Grade, Node, Note, Order, Phase, Then};
+use crate::mind::{Note, Order, Phase, Then};
 use crate::outcome::{Ended, is_passing, reason, reason_of};
-use crate::settings::{Select, Settings};
+use crate::request::{request, selected};
+use crate::settings::Settings;
 use crate::{letting, remediation, told, watch};
 
 /// A request that arrives later than this changes nothing.
@@ -253,58 +252,6 @@ impl Asker {
     }
 }
 
-/// What the gateway is asked.
-fn request(order: &Order, select: Select, holder: &str) -> Result<FenceRequest, String> {
-    let late = SystemTime::now() + LATEST;
-    let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
-    let grade = match order.grade {
-        Grade::Claimed => v1::Grade::Claimed,
-        Grade::Learned => v1::Grade::Learned,
-        Grade::Hypervisor => v1::Grade::Hypervisor,
-        Grade::Observed => v1::Grade::Observed,
-    };
-    let then = match order.then {
-        Then::StayOff => v1::FenceThen::StayOff,
-        Then::PowerOn => v1::FenceThen::PowerOn,
-    };
-    // What a kubelet may write of its Node never chooses another machine: the gateway compares that Node with the one that it finds.
-    Ok(FenceRequest {
-        node: Some(v1::NodeSelector { by: Some(selected(&order.node, select)?) }),
-        reason: order.reason.clone(),
-        idempotency_key: order.key.clone(),
-        holder: holder.to_owned(),
-        until: v1::FenceUntil::Released as i32,
-        then: then as i32,
-        minimum_grade: grade as i32,
-        deadline: order.deadline.map(|span| prost_types::Duration { seconds: seconds(span), nanos: 0 }),
-        not_after: Some(late.into()),
-        kubernetes_node: Some(v1::KubernetesNode {
-            name: order.node.name.clone(),
-            uid: order.node.uid.clone(),
-        }),
-        ..FenceRequest::default()
-    })
-}
-
-/// How the gateway knows the Node.
-///
-/// # Errors
-/// The Node lacks that by which the settings name it.
-pub fn selected(node: &Node, select: Select) -> Result<node_selector::By, String> {
-    let needed = |what: &str, value: &String| match value.is_empty() {
-        true => Err(format!(
-            "the Node {} has no {what}, by which the settings name it (gateway.select)",
-            node.name
-        )),
-        false => Ok(value.clone()),
-    };
-    Ok(match select {
-        Select::Name => node_selector::By::Name(node.name.clone()),
-        Select::ProviderId => node_selector::By::ProviderId(needed("spec.providerID", &node.provider_id)?),
-        Select::SystemUuid => node_selector::By::SystemUuid(needed("system UUID", &node.system_uuid)?),
-    })
-}
-
 fn words(update: &FenceUpdate) -> String {
     let phase =
         update.phase().as_str_name().trim_start_matches("PHASE_").to_ascii_lowercase().replace('_', " ");
@@ -320,17 +267,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_named_as_the_settings_say_or_not_at_all() {
-        let node = Node { name: "n1".to_owned(), provider_id: "p://1".to_owned(), ..Node::default() };
-        assert_eq!(selected(&node, Select::Name), Ok(node_selector::By::Name("n1".to_owned())));
-        assert_eq!(
-            selected(&node, Select::ProviderId),
-            Ok(node_selector::By::ProviderId("p://1".to_owned()))
-        );
-        assert!(selected(&node, Select::SystemUuid).expect_err("none is known").contains("system UUID"));
-    }
-
-    #[test]
     fn a_phase_is_named_once() {
         let told = |phase: v1::Phase, text: &str| {
             let text = text.to_owned();
@@ -339,33 +275,5 @@ mod tests {
         assert_eq!(told(v1::Phase::Released, "released"), "released");
         assert_eq!(told(v1::Phase::Released, ""), "released");
         assert_eq!(told(v1::Phase::PowerOnFailed, "bmc: away"), "power on failed: bmc: away");
-    }
-
-    /// By whatever it is selected: what a kubelet says of its machine is compared with whose it is.
-    #[test]
-    fn a_request_names_the_node_and_its_uid() {
-        let node = Node {
-            name: "n1".to_owned(),
-            uid: "u-1".to_owned(),
-            provider_id: "p://1".to_owned(),
-            system_uuid: "4b554245-2d4e-4f44-452d-303030303031".to_owned(),
-            ..Node::default()
-        };
-        let order = Order {
-            node,
-            key: "k".to_owned(),
-            reason: "why".to_owned(),
-            policy: "p".to_owned(),
-            wish: None,
-            then: Then::StayOff,
-            grade: Grade::Claimed,
-            deadline: None,
-            unhealthy: Vec::new(),
-        };
-        for select in [Select::Name, Select::ProviderId, Select::SystemUuid] {
-            let named = request(&order, select, "me").expect("it has all of them").kubernetes_node;
-            let named = named.map(|node| (node.name, node.uid));
-            assert_eq!(named, Some(("n1".to_owned(), "u-1".to_owned())), "{select:?}");
-        }
     }
 }

@@ -12,6 +12,7 @@ use crate::ask::{self, Asker};
 use crate::mind::{Progress, Wish};
 use crate::outcome::reason;
 use crate::remediation::{Kept, keep};
+use crate::request;
 use crate::settings::Select;
 use crate::watch;
 
@@ -47,7 +48,7 @@ pub async fn let_go(
     if asker.settings.select != Select::Name {
         is_the_same(wish, &node)?;
     }
-    let select = ask::selected(&node, asker.settings.select)?;
+    let select = request::selected(&node, asker.settings.select)?;
     let known = known(asker, &select).await?;
     if known.holds.iter().any(|hold| is_of(hold, wish, &asker.settings.holder)) {
         has_lived_since(wish, &node, lives)?;

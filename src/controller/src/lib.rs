@@ -28,6 +28,7 @@ mod object;
 mod outcome;
 mod remediation;
 mod remembered;
+mod request;
 mod run;
 mod settings;
 mod spec;

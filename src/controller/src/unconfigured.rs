@@ -14,7 +14,7 @@ use crate::mind::{self, Node};
 use crate::object::{self, SeenNode, SeenPolicy};
 use crate::outcome::reason;
 use crate::settings::Settings;
-use crate::{ask, crd, gateway, spec};
+use crate::{crd, gateway, request, spec};
 
 /// So many are asked for side by side.
 const AT_ONCE: usize = 16;
@@ -34,7 +34,7 @@ pub async fn nodes(settings: &Settings, api: &Api) -> Vec<String> {
     };
     let gateways = gateway::gateways(settings);
     let asked = nodes.into_iter().map(async |node| {
-        let by = ask::selected(&node, settings.select)?;
+        let by = request::selected(&node, settings.select)?;
         let node_selector = Some(NodeSelector { by: Some(by) });
         let mut client = FencingServiceClient::new(gateways.clone());
         let known = GetNodeRequest { node: node_selector.clone(), ..GetNodeRequest::default() };

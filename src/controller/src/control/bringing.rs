@@ -12,10 +12,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Control;
-use crate::ask::{self, Asker};
+use crate::ask::Asker;
 use crate::letting;
 use crate::mind::{News, Node, Note, Way};
 use crate::outcome::Ended;
+use crate::request;
 use crate::teller::Tell;
 use crate::told;
 use crate::waits;
@@ -153,7 +154,7 @@ impl Control {
 }
 
 async fn way(asker: &Asker, node: &Node) -> Result<Way, String> {
-    let select = ask::selected(node, asker.settings.select)?;
+    let select = request::selected(node, asker.settings.select)?;
     letting::known(asker, &select).await.map(|known| said_of(&known))
 }
 
