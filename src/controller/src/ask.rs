@@ -10,6 +10,7 @@ use picket_proto::client::Gateways;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use picket_proto::v1::{self, ErrorReason, FenceResponse, FenceUpdate, FenceView, GetFenceRequest};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tonic::{Status, Streaming};
 
 use crate::api::Api;
@@ -19,6 +20,7 @@ use crate::mind::{Note, Order, Phase, Then};
 use crate::outcome::{Ended, is_passing, reason, reason_of};
 use crate::request::{request, selected};
 use crate::settings::Settings;
+use crate::waits::{self, Waits};
 use crate::{letting, remediation, told, watch};
 
 /// A request that arrives later than this changes nothing.
@@ -27,6 +29,8 @@ pub const LATEST: Duration = Duration::from_secs(30);
 pub const ANSWERS: Duration = Duration::from_secs(20);
 /// Between two questions what has become of a fence that nobody asks for any more.
 const HEARD: Duration = Duration::from_secs(5);
+/// A wait is looked at so often, whether anything is heard or not.
+const LOOKED: Duration = Duration::from_secs(1);
 /// Before a stream that broke is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -66,6 +70,15 @@ pub enum Said {
         reason: &'static str,
         /// In words.
         text: String,
+        /// The node's name in the gateway's settings; `None`: it was not told.
+        node: Option<String>,
+    },
+    /// What it waits for is another thing.
+    Waits {
+        /// The Node, as it was ordered.
+        order: Box<Order>,
+        /// What is told of it.
+        told: waits::Told,
     },
     /// It is over.
     Ended {
@@ -75,7 +88,40 @@ pub enum Said {
         ended: Ended,
         /// Whether the key was noted on its remediation, and the gateway may have been asked.
         noted: bool,
+        /// The node's name in the gateway's settings; `None`: it was not told.
+        node: Option<String>,
     },
+}
+
+/// What a request has come to so far, over all its streams.
+#[derive(Debug, Default)]
+struct Asked {
+    /// The key was noted, and the gateway may have been asked.
+    noted: bool,
+    /// The fence.
+    fence: Option<String>,
+    /// As the gateway calls the node.
+    node: Option<String>,
+    phase: Option<i32>,
+    waits: Waits,
+}
+
+impl Asked {
+    /// What an update has to tell.
+    fn hear(&mut self, order: &Order, update: &FenceUpdate, now: Instant) -> Option<Said> {
+        let told = |value: &String| Some(value.clone()).filter(|value| !value.is_empty());
+        self.fence = told(&update.fence_id).or(self.fence.take());
+        self.node = told(&update.node).or(self.node.take());
+        let is_news = self.phase != Some(update.phase);
+        let text = words(update);
+        if is_news {
+            self.phase = Some(update.phase);
+            self.waits.phase(&text);
+        }
+        self.waits.hear(update, now);
+        let (order, reason, node) = (order.clone(), reason_of(update.phase()), self.node.clone());
+        is_news.then(|| Said::Phase { order: Box::new(order), reason, text, node })
+    }
 }
 
 /// The note of an order.
@@ -92,12 +138,13 @@ pub fn note(order: &Order, phase: Phase, text: &str) -> Note {
 impl Asker {
     /// Asks, and follows to the end; tells what happens.
     pub async fn ask(self, order: Order, to: mpsc::Sender<Said>) {
-        let mut noted = false;
-        let ended = self.to_the_end(&order, &to, &mut noted).await;
-        let _ = to.send(Said::Ended { order: Box::new(order), ended, noted }).await;
+        let mut asked = Asked::default();
+        let ended = self.to_the_end(&order, &to, &mut asked).await;
+        let Asked { noted, node, .. } = asked;
+        let _ = to.send(Said::Ended { order: Box::new(order), ended, noted, node }).await;
     }
 
-    async fn to_the_end(&self, order: &Order, to: &mpsc::Sender<Said>, noted: &mut bool) -> Ended {
+    async fn to_the_end(&self, order: &Order, to: &mpsc::Sender<Said>, asked: &mut Asked) -> Ended {
         // NodeHealthCheck's lease is as good as ours, and is its own to renew and to give back (K12).
         let taken = match &order.wish {
             None => medik8s::take(&self.api, &order.node, &self.others).await,
@@ -125,19 +172,18 @@ impl Asker {
         }
         if let Some(wish) = &order.wish {
             // Also a note of which nobody knows whether it was taken.
-            *noted = true;
+            asked.noted = true;
             if let Err(fault) = remediation::note_key(&self.api, wish, &order.node.name, &order.key).await {
-                *noted = !fault.is_changed() && !fault.is_not_found();
+                asked.noted = !fault.is_changed() && !fault.is_not_found();
                 return Ended::held(format!("the key is not noted on it: {fault}"));
             }
         }
-        let mut open: Option<String> = None;
         loop {
-            match self.last_look(order, open.is_some()).await {
+            match self.last_look(order, asked.fence.is_some()).await {
                 Ok(Look::Holds) => {}
                 Ok(Look::Over(ended)) => return ended,
                 // It is asked for no more, and what was sent runs to its end: that is heard.
-                Ok(Look::Withdrawn(ended)) => match &open {
+                Ok(Look::Withdrawn(ended)) => match &asked.fence {
                     None => return ended,
                     Some(fence) => match self.outcome(order, fence).await {
                         Some(ended) => return ended,
@@ -148,7 +194,7 @@ impl Asker {
                     },
                 },
                 // What is under way goes on without us, and is not asked anew on a hunch.
-                Err(()) if open.is_some() => {
+                Err(()) if asked.fence.is_some() => {
                     tokio::time::sleep(AGAIN).await;
                     continue;
                 }
@@ -157,9 +203,9 @@ impl Asker {
             if !self.leading.now() {
                 return Ended::held("this replica does not lead any more");
             }
-            match self.once(order, to, &mut open).await {
+            match self.once(order, to, asked).await {
                 Ok(ended) => return ended,
-                Err(status) if !is_passing(&status) => match &open {
+                Err(status) if !is_passing(&status) => match &asked.fence {
                     None => return Ended::refused(status.message().to_owned()),
                     // What was let in runs to its end, whatever is said of whoever asks for it again.
                     Some(fence) => match self.outcome(order, fence).await {
@@ -167,7 +213,7 @@ impl Asker {
                         None => tokio::time::sleep(HEARD).await,
                     },
                 },
-                Err(status) if open.is_none() => {
+                Err(status) if asked.fence.is_none() => {
                     return Ended::unreached(format!("no gateway took the request: {}", status.message()));
                 }
                 Err(status) => {
@@ -222,30 +268,27 @@ impl Asker {
         Ended::of_fence(&fence, order.then == Then::StayOff)
     }
 
-    async fn once(
-        &self,
-        order: &Order,
-        to: &mpsc::Sender<Said>,
-        open: &mut Option<String>,
-    ) -> Result<Ended, Status> {
+    async fn once(&self, order: &Order, to: &mpsc::Sender<Said>, asked: &mut Asked) -> Result<Ended, Status> {
         let request = request(order, self.settings.select, &self.settings.holder);
         let request = request.map_err(Status::invalid_argument)?;
         let mut client = FencingServiceClient::new(self.gateways.clone());
         let asking = tokio::time::timeout(ANSWERS, client.fence(request)).await;
         let late = |_| Status::unavailable("it did not answer in time");
         let mut updates: Streaming<FenceResponse> = asking.map_err(late)??.into_inner();
-        let mut phase = None;
-        while let Some(update) = updates.message().await?.and_then(|response| response.update) {
-            if !update.fence_id.is_empty() {
-                *open = Some(update.fence_id.clone());
+        loop {
+            // A wait is told once it has lasted, also where nothing more is heard.
+            if let Ok(message) = tokio::time::timeout(LOOKED, updates.message()).await {
+                let Some(update) = message?.and_then(|response| response.update) else { break };
+                let said = asked.hear(order, &update, Instant::now());
+                if let Some(outcome) = &update.outcome {
+                    return Ok(Ended::of(outcome, order.then == Then::StayOff));
+                }
+                if let Some(said) = said {
+                    let _ = to.send(said).await;
+                }
             }
-            if let Some(outcome) = &update.outcome {
-                return Ok(Ended::of(outcome, order.then == Then::StayOff));
-            }
-            if phase != Some(update.phase) {
-                phase = Some(update.phase);
-                let (order, reason, text) = (order.clone(), reason_of(update.phase()), words(&update));
-                let _ = to.send(Said::Phase { order: Box::new(order), reason, text }).await;
+            if let Some(told) = asked.waits.due(Instant::now()) {
+                let _ = to.send(Said::Waits { order: Box::new(order.clone()), told }).await;
             }
         }
         Err(Status::unavailable("the stream ended without an outcome"))
@@ -265,6 +308,7 @@ fn words(update: &FenceUpdate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::tests::order;
 
     #[test]
     fn a_phase_is_named_once() {
@@ -275,5 +319,38 @@ mod tests {
         assert_eq!(told(v1::Phase::Released, "released"), "released");
         assert_eq!(told(v1::Phase::Released, ""), "released");
         assert_eq!(told(v1::Phase::PowerOnFailed, "bmc: away"), "power on failed: bmc: away");
+    }
+
+    /// Also over a stream that broke: nothing is told twice for that.
+    #[test]
+    fn an_update_tells_of_its_phase_once_and_of_what_lasts() {
+        let (mut asked, order, begun) = (Asked::default(), order(), Instant::now());
+        let update = |phase: v1::Phase, what: &str| FenceUpdate {
+            phase: phase as i32,
+            node: "rack1-n1".to_owned(),
+            fence_id: "f".to_owned(),
+            wait: Some(v1::Wait { what: what.to_owned(), ..v1::Wait::default() }),
+            ..FenceUpdate::default()
+        };
+        let mut told = Vec::new();
+        for second in 0..30 {
+            let now = begun + Duration::from_secs(second);
+            let update =
+                update(if second < 10 { v1::Phase::Fencing } else { v1::Phase::Fenced }, "a webhook");
+            if let Some(Said::Phase { text, node, .. }) = asked.hear(&order, &update, now) {
+                assert_eq!(node.as_deref(), Some("rack1-n1"));
+                told.push((second, text));
+            }
+            told.extend(asked.waits.due(now).map(|told| (second, told.text)));
+        }
+        let said = |second, text: &str| (second, text.to_owned());
+        let all = [
+            said(0, "fencing"),
+            said(3, "fencing; it waits for a webhook"),
+            said(10, "fenced"),
+            said(13, "fenced; it waits for a webhook"),
+        ];
+        assert_eq!(told, all);
+        assert_eq!((asked.fence.as_deref(), asked.node.as_deref()), (Some("f"), Some("rack1-n1")));
     }
 }

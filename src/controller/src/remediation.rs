@@ -131,6 +131,7 @@ fn standing(status: &Value) -> Standing {
     Standing {
         progress: word.map(|(_, progress)| *progress).unwrap_or_default(),
         key: status["key"].as_str().filter(|key| !key.is_empty()).map(str::to_owned),
+        gateway_node: status["gatewayNode"].as_str().filter(|node| !node.is_empty()).map(str::to_owned),
         proven: status["proven"] == true,
         reason: text(&said["reason"]),
         text: text(&said["message"]),
@@ -156,8 +157,11 @@ pub fn status(tiding: &Tiding, before: &Value) -> Value {
         .conditions
         .each_ref()
         .map(|(kind, status, reason, text)| (*kind, (*status, reason.as_str(), text.clone())));
-    let Standing { progress, proven, .. } = &tiding.standing;
-    let status = json!({ "node": tiding.node, "phase": word(*progress), "proven": proven });
+    let Standing { progress, proven, gateway_node, .. } = &tiding.standing;
+    let mut status = json!({ "node": tiding.node, "phase": word(*progress), "proven": proven });
+    if let Some(node) = gateway_node {
+        status["gatewayNode"] = json!(node);
+    }
     told::conditions(tiding.generation, &said, before, status)
 }
 
@@ -303,6 +307,7 @@ mod tests {
             let standing = Standing {
                 progress,
                 key: key.map(str::to_owned),
+                gateway_node: key.map(|_| "rack1-n1".to_owned()),
                 proven: true,
                 reason: "R".to_owned(),
                 text: "words".to_owned(),

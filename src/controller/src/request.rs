@@ -64,7 +64,7 @@ pub fn selected(node: &Node, select: Select) -> Result<node_selector::By, String
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -78,9 +78,7 @@ mod tests {
         assert!(selected(&node, Select::SystemUuid).expect_err("none is known").contains("system UUID"));
     }
 
-    /// By whatever it is selected: what a kubelet says of its machine is compared with whose it is.
-    #[test]
-    fn a_request_names_the_node_and_its_uid() {
+    pub(crate) fn order() -> Order {
         let node = Node {
             name: "n1".to_owned(),
             uid: "u-1".to_owned(),
@@ -88,7 +86,7 @@ mod tests {
             system_uuid: "4b554245-2d4e-4f44-452d-303030303031".to_owned(),
             ..Node::default()
         };
-        let order = Order {
+        Order {
             node,
             key: "k".to_owned(),
             reason: "why".to_owned(),
@@ -98,9 +96,14 @@ mod tests {
             grade: Grade::Claimed,
             deadline: None,
             unhealthy: Vec::new(),
-        };
+        }
+    }
+
+    /// By whatever it is selected: what a kubelet says of its machine is compared with whose it is.
+    #[test]
+    fn a_request_names_the_node_and_its_uid() {
         for select in [Select::Name, Select::ProviderId, Select::SystemUuid] {
-            let named = request(&order, select, "me").expect("it has all of them").kubernetes_node;
+            let named = request(&order(), select, "me").expect("it has all of them").kubernetes_node;
             let named = named.map(|node| (node.name, node.uid));
             assert_eq!(named, Some(("n1".to_owned(), "u-1".to_owned())), "{select:?}");
         }

@@ -54,8 +54,9 @@ impl About {
 }
 
 /// Reasons of Events by which nobody need do anything: what was asked for takes its way.
-const NORMAL: [&str; 10] = [
+const NORMAL: [&str; 11] = [
     "FenceAsked",
+    "Waiting",
     "Fencing",
     "Releasing",
     "Released",

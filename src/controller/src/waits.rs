@@ -46,8 +46,7 @@ pub struct Waits {
 impl Waits {
     /// The fence has come to another phase, which is told.
     pub fn phase(&mut self, said: &str) {
-        (self.said, self.told) = (said.to_owned(), String::new());
-        (self.other_since, self.at) = (None, None);
+        *self = Self { said: said.to_owned(), ..Self::default() };
     }
 
     /// What an update says.

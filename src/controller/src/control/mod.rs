@@ -281,23 +281,35 @@ impl Control {
         for order in lost {
             if self.asking.contains_key(&order.node.name) {
                 let ended = Ended::held("what asked the gateway ended without a word");
-                self.said(Said::Ended { order: Box::new(order), ended, noted: true });
+                self.said(Said::Ended { order: Box::new(order), ended, noted: true, node: None });
             }
         }
     }
 
+    /// Whether that is under way: what another life of this leadership heard is not told any more.
+    fn is_asking(&self, order: &Order) -> bool {
+        self.asking.get(&order.node.name).is_some_and(|one| one.0.key == order.key)
+    }
+
     fn said(&mut self, said: Said) {
         match said {
-            Said::Phase { order, reason, text } => {
-                // What another life of this leadership heard is not told any more.
-                let Some(_) = self.asking.get(&order.node.name).filter(|one| one.0.key == order.key) else {
-                    return;
-                };
-                self.teller.event(&order.node, reason, &text);
-                self.noted(&order, Phase::Fencing, &text);
-                self.wish_goes_on(&order, &text);
+            Said::Phase { order, reason, text, node } => {
+                if self.is_asking(&order) {
+                    self.teller.event(&order.node, reason, &text);
+                    self.noted(&order, Phase::Fencing, &text);
+                    self.wish_goes_on(&order, &text, node);
+                }
             }
-            Said::Ended { order, ended, noted } => {
+            Said::Waits { order, told } => {
+                if self.is_asking(&order) {
+                    if told.is_event {
+                        self.teller.event(&order.node, "Waiting", &told.text);
+                    }
+                    self.noted(&order, Phase::Fencing, &told.text);
+                    self.wish_goes_on(&order, &told.text, None);
+                }
+            }
+            Said::Ended { order, ended, noted, node } => {
                 self.asking.remove(&order.node.name);
                 let now = self.moment(Instant::now());
                 if !self.mind.ended(&order.node.name, &order.key, &ended.end, now) {
@@ -306,7 +318,7 @@ impl Control {
                 self.metrics.count(&ENDED, &[ended.reason]);
                 self.teller.event(&order.node, ended.reason, &ended.text);
                 self.noted(&order, ended.phase, &ended.text);
-                self.wish_ended(&order, &ended, noted);
+                self.wish_ended(&order, &ended, noted, node);
                 if !matches!(ended.end, End::Off | End::Superseded | End::Person) {
                     self.teller.tell(Tell::GiveBack(order.node.name.clone()));
                 }

@@ -79,14 +79,15 @@ impl Control {
     }
 
     /// The gateway's fence has come to another phase.
-    pub(super) fn wish_goes_on(&mut self, order: &Order, text: &str) {
+    pub(super) fn wish_goes_on(&mut self, order: &Order, text: &str, node: Option<String>) {
         if let Some(wish) = &order.wish {
-            self.mind.stands(wish, Standing::asked(Some(order.key.clone()), text));
+            let standing = Standing::asked(Some(order.key.clone()), text);
+            self.mind.stands(wish, Standing { gateway_node: node, ..standing });
         }
     }
 
     /// What was asked for has ended.
-    pub(super) fn wish_ended(&mut self, order: &Order, ended: &Ended, noted: bool) {
+    pub(super) fn wish_ended(&mut self, order: &Order, ended: &Ended, noted: bool, node: Option<String>) {
         let Some(wish) = &order.wish else { return };
         let before = self.wishes.seen.get(&wish.uid).map(|seen| remediation::read(seen));
         let key = match noted {
@@ -94,7 +95,8 @@ impl Control {
             false => before.and_then(|wish| wish.standing.key),
         };
         let said = (ended.proven, ended.reason, ended.text.as_str());
-        self.mind.stands(wish, Standing::ended(key, &ended.end, order.then, said));
+        let standing = Standing::ended(key, &ended.end, order.then, said);
+        self.mind.stands(wish, Standing { gateway_node: node, ..standing });
     }
 
     /// Each says in its status where it stands, and what is to be done about it is done.

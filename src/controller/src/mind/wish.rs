@@ -59,6 +59,8 @@ pub struct Standing {
     pub progress: Progress,
     /// Under which key it was asked for; `None`: it never was.
     pub key: Option<String>,
+    /// As the gateway calls the node that it fences; `None`: it has not said.
+    pub gateway_node: Option<String>,
     /// The fence of that key said that it is proven off, and that everything is released.
     pub proven: bool,
     /// One word.
@@ -71,7 +73,7 @@ impl Standing {
     /// The gateway is asked. `key`: as far as it is noted.
     pub fn asked(key: Option<String>, text: &str) -> Self {
         let (reason, text) = (STARTED.to_owned(), text.to_owned());
-        Self { progress: Progress::Fencing, key, proven: false, reason, text }
+        Self { progress: Progress::Fencing, key, gateway_node: None, proven: false, reason, text }
     }
 
     /// What was asked for has come to that.
@@ -88,7 +90,7 @@ impl Standing {
             End::Recovered | End::Blocked(_) | End::Held => (Progress::Waiting, reason),
             End::Person | End::Refused => (Progress::Failed, reason),
         };
-        Self { progress, key, proven, reason: reason.to_owned(), text: text.to_owned() }
+        Self { progress, key, gateway_node: None, proven, reason: reason.to_owned(), text: text.to_owned() }
     }
 }
 
@@ -193,14 +195,19 @@ impl Mind {
             let found = wishes.iter().find(|wish| wish.id.uid == *uid);
             // The key is noted there before the gateway is asked.
             standing.key = standing.key.take().or_else(|| found?.standing.key.clone());
+            standing.gateway_node =
+                standing.gateway_node.take().or_else(|| found?.standing.gateway_node.clone());
             found.is_some()
         });
         self.wishes = wishes;
     }
 
     /// What was asked for by that remediation has come so far.
-    pub fn stands(&mut self, wish: &WishId, standing: Standing) {
-        if self.wishes.iter().any(|one| one.id.uid == wish.uid) {
+    pub fn stands(&mut self, wish: &WishId, mut standing: Standing) {
+        if let Some(known) = self.wishes.iter().find(|one| one.id.uid == wish.uid) {
+            // It is told once, and stays.
+            standing.gateway_node =
+                standing.gateway_node.take().or_else(|| self.standing(known).gateway_node.clone());
             self.standings.insert(wish.uid.clone(), standing);
         }
     }
