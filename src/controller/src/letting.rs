@@ -1,4 +1,4 @@
-//! The hold that goes with a remediation, once its Node is back.
+//! The hold that goes with a remediation, once its Node is back, or its machine is gone for good.
 
 use std::time::Duration;
 
@@ -70,6 +70,38 @@ pub async fn let_go(
     }
     keep(api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| fault.to_string())?;
     Ok(Let::Gone)
+}
+
+/// Takes the finalizer away of one that is deleted while its Node is not Ready, or is gone, where a person has retired the machine: what kept it off
+/// went with that (S16).
+///
+/// # Errors
+/// Why the finalizer stays, in words. That the gateway knows no such node is no word of its machine.
+pub async fn retired(asker: &Asker, wish: &Wish) -> Result<Let, String> {
+    let name = gateway_node(asker.settings.select, wish)
+        .ok_or_else(|| format!("{NOT_READY}, and how the gateway calls it is not known"))?;
+    let known = known(asker, &node_selector::By::Name(name.clone())).await;
+    let known = known.map_err(|why| format!("{NOT_READY}, and whether it is retired is not known: {why}"))?;
+    if !is_retired(&known, &name, wish, &asker.settings.holder) {
+        return Err(NOT_READY.to_owned());
+    }
+    keep(&asker.api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| fault.to_string())?;
+    Ok(Let::Gone)
+}
+
+/// Why one that is deleted stands.
+pub const NOT_READY: &str = "it is deleted, and its Node is not Ready";
+
+/// As the gateway calls the node of a remediation, as far as that is known.
+pub fn gateway_node(select: Select, wish: &Wish) -> Option<String> {
+    let by_name = || (select == Select::Name).then(|| wish.node.clone());
+    wish.standing.gateway_node.clone().or_else(by_name)
+}
+
+/// Whether that machine is gone for good by a person's word, and nothing of this remediation's keeps it off.
+fn is_retired(known: &v1::Node, name: &str, wish: &Wish, holder: &str) -> bool {
+    let is_held = known.holds.iter().any(|hold| is_of(hold, wish, holder));
+    known.phase() == v1::Phase::Retired && known.name == name && !is_held
 }
 
 /// The Node, as the gateway knows it that leads: one that follows tells what it read a while ago.
@@ -162,6 +194,46 @@ mod tests {
             assert!(!counts_as_none(progress, Some(now), late));
             assert!(counts_as_none(progress, Some(now), now + LOOKED_AGAIN));
         }
+    }
+
+    fn made(status: &serde_json::Value) -> Wish {
+        let seen = serde_json::from_value(json!({
+            "apiVersion": "picket.dev/v1alpha1",
+            "kind": "PicketRemediation",
+            "metadata": { "name": "n1", "namespace": "ns" },
+            "spec": {},
+            "status": status,
+        }));
+        read(&seen.expect("a remediation"))
+    }
+
+    /// S16: a person's word alone says that a machine is gone for good.
+    #[test]
+    fn a_machine_is_retired_by_its_phase_and_by_nothing_else() {
+        let wish = made(&json!({ "key": "k8s/u/b/w", "node": "n1", "gatewayNode": "rack1-n1" }));
+        let reason = "Kubernetes: the Node n1 is to be remediated (PicketRemediation ns/n1)".to_owned();
+        let ours = Hold { holder: "c".to_owned(), reason, ..Hold::default() };
+        let known = |phase: i32, name: &str, holds: Vec<Hold>| {
+            let known = v1::Node { phase, name: name.to_owned(), holds, ..v1::Node::default() };
+            is_retired(&known, "rack1-n1", &wish, "c")
+        };
+        for phase in 0..20 {
+            assert_eq!(known(phase, "rack1-n1", Vec::new()), phase == v1::Phase::Retired as i32, "{phase}");
+        }
+        let retired = v1::Phase::Retired as i32;
+        assert!(!known(retired, "n1", Vec::new()), "that is another one");
+        assert!(!known(retired, "rack1-n1", vec![ours]), "it was fenced since");
+        assert!(!is_retired(&v1::Node::default(), "rack1-n1", &wish, "c"), "there is no such node");
+    }
+
+    #[test]
+    fn the_gateway_s_node_is_the_one_that_it_named_or_has_the_node_s_name() {
+        let (named, old) = (made(&json!({ "gatewayNode": "rack1-n1" })), made(&json!({ "gatewayNode": "" })));
+        for select in [Select::Name, Select::SystemUuid] {
+            assert_eq!(gateway_node(select, &named).as_deref(), Some("rack1-n1"), "{select:?}");
+        }
+        assert_eq!(gateway_node(Select::Name, &old).as_deref(), Some("n1"), "one of before it was noted");
+        assert_eq!(gateway_node(Select::ProviderId, &old), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
@@ -11,13 +12,18 @@ use tokio::time::Instant;
 use super::{Control, WRITE_AGAIN};
 use crate::letting::{self, Let};
 use crate::measured::{SEEN, STUCK, WISHES};
-use crate::mind::{Deed, Order, Standing, Tiding, WishId};
+use crate::mind::{Deed, Order, Standing, Tiding, Wish, WishId};
 use crate::object::SeenWish;
 use crate::outcome::Ended;
 use crate::remediation::{self, Kept};
 use crate::teller::Teller;
 use crate::told;
 use crate::watch::Remediations;
+
+/// So often it is asked whether the machine of one that stands is retired.
+const RETIRED_EVERY: Duration = Duration::from_secs(30);
+/// So much of that, and of holds, is asked about at once: a gateway has so much room for one caller, and others ask it too.
+const AT_ONCE: usize = 16;
 
 /// What is known of them besides the mind; by their UIDs.
 #[derive(Debug, Default)]
@@ -29,7 +35,7 @@ pub(super) struct Wishes {
     letting: JoinSet<(String, Result<Let, String>)>,
     /// Since when no hold is found, and nothing is asked.
     holdless: BTreeMap<String, Instant>,
-    /// Why those that are deleted still stand, as a person was told.
+    /// Why those that are deleted still stand, in the words that a person was told.
     stuck: BTreeMap<String, String>,
 }
 
@@ -43,13 +49,18 @@ impl Wishes {
         self.letting.abort_all();
     }
 
-    fn is_due(&self, uid: &str, now: Instant) -> bool {
-        self.tried.get(uid).is_none_or(|last| now - *last >= WRITE_AGAIN)
+    fn is_due(&self, uid: &str, every: Duration, now: Instant) -> bool {
+        self.tried.get(uid).is_none_or(|last| now - *last >= every)
+    }
+
+    /// Whether there is room for what is asked of a gateway about it, and it is time.
+    fn may_ask(&self, uid: &str, every: Duration, now: Instant) -> bool {
+        self.is_due(uid, every, now) && self.letting.len() < AT_ONCE
     }
 
     /// Its finalizer is seen to, if that is due. What found no place is due still: others may make many, and change them without a pause.
     fn keep(&mut self, teller: &Teller, wish: &WishId, kept: Kept, now: Instant) {
-        if self.is_due(&wish.uid, now) && teller.keep(wish, kept) {
+        if self.is_due(&wish.uid, WRITE_AGAIN, now) && teller.keep(wish, kept) {
             self.tried.insert(wish.uid.clone(), now);
         }
     }
@@ -103,7 +114,10 @@ impl Control {
     pub(super) fn serve_wishes(&mut self, tidings: Vec<Tiding>, now: Instant) {
         self.let_go_or_not();
         self.measure_wishes(&tidings);
-        for tiding in tidings {
+        for mut tiding in tidings {
+            if let Some(why) = self.wishes.stuck.get(&tiding.id.uid) {
+                tiding.conditions.iter_mut().for_each(|(.., text)| text.clone_from(why));
+            }
             let Some(seen) = self.wishes.seen.get(&tiding.id.uid).cloned() else { continue };
             let before = seen.status.clone().unwrap_or_default();
             self.write_wish(&tiding.id, remediation::status(&tiding, &before), &before);
@@ -118,12 +132,20 @@ impl Control {
         }
         match tiding.deed {
             Deed::Nothing => {}
-            Deed::Page => {
-                self.says_stuck(&tiding.id, &tiding.node, "it is deleted, and its Node is not Ready");
+            // What was sent may be let in still: that a machine is retired now says nothing of it.
+            Deed::Page if self.is_asked(tiding) => self.says_stuck(&known(tiding, seen), letting::NOT_READY),
+            Deed::Page if self.wishes.may_ask(uid, RETIRED_EVERY, now) => {
+                self.wishes.tried.insert(uid.clone(), now);
+                let (asker, wish, uid) = (self.asker.clone(), known(tiding, seen), uid.clone());
+                self.wishes.letting.spawn(async move {
+                    let gone = letting::retired(&asker, &wish).await;
+                    (uid, gone)
+                });
             }
+            Deed::Page => {}
             Deed::Keep => self.wishes.keep(&self.teller, &tiding.id, Kept::Stands, now),
             Deed::Free => self.wishes.keep(&self.teller, &tiding.id, Kept::Not, now),
-            Deed::LetGo { lives } if self.wishes.is_due(uid, now) => {
+            Deed::LetGo { lives } if self.wishes.may_ask(uid, WRITE_AGAIN, now) => {
                 self.wishes.tried.insert(uid.clone(), now);
                 let (asker, wish, uid) = (self.asker.clone(), remediation::read(seen), uid.clone());
                 let none_since = self.wishes.holdless.get(&uid).copied();
@@ -149,21 +171,25 @@ impl Control {
             };
             self.wishes.holdless.remove(&uid);
             let Some(wish) = self.wishes.seen.get(&uid).map(|seen| remediation::read(seen)) else { continue };
-            self.says_stuck(&wish.id, &wish.node, &why);
+            self.says_stuck(&wish, &why);
         }
     }
 
+    /// Whether the gateway is asked for it now.
+    fn is_asked(&self, tiding: &Tiding) -> bool {
+        let order = self.asking.get(&tiding.node).and_then(|(order, _)| order.wish.as_ref());
+        order.is_some_and(|wish| wish.uid == tiding.id.uid)
+    }
+
     /// Told once, and for as long as it is so in the metrics.
-    fn says_stuck(&mut self, wish: &WishId, node: &str, why: &str) {
-        if self.wishes.stuck.insert(wish.uid.clone(), why.to_owned()).is_some_and(|before| before == why) {
+    fn says_stuck(&mut self, wish: &Wish, why: &str) {
+        let text = stuck(wish, letting::gateway_node(self.asker.settings.select, wish), why);
+        let before = self.wishes.stuck.insert(wish.id.uid.clone(), text.clone());
+        if before.is_some_and(|before| before == text) {
             return;
         }
-        let text = format!(
-            "{wish}: {why}: the hold stays, and the finalizer. Bring the Node back, or annotate the remediation with {}=true, and drop the hold by hand",
-            remediation::FREED
-        );
-        tracing::error!(node, text, "a remediation is deleted, and stays");
-        if let Some(node) = self.mind.node(node) {
+        tracing::error!(node = wish.node, text, "a remediation is deleted, and stays");
+        if let Some(node) = self.mind.node(&wish.node) {
             self.teller.event(node, "RemediationStuck", &text);
         }
     }
@@ -204,9 +230,40 @@ impl Control {
     }
 }
 
+/// One as it was seen, with what is known of it since.
+fn known(tiding: &Tiding, seen: &SeenWish) -> Wish {
+    Wish { standing: tiding.standing.clone(), ..remediation::read(seen) }
+}
+
+/// What a person can do about one that is deleted and stands. `node`: as the gateway calls it.
+fn stuck(wish: &Wish, node: Option<String>, why: &str) -> String {
+    let node = node.unwrap_or_else(|| "NODE".to_owned());
+    format!(
+        "{}: {why}: the hold stays, and the finalizer. Bring the Node back; where its hardware is gone for good, `picket retire {node}` lets both go; or \
+         annotate the remediation with {}=true, and drop the hold by hand",
+        wish.id,
+        remediation::FREED
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_stands_says_how_its_machine_is_retired() {
+        let seen = serde_json::from_value(serde_json::json!({
+            "apiVersion": "picket.dev/v1alpha1", "kind": "PicketRemediation", "metadata": { "name": "n1", "namespace": "ns" }, "spec": {},
+        }));
+        let wish = remediation::read(&seen.expect("a remediation"));
+        let told = stuck(&wish, Some("rack1-n1".to_owned()), letting::NOT_READY);
+        assert!(
+            told.starts_with("PicketRemediation ns/n1: it is deleted, and its Node is not Ready: "),
+            "{told}"
+        );
+        assert!(told.contains("`picket retire rack1-n1`") && told.contains("Bring the Node back"), "{told}");
+        assert!(told.contains("picket.dev/free-remediation=true"), "{told}");
+    }
     use crate::teller::Tell;
 
     /// K12: a finalizer that found no place is not forgotten for ten seconds while others come before it.

@@ -7,6 +7,7 @@ mod crowd;
 mod ill;
 mod planned;
 mod properties;
+mod retired;
 mod scene;
 mod told;
 mod turns;
