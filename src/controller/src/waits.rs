@@ -1,7 +1,7 @@
 //! What a fence waits for, as it is told in the cluster: who has kubectl alone reads the words of `picket status`.
 //!
 //! **Invariants.** What is told is told at intervals of ten seconds at least, and the same words, whatever they count, once a minute at most: a wait
-//! that comes and goes floods no API server. What is over within three seconds is not told at all.
+//! that comes and goes floods no API server. What is over within three seconds is not told, unless it comes again and again.
 
 use std::time::Duration;
 
@@ -35,7 +35,9 @@ pub struct Waits {
     is_release: bool,
     /// What it waits for: without its end, which another gateway may count otherwise, and as it is told.
     now: (String, String),
-    /// The first of these that was told last, when, and when it was so last.
+    /// Since when that is so.
+    since: Option<Instant>,
+    /// The first of these that was told last, when, and since when it is not so all the time.
     told: String,
     at: Option<Instant>,
     other_since: Option<Instant>,
@@ -54,10 +56,12 @@ impl Waits {
         self.is_release = update.phase() == Phase::Fenced;
         let wait = update.wait.as_ref();
         let stable = wait.map(|wait| format!("{} ({})", wait.what, wait.whose)).unwrap_or_default();
-        self.other_since = match stable == self.told {
-            true => None,
-            false => self.other_since.or(Some(now)),
-        };
+        if self.since.is_none() || stable != self.now.0 {
+            self.since = Some(now);
+        }
+        if stable != self.told {
+            self.other_since = self.other_since.or(Some(now));
+        }
         self.now = (stable, wait.map(words).unwrap_or_default());
     }
 
@@ -65,7 +69,15 @@ impl Waits {
     pub fn due(&mut self, now: Instant) -> Option<Told> {
         let plain = plain(&self.now.0);
         self.lately.retain(|(_, at)| now.saturating_duration_since(*at) < AGAIN);
-        let has_lasted = self.other_since.is_some_and(|since| now.saturating_duration_since(since) >= LASTS);
+        let lasts =
+            |since: Option<Instant>| since.is_some_and(|at| now.saturating_duration_since(at) >= LASTS);
+        let is_steady = lasts(self.since);
+        if self.now.0 == self.told {
+            self.other_since = self.other_since.filter(|_| !is_steady);
+            return None;
+        }
+        // That nothing is waited for is often so for a moment: something is being done.
+        let has_lasted = is_steady || !self.now.0.is_empty() && lasts(self.other_since);
         let is_early = self.at.is_some_and(|at| now.saturating_duration_since(at) < APART);
         if !has_lasted || is_early || self.lately.iter().any(|(told, _)| *told == plain) {
             return None;
@@ -157,11 +169,17 @@ mod tests {
         };
         ["fencing", "Off again (bmc)", "On (bmc)"].iter().for_each(|words| each(words));
         assert!(told.windows(2).all(|two| two[1].0 - two[0].0 >= 10), "{told:?}");
-        // Over within three seconds.
-        assert!(
-            self::told(Phase::Fencing, 60, |second| if second % 3 == 0 { "" } else { "On" }.to_owned())
-                .is_empty()
-        );
+        // Something is done in between each time: it is waited for all the same.
+        let told =
+            self::told(Phase::Fencing, 600, |second| if second % 2 == 0 { "" } else { "On" }.to_owned());
+        assert_eq!(told, [(5, "fencing; it waits for On (bmc)".to_owned())]);
+        // Over within three seconds, and much later another thing.
+        let told = self::told(Phase::Fencing, 60, |second| match second {
+            2 => "Off again".to_owned(),
+            50.. => "On".to_owned(),
+            _ => String::new(),
+        });
+        assert_eq!(seconds(&told), [53]);
     }
 
     #[test]

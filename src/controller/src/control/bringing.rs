@@ -248,6 +248,7 @@ mod tests {
         assert!(!bringing.answered("n1", first, true), "it would overtake a later one");
         assert!(bringing.answered("n1", second, true) && !bringing.answered("n1", second, true));
         bringing.asks("n1", now);
+        assert_eq!(bringing.due(&["n1".to_owned()].into(), now + EVERY * 100), [""; 0], "one at a time");
         bringing.lost();
         assert_eq!(bringing.due(&["n1".to_owned()].into(), now + EVERY), ["n1"]);
     }

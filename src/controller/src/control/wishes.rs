@@ -239,7 +239,7 @@ fn known(tiding: &Tiding, seen: &SeenWish) -> Wish {
 fn stuck(wish: &Wish, node: Option<String>, why: &str) -> String {
     let node = node.unwrap_or_else(|| "NODE".to_owned());
     format!(
-        "{}: {why}: the hold stays, and the finalizer. Bring the Node back; where its hardware is gone for good, `picket retire {node}` lets both go; or \
+        "{}: {why}: the hold stays, and the finalizer. Bring the Node back; where its hardware is gone for good, `picket retire {node} --reason TEXT` lets both go; or \
          annotate the remediation with {}=true, and drop the hold by hand",
         wish.id,
         remediation::FREED
@@ -261,7 +261,10 @@ mod tests {
             told.starts_with("PicketRemediation ns/n1: it is deleted, and its Node is not Ready: "),
             "{told}"
         );
-        assert!(told.contains("`picket retire rack1-n1`") && told.contains("Bring the Node back"), "{told}");
+        assert!(
+            told.contains("`picket retire rack1-n1 --reason") && told.contains("Bring the Node back"),
+            "{told}"
+        );
         assert!(told.contains("picket.dev/free-remediation=true"), "{told}");
     }
     use crate::teller::Tell;

@@ -64,8 +64,7 @@ impl Returning {
 impl Mind {
     /// Nodes that are to come back, each with the key under which it was fenced.
     pub fn on_their_way(&self) -> Vec<(&Node, &str)> {
-        let is_on_its_way = |stage: &Stage| matches!(stage, Stage::Returning(_) | Stage::NotBack);
-        let all = self.episodes.iter().filter(|(_, episode)| is_on_its_way(&episode.stage));
+        let all = self.episodes.iter().filter(|(_, episode)| episode.stage.is_awaited());
         all.filter_map(|(name, episode)| Some((self.node(name)?, episode.key.as_str()))).collect()
     }
 

@@ -86,6 +86,11 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Whether its Node is to come back.
+    pub(super) fn is_awaited(&self) -> bool {
+        matches!(self, Self::Returning(_) | Self::NotBack)
+    }
+
     /// In a word, for people.
     pub fn word(&self) -> &'static str {
         match self {

@@ -47,8 +47,11 @@ impl Mind {
 
     /// What was asked for is followed to its end, also where its policy is gone meanwhile.
     fn unspoken(&mut self, name: &str, nobody: &Nobody) -> Verdict {
-        if let Some(Episode { stage: Stage::Asking, .. }) = self.episodes.get(name) {
-            return Verdict::Follow(Stage::Asking);
+        let is_ready = self.node(name).is_some_and(Node::is_ready);
+        if let Some(Episode { stage, .. }) = self.episodes.get(name)
+            && (*stage == Stage::Asking || stage.is_awaited() && !is_ready)
+        {
+            return Verdict::Follow(stage.clone());
         }
         self.episodes.remove(name);
         Verdict::Leave(Why::Nobody(nobody.clone()))
@@ -79,8 +82,7 @@ impl Mind {
             }
             if turn.is_none() {
                 // A condition that its policy does not speak of is no word that it is back.
-                let is_awaited = matches!(episode.stage, Stage::Returning(_) | Stage::NotBack);
-                if is_awaited && !sight.node.is_ready() && episode.seen(&sight.node, now) {
+                if episode.stage.is_awaited() && !sight.node.is_ready() && episode.seen(&sight.node, now) {
                     return Verdict::Follow(episode.stage.clone());
                 }
                 self.episodes.remove(name);

@@ -301,7 +301,9 @@ impl Mind {
         if let Some((reason, text)) = &wish.wrong {
             return told(Progress::Failed, reason, text.clone());
         }
-        let is_settled = matches!(standing.progress, Progress::Returning | Progress::Succeeded);
+        // One that was proven off and failed then has come to its end before any time was over.
+        let is_settled = matches!(standing.progress, Progress::Returning | Progress::Succeeded)
+            || standing.progress == Progress::Failed && standing.proven;
         if is_settled || self.is_asked(wish) {
             return standing;
         }

@@ -176,6 +176,32 @@ fn a_remediation_that_failed_on_the_way_back_says_who_saw_to_it_and_succeeds_onc
     assert_eq!((told.standing.progress, told.conditions[1].1), (Progress::Succeeded, "True"));
 }
 
+/// NodeHealthCheck's time is over, and nobody speaks for it any more: what was asked for is followed to its end all the same, and told.
+#[test]
+fn what_was_asked_for_is_followed_on_its_way_back_where_nobody_speaks_for_it_any_more() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Off, true);
+    scene.run(5);
+    let over = Wish { timed_out: true, ..wish("w", "n1") };
+    scene.mind.wishes(vec![over.clone()]);
+    assert_eq!(run(&mut scene, &order.key, &Way::Back, 2_000), [], "nobody asks for it again");
+    assert!(scene.mind.brought("n1", &order.key, &failed(), scene.now).is_some());
+    let told = scene.tiding("w").standing;
+    assert_eq!(
+        (told.progress, &*told.reason),
+        (Progress::Failed, "PowerOnFailed"),
+        "that it failed is its end"
+    );
+    // Nor does another one begin anew meanwhile.
+    scene.mind.wishes(vec![over, wish("x", "n1")]);
+    assert_eq!(run(&mut scene, &order.key, &failed(), 3_000), []);
+    scene.boot("n1", "True");
+    scene.run(2);
+    assert_eq!(scene.tiding("w").standing.progress, Progress::Succeeded);
+    assert!(scene.mind.on_their_way().is_empty());
+}
+
 /// What a fence never proved is no success, whoever brings the Node back.
 #[test]
 fn a_remediation_that_was_never_proven_stays_failed() {

@@ -224,8 +224,7 @@ impl Run {
                 let way = [Way::Back, Way::UnderWay(String::new()), failed()][usize::from(*way)].clone();
                 if let Some(key) = key {
                     self.scene.mind.brought(name(node), &key, &way, self.scene.now);
-                    // A policy speaks for each of the workers, whichever remediation goes.
-                    marked(&mut self.not_back, node, matches!(way, Way::Failed(..)) && name(node) != "m1");
+                    marked(&mut self.not_back, node, matches!(way, Way::Failed(..)));
                 }
             }
             Happens::Cordons(node, so) => self.scene.node(name(node)).cordoned = *so,
