@@ -2,6 +2,7 @@
 //! tests play: their leases and their status are what a controller sees of a machine.
 
 mod api;
+mod escalated;
 mod faulty;
 mod held;
 mod joined;
@@ -12,5 +13,7 @@ mod nhc;
 mod not_back;
 mod policies;
 mod remediated;
+mod retired;
 mod scene;
+mod waiting;
 mod wishes;

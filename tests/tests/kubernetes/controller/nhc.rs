@@ -55,6 +55,14 @@ impl<'a> Nhc<'a> {
         Ok(Self { scene, uid: text(&check["metadata"]["uid"]), template })
     }
 
+    /// The same one with another template of that name, to which it goes on where the first one came to nothing.
+    pub async fn next(&self, name: &str, spec: &Value) -> Result<Nhc<'a>> {
+        let cluster = self.scene.cluster;
+        cluster.apply(&template(name, &self.template["metadata"]["annotations"], spec)).await?;
+        let template = cluster.json(&["-n", SPACE, "get", "picketremediationtemplate", name]).await?;
+        Ok(Self { scene: self.scene, uid: self.uid.clone(), template })
+    }
+
     /// A controller that does what this one asks for, and leads.
     pub async fn controller(&self) -> Result<Controller> {
         let controller = self.scene.begin("one", &self.scene.remediating("one")?)?;
@@ -82,7 +90,8 @@ impl<'a> Nhc<'a> {
     /// Makes the remediation alone.
     pub async fn makes(&self, node: &str, annotations: &Value) -> Result<String> {
         let mut said = json!({
-            "remediation.medik8s.io/node-name": node, "remediation.medik8s.io/template-name": "picket",
+            "remediation.medik8s.io/node-name": node,
+            "remediation.medik8s.io/template-name": self.template["metadata"]["name"],
         });
         if let (Some(said), Some(more)) = (said.as_object_mut(), annotations.as_object()) {
             said.extend(more.clone());

@@ -44,7 +44,10 @@ async fn a_node_that_was_not_seen_on_is_a_failure_and_a_person_s_to_mend() -> Re
     let again = scene.gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
     assert_eq!(again.code, 0, "{again:?}");
     assert!(bmc.is_on()?);
+    let words = scene.event("n1", "NodeReturning", &controller).await?;
+    assert!(words.contains("somebody saw to it"), "{words}");
     scene.kubelets.boots("n1").await?;
+    nhc.says(&name, ("False", "True", "RemediationFinishedSuccessfully"), &controller).await?;
     nhc.deletes(&name, "n1").await?;
     nhc.is_gone(&name, &controller).await?;
     assert_eq!(scene.fences().await?, ["n1"], "{}", controller.log());

@@ -225,7 +225,7 @@ async fn leaves_its_hold(nhc: &Nhc<'_>, node: &str) -> Result<()> {
 }
 
 /// Waits until so many are told as stuck in the metrics.
-async fn are_stuck(nhc: &Nhc<'_>, many: u32) -> Result<()> {
+pub async fn are_stuck(nhc: &Nhc<'_>, many: u32) -> Result<()> {
     let line = format!("picket_controller_remediations_stuck {many}");
     until(&format!("the metrics have {line}"), Duration::from_secs(60), async || {
         Ok(nhc.scene.http("/metrics").await?.contains(&line))
