@@ -9,12 +9,14 @@ use super::Mind;
 use super::episode::{BACK_WITHIN, Stage};
 use super::node::{Moment, Node};
 use super::note::Phase;
-use super::wish::{Progress, Standing};
+use super::wish::{Progress, Standing, Wish};
 
 /// So long what the gateway said of a machine holds. It is asked every ten seconds.
 const HOLDS: Duration = Duration::from_secs(30);
 /// Before what is waited for.
 const WAITS: &str = "; it waits for ";
+/// What is told of a remediation beside it.
+const BESIDE: &str = "its Node is fenced, and does not come back by itself: a person was told, by an Event of the Node, and another fence mends nothing";
 /// After a person's word it goes on.
 const AGAIN: &str = "somebody saw to it: it is on its way back again";
 
@@ -66,6 +68,23 @@ impl Mind {
     pub fn on_their_way(&self) -> Vec<(&Node, &str)> {
         let all = self.episodes.iter().filter(|(_, episode)| episode.stage.is_awaited());
         all.filter_map(|(name, episode)| Some((self.node(name)?, episode.key.as_str()))).collect()
+    }
+
+    /// A remediation beside the one whose machine does not come back asks for nothing: it has failed too, so that whoever made it goes on.
+    pub(super) fn fail_beside(&mut self) {
+        let fails = |wish: &&Wish| {
+            let episode = self.episodes.get(&wish.node).filter(|one| one.stage == Stage::NotBack);
+            let is_beside = episode.is_some_and(|one| one.wish.as_ref() != Some(&wish.id.uid));
+            let may_ask = wish.wrong.is_none() && !wish.timed_out && !wish.deleted;
+            is_beside && may_ask && self.standing(wish).progress == Progress::Waiting
+        };
+        let failed: Vec<Wish> = self.wishes.iter().filter(fails).cloned().collect();
+        for wish in failed {
+            let standing = self.standing(&wish).clone();
+            let (progress, reason) = (Progress::Failed, "NeedsOperator".to_owned());
+            let standing = Standing { progress, reason, text: BESIDE.to_owned(), ..standing };
+            self.standings.insert(wish.id.uid, standing);
+        }
     }
 
     /// The gateway says that of a machine that was fenced under this key. What is news: that it does not come back by itself, or does again.

@@ -18,6 +18,7 @@ impl Mind {
         if self.leading {
             self.returned();
             self.take_turns(now);
+            self.fail_beside();
         }
         let spoken = self.spoken();
         let speaking = self.speaking();

@@ -98,10 +98,11 @@ async fn where_the_first_one_failed_neither_the_next_one_nor_the_next_leader_fen
     first.says(&one, ("False", "False", "PowerOnFailed"), &controller).await?;
     first.times_out(&one).await?;
     let other = next.makes("n1", &json!({})).await?;
-    let words = next.says(&other, ("False", "False", "PowerOnFailed"), &controller).await?;
-    assert!(words.contains("picket retry n1"), "{words}");
+    next.says(&other, ("False", "False", "NeedsOperator"), &controller).await?;
     controller.kill();
     let controller = first.controller().await?;
+    let words = next.says(&other, ("False", "False", "PowerOnFailed"), &controller).await?;
+    assert!(words.contains("picket retry n1"), "{words}");
     lasts(40).await?;
     assert_eq!(scene.fences().await?, ["n1"], "{}", controller.log());
     // That its time was over is no news of one that had failed before.

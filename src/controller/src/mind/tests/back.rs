@@ -202,6 +202,30 @@ fn what_was_asked_for_is_followed_on_its_way_back_where_nobody_speaks_for_it_any
     assert!(scene.mind.on_their_way().is_empty());
 }
 
+/// NodeHealthCheck goes on to its next template: that one says at once that nothing comes of it, so that it goes on again.
+#[test]
+fn a_remediation_beside_one_whose_node_was_not_seen_on_has_failed_too_and_stays_so() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Off, true);
+    scene.mind.brought("n1", &order.key, &failed(), scene.now);
+    let beside = |deleted| Wish { deleted, ..wish("x", "n1") };
+    scene.mind.wishes(vec![
+        wish("w", "n1"),
+        beside(false),
+        Wish { wrong: Some(("R", String::new())), ..wish("y", "n1") },
+    ]);
+    assert_eq!(run(&mut scene, &order.key, &failed(), 20), []);
+    let told = scene.tiding("x").standing;
+    assert_eq!((told.progress, &*told.reason, told.key), (Progress::Failed, "NeedsOperator", None));
+    assert_eq!(&*scene.tiding("w").standing.reason, "PowerOnFailed", "it has its own words");
+    assert_eq!(&*scene.tiding("y").standing.reason, "R");
+    run(&mut scene, &order.key, &Way::Back, 20);
+    assert_eq!(scene.tiding("x").standing.progress, Progress::Failed, "it is not taken back");
+    scene.mind.wishes(vec![wish("w", "n1"), beside(true)]);
+    assert_eq!(scene.tiding("x").deed, Deed::Free, "nothing hangs on it");
+}
+
 /// What a fence never proved is no success, whoever brings the Node back.
 #[test]
 fn a_remediation_that_was_never_proven_stays_failed() {
