@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use picket_core::ids::NodeId;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use picket_proto::v1::{
     self, DropHoldRequest, ErrorReason, GetNodeRequest, GetNodeResponse, Hold, NodeSelector, node_selector,
@@ -95,7 +96,9 @@ pub const NOT_READY: &str = "it is deleted, and its Node is not Ready";
 /// As the gateway calls the node of a remediation, as far as that is known.
 pub fn gateway_node(select: Select, wish: &Wish) -> Option<String> {
     let by_name = || (select == Select::Name).then(|| wish.node.clone());
-    wish.standing.gateway_node.clone().or_else(by_name)
+    let name = wish.standing.gateway_node.clone().or_else(by_name);
+    // It stands in a command for people, which takes lists, and in a status that others may write.
+    name.filter(|name| NodeId::new(name).is_ok())
 }
 
 /// Whether that machine is gone for good by a person's word, and nothing of this remediation's keeps it off.
@@ -234,6 +237,14 @@ mod tests {
         }
         assert_eq!(gateway_node(Select::Name, &old).as_deref(), Some("n1"), "one of before it was noted");
         assert_eq!(gateway_node(Select::ProviderId, &old), None);
+        // Whoever may write a status would else have a person retire others.
+        for wrong in ["n[1-40]", "n1,n2", "n1; reboot", "--all"] {
+            let forged = [json!({ "gatewayNode": wrong }), json!({ "key": "k8s/u/b/w", "node": wrong })];
+            assert!(
+                forged.iter().all(|status| gateway_node(Select::Name, &made(status)).is_none()),
+                "{wrong}"
+            );
+        }
     }
 
     #[test]
