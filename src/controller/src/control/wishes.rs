@@ -195,12 +195,10 @@ impl Control {
     }
 
     fn write_wish(&mut self, wish: &WishId, status: Value, before: &Value) {
-        let is_known =
-            status.as_object().is_some_and(|all| all.iter().all(|(key, value)| before[key] == *value));
-        if is_known {
+        let last = self.wishes.written.get(&wish.uid);
+        if is_known(&status, before, last.map(|(written, _)| written)) {
             return;
         }
-        let last = self.wishes.written.get(&wish.uid);
         if last.is_some_and(|(same, at)| told::is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {
             return;
         }
@@ -230,6 +228,15 @@ impl Control {
     }
 }
 
+/// Whether there is nothing to be written. A definition of before it had `gatewayNode` drops that: it is written once, and not again and again.
+fn is_known(status: &Value, before: &Value, written: Option<&Value>) -> bool {
+    let was_written =
+        |key: &str| key == "gatewayNode" && written.is_some_and(|one| told::is_same(one, status));
+    status
+        .as_object()
+        .is_some_and(|all| all.iter().all(|(key, value)| before[key] == *value || was_written(key)))
+}
+
 /// One as it was seen, with what is known of it since.
 fn known(tiding: &Tiding, seen: &SeenWish) -> Wish {
     Wish { standing: tiding.standing.clone(), ..remediation::read(seen) }
@@ -249,6 +256,22 @@ fn stuck(wish: &Wish, node: Option<String>, why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_older_definition_drops_is_written_once() {
+        let status = serde_json::json!({ "phase": "Fencing", "gatewayNode": "n1" });
+        let (dropped, other) =
+            (serde_json::json!({ "phase": "Fencing" }), serde_json::json!({ "phase": "Waiting" }));
+        for (before, written, known) in [
+            (&status, None, true),
+            (&dropped, None, false),
+            (&dropped, Some(&status), true),
+            (&dropped, Some(&dropped), false),
+            (&other, Some(&status), false),
+        ] {
+            assert_eq!(is_known(&status, before, written), known, "{before} {written:?}");
+        }
+    }
 
     #[test]
     fn one_that_stands_says_how_its_machine_is_retired() {
