@@ -41,12 +41,9 @@ async fn a_release_logs_in_by_the_program_that_its_settings_name() -> Result<()>
     let nodes = [(machine.name(), machine, "programmed")];
     let fleet = settings(cluster, &login(cluster).await?, &nodes, &of("")).await?;
     let unset = Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?;
-    let checked = picket_tests::picketd(
-        &unset.settings_file(),
-        &["--check"],
-        &[(picket_tests::PASSWORD_VARIABLE, "any")],
-    );
-    let checked = checked.await?;
+    let place = unset.settings_file();
+    let password = [(picket_tests::PASSWORD_VARIABLE, "any")];
+    let checked = picket_tests::picketd(&place, &["--check"], &password).await?;
     let told = format!("{}{}", checked.out, checked.err);
     assert!(checked.code != 0 && told.contains("releases.programmed.kubeconfig: "), "{checked:?}");
     assert!(told.contains("set login_program to its absolute path"), "{checked:?}");

@@ -378,34 +378,3 @@ fn a_fence_that_somebody_holds_by_a_call_of_their_own_does_not_end_before_its_of
     assert_eq!(player.phase(), "fencing");
     assert!(player.record().holds.contains_key("hands"));
 }
-
-/// S15: an off that was stored, and then not sent, did not happen.
-#[test]
-fn a_first_off_that_was_not_sent_leaves_the_fence_as_it_was_before() {
-    let not_sent = |player: &mut Player, effects| {
-        player.try_apply(Event::NotSent { effects, why: "paused meanwhile".to_owned() }).map(drop)
-    };
-    let ids = |player: &Player| player.record().ledger.open().iter().map(|open| open.id).collect::<Vec<_>>();
-    let levels: &[&[DeviceSpec]] = &[&[host("bmc"), host("second")]];
-    let mut player = Player::fencing(levels, &[]);
-    player.off_intent(&["bmc", "second"]);
-    let effects = ids(&player);
-    assert_eq!(not_sent(&mut player, effects[..1].to_vec()), Err(Refused::OffSent), "the other one may be");
-    not_sent(&mut player, effects).unwrap();
-    let fence = player.open_fence();
-    assert!(!fence.off_sent && fence.switched_off.is_empty() && ids(&player).is_empty());
-    abort(&mut player).unwrap();
-
-    // One that ended was sent, and so may be one of whoever led before.
-    let mut player = Player::fencing(levels, &[]);
-    player.off_intent(&["bmc"]);
-    player.close_all();
-    player.off_intent(&["second"]);
-    let effects = ids(&player);
-    assert_eq!(not_sent(&mut player, effects), Err(Refused::OffSent));
-    let mut player = Player::fencing(levels, &[]);
-    player.off_intent(&["bmc"]);
-    let effects = ids(&player);
-    player.succeeds();
-    assert_eq!(not_sent(&mut player, effects), Err(Refused::OffSent));
-}

@@ -1,5 +1,6 @@
 //! A fence that ends as recovered although an off was sent: each was waited out, and the node is well in the same boot (S15).
 
+use crate::device::DeviceSpec;
 use crate::event::Event;
 use crate::ids::EffectId;
 use crate::machine::Refused;
@@ -85,4 +86,35 @@ fn an_off_of_another_leadership_is_not_forgotten_with_ours() {
         assert_eq!(player.try_apply(not_sent).map(drop), Err(Refused::OffSent));
     }
     assert_eq!(player.open_effects(), ["off of bmc", "off of bmc"]);
+}
+
+/// S15: an off that was stored, and then not sent, did not happen.
+#[test]
+fn a_first_off_that_was_not_sent_leaves_the_fence_as_it_was_before() {
+    let not_sent = |player: &mut Player, effects| {
+        player.try_apply(Event::NotSent { effects, why: "paused meanwhile".to_owned() }).map(drop)
+    };
+    let ids = |player: &Player| player.record().ledger.open().iter().map(|open| open.id).collect::<Vec<_>>();
+    let levels: &[&[DeviceSpec]] = &[&[host("bmc"), host("second")]];
+    let mut player = Player::fencing(levels, &[]);
+    player.off_intent(&["bmc", "second"]);
+    let effects = ids(&player);
+    assert_eq!(not_sent(&mut player, effects[..1].to_vec()), Err(Refused::OffSent), "the other one may be");
+    not_sent(&mut player, effects).unwrap();
+    let fence = player.open_fence();
+    assert!(!fence.off_sent && fence.switched_off.is_empty() && ids(&player).is_empty());
+    player.apply(Event::Abort { why: "it recovered".to_owned() });
+
+    // One that ended was sent, and so may be one of whoever led before.
+    let mut player = Player::fencing(levels, &[]);
+    player.off_intent(&["bmc"]);
+    player.close_all();
+    player.off_intent(&["second"]);
+    let effects = ids(&player);
+    assert_eq!(not_sent(&mut player, effects), Err(Refused::OffSent));
+    let mut player = Player::fencing(levels, &[]);
+    player.off_intent(&["bmc"]);
+    let effects = ids(&player);
+    player.succeeds();
+    assert_eq!(not_sent(&mut player, effects), Err(Refused::OffSent));
 }
