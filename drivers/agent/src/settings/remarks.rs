@@ -61,15 +61,32 @@ pub(super) fn spoken(agent: &Agent, told: &Told<'_>) -> Option<String> {
     if told.is_set(&["ssl_insecure"]) {
         return Some("believes every certificate (ssl_insecure)".to_owned());
     }
+    let is_plain = |value: &str| value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"));
+    if let Some((name, _)) = told.parameters.iter().find(|(_, value)| is_plain(value)) {
+        return Some(format!("asks by HTTP ({name})"));
+    }
+    let is_ssh = told.knows("ssh_path") && told.is_set(&["ssh", "secure"]);
     let by = match agent.name {
         "fence_eps" => "asks by HTTP",
         "fence_powerman" => "asks powermand, which proves itself to nobody",
         _ if told.knows("telnet_path") && !told.is_set(&["ssh", "secure"]) => "asks by telnet",
+        _ if is_ssh && !checks_host_keys(told) => {
+            "believes each host key that it has not seen before, unless ssh_options has -o StrictHostKeyChecking=yes"
+        }
         _ if told.is_set(&["disable_ssl"]) => "asks without TLS (disable_ssl)",
         _ if told.knows("ssl") && !told.is_set(&["ssl"]) && !told.is_set(&["ssl_secure"]) => "asks by HTTP",
         _ => return None,
     };
     Some(by.to_owned())
+}
+
+/// Whether ssh refuses a host whose key it does not know: the first value of an option holds (ssh_config(5)). Else fencing.py answers
+/// `yes` to the question whether to go on, and sends the password.
+fn checks_host_keys(told: &Told<'_>) -> bool {
+    let options = told.value("ssh_options").unwrap_or_default().to_ascii_lowercase();
+    let value =
+        options.split_once("stricthostkeychecking").map(|(_, after)| after.trim_start_matches(['=', ' ']));
+    value.is_some_and(|value| value.split(|c: char| !c.is_ascii_alphabetic()).next() == Some("yes"))
 }
 
 /// The rule of `complete_missed_params` in fencing_snmp.py: a community alone is 2c, and two passphrases are authPriv.

@@ -92,13 +92,39 @@ fn what_nobody_authenticates_is_told() {
     remarks("fence_raritan", &plain, json!({}), Some("telnet"));
     let either = plain.replace("</parameters>", &flag("ssh", ""));
     remarks("fence_bladecenter", &either, json!({}), Some("telnet"));
-    remarks("fence_bladecenter", &either, json!({ "ssh": true }), None);
+    let text = |name: &str| {
+        format!(
+            "<parameter name=\"{name}\" required=\"0\"><content type=\"string\"/></parameter></parameters>"
+        )
+    };
+    let either = either.replace("</parameters>", &text("ssh_path"));
+    let either = either.replace("</parameters>", &text("ssh_options"));
+    let ssh = |options: &str| json!({ "ssh": true, "ssh_options": options });
+    remarks("fence_bladecenter", &either, json!({ "ssh": true }), Some("host key"));
+    for believing in [
+        "-4",
+        "-o StrictHostKeyChecking=no",
+        "-oStrictHostKeyChecking=accept-new -o StrictHostKeyChecking=yes",
+    ] {
+        remarks("fence_bladecenter", &either, ssh(believing), Some("StrictHostKeyChecking=yes"));
+    }
+    for checking in [
+        "-o StrictHostKeyChecking=yes -o UserKnownHostsFile=/etc/picket/known",
+        "-o \"stricthostkeychecking yes\"",
+    ] {
+        remarks("fence_bladecenter", &either, ssh(checking), None);
+    }
     let none = METADATA.replace("<parameter name=\"snmp_version\" ", "<parameter name=\"other\" ");
     let web = none.replace("</parameters>", &flag("ssl", ""));
     let web = web.replace("</parameters>", &flag("ssl_insecure", ""));
     remarks("fence_cisco_ucs", &web, json!({}), Some("HTTP"));
     remarks("fence_cisco_ucs", &web, json!({ "ssl": true }), None);
     remarks("fence_cisco_ucs", &web, json!({ "ssl": true, "ssl_insecure": true }), Some("ssl_insecure"));
+    let url = none.replace("</parameters>", &text("session_url"));
+    for plain in ["http://xen1", "HTTP://xen1:80/"] {
+        remarks("fence_xenapi", &url, json!({ "session_url": plain }), Some("HTTP (session_url)"));
+    }
+    remarks("fence_xenapi", &url, json!({ "session_url": "https://xen1" }), None);
     let always = none.replace("</parameters>", &flag("ssl", "default=\"1\""));
     remarks("fence_pve", &always, json!({}), None);
 }
