@@ -69,11 +69,14 @@ impl Fault {
                     words: words(&format!("{said} ({})", status.code)),
                 }
             }
-            // Nobody was there to send it.
-            kube::Error::Service(error) if error.is::<picket_login::Wrong>() => {
-                Self { unknown: false, ..Self::away(words(&error.to_string())) }
-            }
+            // Of a login that there is not: nobody was there to send it.
             kube::Error::Service(error) => {
+                if let Some(wrong) = error.downcast_ref::<picket_login::Wrong>() {
+                    return match wrong.is_answered() {
+                        true => Self::refused(words(&wrong.to_string())),
+                        false => Self { unknown: false, ..Self::away(words(&wrong.to_string())) },
+                    };
+                }
                 let http = error.downcast_ref::<hyper_util::client::legacy::Error>();
                 let unknown = !http.is_some_and(hyper_util::client::legacy::Error::is_connect);
                 Self { unknown, ..Self::away(words(&picket_login::chain(&*error))) }

@@ -104,7 +104,7 @@ impl Mark {
     /// What an annotation with that key says; `None`: there is none, or it is somebody else's.
     pub(crate) fn of(metadata: &Metadata, key: &str, ours: &Ours) -> Option<Self> {
         let mark: Self = serde_json::from_str(metadata.annotations.get(key)?).ok()?;
-        let is_ours = mark.owner == ours.owner && ours.stores.has(mark.store.as_deref());
+        let is_ours = mark.owner == ours.owner && ours.stores.had(mark.store.as_deref());
         (is_ours && mark.node == ours.node).then_some(mark)
     }
 

@@ -33,6 +33,14 @@ impl Stores {
         self.known().lives.as_ref().map(|lives| lives.now.to_string())
     }
 
+    /// Whether a mark in that name is ours, which outlives a restore: of what an earlier life left at a Machine nobody but us takes it away, and
+    /// a check of a Node says nothing of it.
+    pub(crate) fn had(&self, marked: Option<&str>) -> bool {
+        let known = self.known();
+        let (Some(lives), Some(marked)) = (&known.lives, marked) else { return true };
+        marked == lives.now.to_string() || lives.before.iter().any(|life| life.to_string() == marked)
+    }
+
     /// Whether what was noted in that name is ours. What names no store was written before notes did.
     pub(crate) fn has(&self, noted: Option<&str>) -> bool {
         let known = self.known();
@@ -48,5 +56,27 @@ impl Stores {
         let Some(lives) = &known.lives else { return };
         let is_earlier = |noted| lives.before.iter().any(|life| life.to_string() == noted);
         known.has_no_earlier |= !noted.is_some_and(is_earlier);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_core::ids::Incarnation;
+    use picket_core::time::WallTime;
+
+    use super::*;
+
+    /// A Node without our note says that it was tidied, and nothing of what stands at its Machine.
+    #[test]
+    fn a_mark_of_an_earlier_life_is_ours_whatever_a_check_of_a_node_found() {
+        let life = |number| Incarnation::mint(WallTime::default(), [number; 10]);
+        let stores = Stores::default();
+        stores.serves(&Arc::new(Lives { now: life(2), before: [life(1)].into() }));
+        let of = |number| life(number).to_string();
+        let ours = |stores: &Stores| [1, 2, 3].map(|number| stores.had(Some(&of(number))));
+        assert_eq!(ours(&stores), [true, true, false]);
+        stores.sees(None);
+        assert_eq!(ours(&stores), [true, true, false]);
+        assert!(!stores.has(Some(&of(1))), "a note that comes again is of one that runs still");
     }
 }

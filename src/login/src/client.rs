@@ -7,6 +7,7 @@ use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::Connection;
 use kube::client::{Body, ConfigExt};
+use kube::config::AuthInfo;
 use kube::{Client, Config};
 use rustls::ClientConfig;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -131,13 +132,27 @@ struct Renewing<F, B> {
 
 impl<F: Fn(&Config) -> Result<Sends<B>, Wrong>, B> Renewing<F, B> {
     async fn send(&self, request: Request<Body>) -> Result<Response<B>, BoxError> {
-        let good = self.kept.current(&self.plugin).await?;
+        let good = match self.kept.current(&self.plugin).await {
+            Ok(good) => good,
+            Err(wrong) => return Err(self.nobody(wrong).await.into()),
+        };
         let sends = self.sends(&good)?;
         let answer = sends.oneshot(request).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
             self.kept.refused(good.number).await;
         }
         Ok(answer)
+    }
+
+    /// There is no login. Whether the API server answers is asked by nobody in particular: a fence waits for one that is not reached, and not
+    /// for a program (K9).
+    async fn nobody(&self, wrong: Wrong) -> Wrong {
+        let mut config = self.config.clone();
+        config.auth_info = AuthInfo::default();
+        let Ok(sends) = (self.made)(&config) else { return wrong };
+        let Ok(request) = Request::get("/version").body(Body::empty()) else { return wrong };
+        let answers = sends.oneshot(request).await.is_ok();
+        Wrong { answers, ..wrong }
     }
 
     fn sends(&self, good: &Good) -> Result<Sends<B>, Wrong> {

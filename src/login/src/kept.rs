@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::Wrong;
 use crate::plugin::{Credential, Plugin};
+use crate::{Place, Wrong};
 
 /// How long before its end another one is asked for.
 const AHEAD: Duration = Duration::from_secs(60);
@@ -28,6 +28,8 @@ struct State {
     good: Option<Good>,
     failed: Option<(Instant, Wrong)>,
     number: u64,
+    /// The program runs for another one while this one is good.
+    renews: bool,
 }
 
 impl State {
@@ -43,7 +45,8 @@ impl State {
                 self.number += 1;
                 let since = SystemTime::now();
                 let renewed = renewed(since, credential.end);
-                let made = Good { credential: Arc::new(credential), number: self.number, since, renewed };
+                let credential = Arc::new(credential);
+                let made = Good { credential, number: self.number, since, renewed, refused: false };
                 (self.good, self.failed) = (Some(made.clone()), None);
                 Ok(made)
             }
@@ -64,6 +67,8 @@ pub(crate) struct Good {
     pub(crate) number: u64,
     since: SystemTime,
     renewed: SystemTime,
+    /// The API server did not believe it.
+    refused: bool,
 }
 
 impl Default for Kept {
@@ -79,7 +84,7 @@ impl std::fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// The one that is good, or another one.
+    /// The one that is good, or another one. While one is good nobody waits for the program: what is asked may be urgent (K3).
     ///
     /// # Errors
     /// The program has none to give, now or a moment ago.
@@ -96,13 +101,28 @@ impl Kept {
         if let Some((_, wrong)) = state.failed.as_ref().filter(|(until, _)| Instant::now() < *until) {
             return good.ok_or_else(|| wrong.clone());
         }
+        if let Some(good) = good.as_ref().filter(|good| !good.refused) {
+            if !std::mem::replace(&mut state.renews, true) {
+                tokio::spawn(self.clone().renew(plugin.clone()));
+            }
+            return Ok(good.clone());
+        }
         let (plugin, again) = (plugin.clone(), self.again);
         // Whoever asks may have less time than the program: then the next one has what it prints.
         let ran = tokio::spawn(async move {
             let ran = plugin.run().await;
             state.heard(ran, good, again)
         });
-        ran.await.unwrap_or_else(|lost| Err(Wrong::of_program(format!("login_program: {lost}"))))
+        ran.await.unwrap_or_else(|lost| Err(Wrong::at(Place::Program, format!("login_program: {lost}"))))
+    }
+
+    async fn renew(self, plugin: Plugin) {
+        let ran = plugin.run().await;
+        let mut state = self.state.lock().await;
+        if state.of.as_ref() == Some(&plugin) {
+            state.renews = false;
+            let _ = state.heard(ran, None, self.again);
+        }
     }
 
     /// The API server does not believe that one (any more).
@@ -111,7 +131,14 @@ impl Kept {
         if let Some(good) = state.good.as_mut().filter(|good| good.number == number) {
             // Whom it does not know at all it will not know by another one either.
             good.renewed = good.renewed.min(good.since + self.again);
+            good.refused = true;
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) async fn is_to_be_renewed(&self) {
+        let mut state = self.state.lock().await;
+        state.good.as_mut().expect("it printed one").renewed = SystemTime::UNIX_EPOCH;
     }
 
     #[cfg(test)]

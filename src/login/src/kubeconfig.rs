@@ -24,7 +24,7 @@ impl Chosen {
     /// By that context; `None`: by the file's current one.
     pub(crate) fn read(path: &Path, context: Option<&str>) -> Result<Self, Wrong> {
         let shown = path.display();
-        let wrong = |place, why: String| Wrong { place, words: format!("kubeconfig {shown}: {why}") };
+        let wrong = |place, why: String| Wrong::at(place, format!("kubeconfig {shown}: {why}"));
         let is_missing = || std::fs::metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
         picket_permissions::check_secret(path).map_err(|fault| {
             let place = if is_missing() { Place::Nowhere } else { Place::Kubeconfig };

@@ -38,6 +38,8 @@ const CONNECTING: Duration = Duration::from_secs(3);
 pub struct Wrong {
     place: Place,
     words: String,
+    /// The API server answers all the same.
+    answers: bool,
 }
 
 /// Where it is wrong.
@@ -52,12 +54,17 @@ enum Place {
 }
 
 impl Wrong {
-    fn new(words: String) -> Self {
-        Self { place: Place::Kubeconfig, words }
+    const fn at(place: Place, words: String) -> Self {
+        Self { place, words, answers: false }
     }
 
-    fn of_program(words: String) -> Self {
-        Self { place: Place::Program, words }
+    const fn new(words: String) -> Self {
+        Self::at(Place::Kubeconfig, words)
+    }
+
+    /// Whether the API server answered whoever came without a login: it is reached, and knows nobody here.
+    pub fn is_answered(&self) -> bool {
+        self.answers
     }
 
     /// The key of the settings whose value is wrong; `None`: none is, as the file is not there (yet), or this is no pod.
@@ -136,10 +143,8 @@ impl Login {
     /// It cannot be read, or cannot be believed.
     pub fn known(&self) -> Result<Known, Wrong> {
         let Some(chosen) = self.chosen()? else {
-            let config = Config::incluster().map_err(|error| {
-                let words = format!("no kubeconfig is set, and this is no pod: {error}");
-                Wrong { place: Place::Nowhere, words }
-            })?;
+            let words = |error| format!("no kubeconfig is set, and this is no pod: {error}");
+            let config = Config::incluster().map_err(|error| Wrong::at(Place::Nowhere, words(error)))?;
             return Ok(believed(config)?.into());
         };
         let (config, plugin) = self.by(&chosen)?;
@@ -155,10 +160,10 @@ impl Login {
     fn program(&self) -> Result<Option<Program>, Wrong> {
         if let Some(name) = self.env.iter().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
             let words = format!("expected names of variables, found {name:?}");
-            return Err(Wrong { place: Place::Env, words });
+            return Err(Wrong::at(Place::Env, words));
         }
         let made = self.program.as_ref().map(|path| Program::at(path.clone(), &self.env)).transpose();
-        made.map_err(Wrong::of_program)
+        made.map_err(|why| Wrong::at(Place::Program, why))
     }
 
     fn by(&self, chosen: &Chosen) -> Result<(Config, Option<Plugin>), Wrong> {

@@ -143,6 +143,46 @@ async fn whoever_does_not_wait_for_it_does_not_end_it() {
     assert_eq!((begun(), scene.runs()), (1, 1));
 }
 
+/// What is asked may be to take `out-of-service` from a node that came on, which has a second (K3).
+#[tokio::test]
+async fn nobody_waits_for_another_login_while_one_is_good() {
+    let does =
+        format!("[ -e runs ] && while [ ! -e go ]; do sleep 0.01; done\n{}", prints("\"token\": \"t\""));
+    let scene = Scene::new(&does, json!({}));
+    let known = scene.login.known().expect("a kubeconfig");
+    let kept = known.plugin.as_ref().expect("a program").1.clone();
+    let (client, _) = server(&known, "Bearer t");
+    ask(&client).await.expect("it is believed");
+    kept.is_to_be_renewed().await;
+    for _ in 0..3 {
+        ask(&client).await.expect("it is good still");
+    }
+    assert_eq!(scene.runs(), 1, "the second run is not over");
+    put(&scene.file("go"), "", 0o600);
+    while scene.runs() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// An API server that is reached is not away, whatever became of the login.
+#[tokio::test]
+async fn whether_the_api_server_answers_is_told_where_there_is_no_login() {
+    let scene = Scene::new("exit 1", json!({}));
+    let known = scene.login.known().expect("a kubeconfig");
+    let is_answered = |refused: kube::Error| {
+        let kube::Error::Service(error) = refused else { panic!("{refused:?}") };
+        error.downcast_ref::<Wrong>().expect("there is no login").is_answered()
+    };
+    assert!(is_answered(ask(&server(&known, "Bearer t").0).await.expect_err("nobody is known")));
+    let sends = |_: &Config| {
+        Ok(tower::service_fn(|_: Request<Body>| async {
+            Err::<Response<Body>, _>(std::io::Error::other("no route"))
+        }))
+    };
+    let away = crate::client(&known, sends).expect("a client");
+    assert!(!is_answered(ask(&away).await.expect_err("nobody is there")));
+}
+
 #[tokio::test]
 async fn a_certificate_is_shown_with_its_key() {
     let key = rcgen::KeyPair::generate().expect("a key");

@@ -86,7 +86,10 @@ fn checks_host_keys(told: &Told<'_>) -> bool {
     let options = told.value("ssh_options").unwrap_or_default().to_ascii_lowercase();
     let value =
         options.split_once("stricthostkeychecking").map(|(_, after)| after.trim_start_matches(['=', ' ']));
-    value.is_some_and(|value| value.split(|c: char| !c.is_ascii_alphabetic()).next() == Some("yes"))
+    // A command among them (ProxyCommand) may have such words of its own.
+    let has_commands = options.contains("command");
+    !has_commands
+        && value.is_some_and(|value| value.split(|c: char| !c.is_ascii_alphabetic()).next() == Some("yes"))
 }
 
 /// The rule of `complete_missed_params` in fencing_snmp.py: a community alone is 2c, and two passphrases are authPriv.

@@ -152,11 +152,14 @@ async fn read_restored(store: &dyn Store) -> Result<Option<Restored>, StoreError
 
 /// By what it is known again where gateways note something in its name. A version before the note [`LIVES`] wrote only what it came from last.
 async fn read_lives(store: &dyn Store, restored: Option<&Restored>) -> Result<Lives, StoreError> {
-    let mut before: BTreeSet<Incarnation> = match store.note(LIVES).await? {
-        Some(note) => serde_json::from_str(&note.text)
-            .map_err(|error| StoreError::Damaged(format!("the note {LIVES:?} cannot be read: {error}")))?,
-        None => BTreeSet::new(),
-    };
+    let note = store.note(LIVES).await?;
+    // It only says what an earlier life noted in a cluster: no fence waits for that.
+    let mut before: BTreeSet<Incarnation> = note.map_or_else(BTreeSet::new, |note| {
+        serde_json::from_str(&note.text).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the note {LIVES:?} cannot be read: what earlier lives of this store noted in Kubernetes is another's");
+            BTreeSet::new()
+        })
+    });
     before.extend(restored.map(|restored| restored.from));
     Ok(Lives { now: store.incarnation(), before })
 }

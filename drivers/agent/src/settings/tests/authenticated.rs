@@ -104,6 +104,7 @@ fn what_nobody_authenticates_is_told() {
     for believing in [
         "-4",
         "-o StrictHostKeyChecking=no",
+        "-o ProxyCommand=\"ssh -o StrictHostKeyChecking=yes jump\" -o StrictHostKeyChecking=no",
         "-oStrictHostKeyChecking=accept-new -o StrictHostKeyChecking=yes",
     ] {
         remarks("fence_bladecenter", &either, ssh(believing), Some("StrictHostKeyChecking=yes"));
