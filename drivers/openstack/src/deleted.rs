@@ -33,6 +33,20 @@ pub(crate) fn was_long_before(step: &Step, delete: &Action) -> bool {
     }
 }
 
+/// Whether a step had ended when that action was asked for, as far as the clocks of their hosts tell.
+pub(crate) fn had_ended_by(step: &Step, action: &Action) -> bool {
+    match (time(step.finish_time.as_ref()), time(action.start_time.as_ref())) {
+        (Some(end), Some(asked)) => end - asked <= CLOCKS,
+        _ => false,
+    }
+}
+
+/// Whether a step is one of a build that was tried on several hosts: Nova notes the end of each try at the first one's step, and tries no more after one
+/// that ended well.
+pub(crate) fn is_a_try(action: &Action, step: &Step) -> bool {
+    step.event == BUILDS && step.finish_time.is_none() && action.action == "create" && action.did(BUILDS)
+}
+
 /// Whether a step had ended before that delete did its work: by one clock, where one host did both.
 fn was_before(step: &Step, delete: &Action) -> bool {
     let is_by_one_clock = |ends: &&Step| {
@@ -52,10 +66,7 @@ fn was_before(step: &Step, delete: &Action) -> bool {
 /// Whether an action, with its steps, had ended before that delete did its work. Without a step it may be waiting for its host.
 fn had_ended(action: &Action, delete: &Action) -> bool {
     let steps = action.events.as_deref().unwrap_or_default();
-    // A build that was tried on several hosts: Nova notes the end of each try at the first one's step, and tries no more after one that ended well.
-    let is_built = action.action == "create" && action.did(BUILDS);
-    let is_a_try = |step: &Step| is_built && step.event == BUILDS && step.finish_time.is_none();
-    !steps.is_empty() && steps.iter().all(|step| was_before(step, delete) || is_a_try(step))
+    !steps.is_empty() && steps.iter().all(|step| was_before(step, delete) || is_a_try(action, step))
 }
 
 impl OpenstackDriver {

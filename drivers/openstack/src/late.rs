@@ -1,31 +1,42 @@
-//! A start that a compute host may do late.
+//! A guest that a compute host may start late.
 //!
-//! **Invariant.** Nova takes a start while it believes that the host is up, for a minute after it died, and the host does what lies in its queue when it is
-//! back, also to a server that was evacuated since: `start_instance` looks at no host, starts the guest, and fails only after that, when it saves. Nova ends no
-//! such guest (S1, S8). So a start that came before an evacuation must have ended before that. Read in Nova 34.0.0: `compute/manager.py` (`start_instance`),
-//! `service.py` (the queue is taken after `init_host`, which removes what was evacuated); whatever else starts a guest saves its task first there, and is refused.
+//! **Invariant.** Nova takes an action while it believes that the host is up, for a minute after it died, and the host does what lies in its queue when it is
+//! back, also to a server that was evacuated since. `start_instance`, `rescue_instance`, `resume_instance`, `unrescue_instance` and the end of a reverted resize look
+//! at no host, start the guest, and fail only after that, when they save, if at all: that save, and the first one of a hard reboot or a rebuild, compares the server's
+//! task alone, which may be that of another action by then, on another host. Nova ends no such guest (S1, S8). So whatever may start a guest, and came before an
+//! evacuation, must have ended before that, by its own steps: what Nova took after it says nothing, since Nova takes some at any time, and an administrator
+//! can make it forget a task. Read in Nova 34.0.0: `compute/manager.py`, `service.py` (the queue is taken after `init_host`, which removes what was evacuated).
 
 use picket_driver::{Call, DriverError};
 
-use crate::actions::{self, Action};
+use crate::actions::{self, Action, CALM};
 use crate::deleted;
 use crate::driver::OpenstackDriver;
+use crate::live::LIVE;
 use crate::moves::EVACUATE;
 
-const START: &str = "start";
 const STARTS: &str = "compute_start_instance";
-/// What Nova takes while a task is under way. Of whatever else it took after a start, that one had ended before.
-const AT_ANY_TIME: [&str; 8] =
-    ["lock", "unlock", "resetState", "delete", "forceDelete", "softDelete", "attach_volume", "detach_volume"];
+/// What starts no guest late, beside what is calm: moves are looked at for themselves (moves.rs, live.rs), the end of a resize needs a task of its own before it
+/// starts the guest, and an image needs the guest's definition.
+const STARTS_NONE: [&str; 6] = [EVACUATE, LIVE, "resize", "migrate", "createImage", "createBackup"];
 
-/// Whether the host did what there was to do of that start. `before`: the first evacuation after it, where there was one. That it failed says that the
-/// guest was started, where that was after it.
-fn has_ended(start: &Action, before: Option<&Action>) -> bool {
+/// Whether its host made an end of that start.
+fn has_ended(start: &Action) -> bool {
     let mut steps = start.events.iter().flatten().filter(|step| step.event == STARTS).peekable();
-    steps.peek().is_some()
-        && steps.all(|step| match before {
-            Some(evacuation) => step.succeeded() || deleted::was_long_before(step, evacuation),
-            None => step.finish_time.is_some(),
+    steps.peek().is_some() && steps.all(|step| step.finish_time.is_some())
+}
+
+/// Whether an action, with its steps, had ended before that evacuation. That it failed may say that its guest was started, where that was after it.
+fn had_ended(action: &Action, evacuation: &Action) -> bool {
+    // Two hosts revert a resize, and the second one starts the guest.
+    let guest = if action.action == "revertResize" { "compute_finish_revert" } else { "compute_" };
+    // It waits for its host until that notes a step, unless what came before it failed.
+    let was_begun = action.events.iter().flatten().any(|step| step.event.starts_with(guest));
+    (was_begun || action.failure().is_some())
+        && action.events.iter().flatten().all(|step| {
+            step.succeeded() && deleted::had_ended_by(step, evacuation)
+                || deleted::was_long_before(step, evacuation)
+                || deleted::is_a_try(action, step)
         })
 }
 
@@ -37,28 +48,24 @@ impl OpenstackDriver {
         call: &Call,
     ) -> Result<Option<String>, DriverError> {
         let mut evacuation = None;
-        let mut was_reset = false;
         for action in actions {
-            let name = action.action.as_str();
+            let (name, request) = (action.action.as_str(), &action.request_id);
             if name == EVACUATE {
-                (evacuation, was_reset) = (Some(action), false);
+                evacuation = Some(action);
             }
-            let Some(before) = evacuation.filter(|_| name != EVACUATE) else { continue };
-            was_reset |= name == "resetState";
-            if name == START && !self.ours().moves.idle.contains(&action.request_id) {
-                if !has_ended(&self.with_steps(action, call).await?, Some(before)) {
-                    return Ok(Some(format!(
-                        "its {START} {} is not known to have ended before its evacuation {}, and the host from which that went may start it \
-                         when it is back, or has: look there; Nova does not end that guest",
-                        action.request_id, before.request_id
-                    )));
-                }
-                self.ours().moves.idle.insert(action.request_id.clone());
+            let Some(before) = evacuation else { continue };
+            if CALM.contains(&name) || STARTS_NONE.contains(&name) || self.ours().moves.idle.contains(request)
+            {
+                continue;
             }
-            // An administrator can make Nova forget that a task is under way.
-            if !AT_ANY_TIME.contains(&name) && !was_reset {
-                evacuation = None;
+            if !had_ended(&self.with_steps(action, call).await?, before) {
+                return Ok(Some(format!(
+                    "its {name} {request} is not known to have ended before its evacuation {}, and the host from which that went may start it \
+                     when it is back, or has: look there; Nova does not end that guest",
+                    before.request_id
+                )));
             }
+            self.ours().moves.idle.insert(request.clone());
         }
         Ok(None)
     }
@@ -67,7 +74,7 @@ impl OpenstackDriver {
     pub(crate) async fn start_under_way(&self, call: &Call) -> Result<Option<String>, DriverError> {
         let Some(start) = self.ours().start.clone() else { return Ok(None) };
         let action = actions::one(&self.cloud, &self.settings.server, &start, call).await?;
-        if action.is_none_or(|action| !has_ended(&action, None)) {
+        if action.is_none_or(|action| !has_ended(&action)) {
             return Ok(Some(start));
         }
         self.ours().start = None;

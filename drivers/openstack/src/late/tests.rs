@@ -33,8 +33,10 @@ fn start(steps: &[Step]) -> Value {
     action("start", "req-start", "12:00:00", steps)
 }
 
+/// One that its host did at once.
 fn plain(name: &str) -> Value {
-    action(name, &format!("req-{name}"), "12:30:00", &[])
+    let steps = [("compute_did_it", GOOD, "hv1", "12:30:01", "12:30:09")];
+    action(name, &format!("req-{name}"), "12:30:00", &steps)
 }
 
 /// The driver of a server that was stopped, after these actions, newest first, as they stand then.
@@ -69,18 +71,25 @@ async fn a_start_that_lay_in_the_queue_of_an_evacuated_host_keeps_the_server_fro
         (vec![], vec![at(BAD, "12:59:30")], Power::Unknown),
         (vec![], vec![at(BAD, "12:00:09")], Power::Off),
         (vec![], vec![at(GOOD, "12:59:59")], Power::Off),
+        // Its save went through since another start was under way: after the evacuation, on another host.
+        (vec![], vec![at(GOOD, "18:00:00")], Power::Unknown),
+        (vec![], vec![at(GOOD, "13:01:01")], Power::Unknown),
+        // The clocks of the hosts differ by as much.
+        (vec![], vec![at(GOOD, "13:01:00")], Power::Off),
         (vec![], vec![("conductor_step", GOOD, "", "12:00:01", "12:00:02")], Power::Unknown),
-        // Nova took the one after it, and takes none while a start is under way.
-        (vec!["reboot"], vec![], Power::Off),
+        // That Nova took another one after it says nothing: it takes some at any time, and somebody may have made it forget a task.
+        (vec!["reboot"], vec![], Power::Unknown),
         (vec!["lock", "detach_volume"], vec![], Power::Unknown),
-        // Unless somebody made it forget that.
-        (vec!["reboot", "resetState"], vec![], Power::Off),
+        (vec!["reboot", "resetState"], vec![], Power::Unknown),
         (vec!["resetState", "reboot"], vec![], Power::Unknown),
+        (vec!["extend_volume"], vec![], Power::Unknown),
+        (vec!["attach_share"], vec![], Power::Unknown),
+        (vec!["a word of tomorrow"], vec![], Power::Unknown),
+        (vec!["reboot", "resetState"], vec![at(GOOD, "12:00:09")], Power::Off),
     ] {
         for role in ["admin", "member"] {
             let mut actions = vec![stop(), evacuate()];
             actions.extend(between.iter().map(|name| plain(name)));
-            // What became of the others is not asked for.
             actions.push(start(&steps));
             let (driver, _) = driver(role, actions).await;
             let reading = driver.reading(&fake_nova::reading()).await.expect("a reading");
@@ -92,6 +101,78 @@ async fn a_start_that_lay_in_the_queue_of_an_evacuated_host_keeps_the_server_fro
     // Without an evacuation the server's own host has it.
     let (driver, _) = driver("admin", vec![stop(), start(&[])]).await;
     assert_eq!(driver.reading(&fake_nova::reading()).await.expect("a reading").power, Power::Off);
+}
+
+/// A rescue makes its guest before it saves, and a resume starts one; a hard reboot saves first, which another reboot lets through.
+#[tokio::test]
+async fn whatever_may_start_a_guest_must_have_ended_before_the_evacuation() {
+    let at = |step, result, ended| (step, result, "hv1", "12:00:01", ended);
+    let built = "compute__do_build_and_run_instance";
+    let cases: [(&str, Vec<Step>, Power); 21] = [
+        ("rescue", vec![], Power::Unknown),
+        ("rescue", vec![at("compute_rescue_instance", BAD, "18:00:00")], Power::Unknown),
+        ("rescue", vec![at("compute_rescue_instance", GOOD, "12:00:09")], Power::Off),
+        ("unrescue", vec![], Power::Unknown),
+        ("resume", vec![at("compute_resume_instance", None, "")], Power::Unknown),
+        ("resume", vec![at("compute_resume_instance", BAD, "12:00:09")], Power::Off),
+        ("restore", vec![], Power::Unknown),
+        ("reboot", vec![], Power::Unknown),
+        ("reboot", vec![at("compute_reboot_instance", GOOD, "18:00:00")], Power::Unknown),
+        // Its end is the other host's.
+        ("revertResize", vec![at("compute_revert_resize", GOOD, "12:00:09")], Power::Unknown),
+        (
+            "revertResize",
+            vec![
+                at("compute_revert_resize", GOOD, "12:00:09"),
+                at("compute_finish_revert_resize", GOOD, "12:00:19"),
+            ],
+            Power::Off,
+        ),
+        ("a word of tomorrow", vec![], Power::Unknown),
+        // It waits for its host, unless it came to none.
+        ("rebuild", vec![at("conductor_rebuild_server", GOOD, "12:00:09")], Power::Unknown),
+        ("unshelve", vec![at("conductor_unshelve_instance", BAD, "12:00:09")], Power::Off),
+        ("create", vec![], Power::Unknown),
+        ("create", vec![at(built, GOOD, "12:00:09"), at(built, None, "")], Power::Off),
+        // These start none.
+        ("resize", vec![], Power::Off),
+        ("migrate", vec![], Power::Off),
+        ("createImage", vec![at("api_snapshot_instance", GOOD, "12:00:09")], Power::Off),
+        ("createBackup", vec![], Power::Off),
+        ("attach_volume", vec![], Power::Off),
+    ];
+    for (name, steps, power) in cases {
+        for role in ["admin", "member"] {
+            let old = action(name, "req-1", "12:00:00", &steps);
+            let (driver, _) = driver(role, vec![stop(), evacuate(), old]).await;
+            let reading = driver.reading(&fake_nova::reading()).await.expect("a reading");
+            assert_eq!(reading.power, power, "{role} {name} {steps:?}: {}", reading.said);
+            let is_told =
+                reading.said.contains(&format!("its {name} req-1")) && reading.said.contains("look there");
+            assert_eq!(is_told, power == Power::Unknown, "{}", reading.said);
+        }
+    }
+}
+
+/// It was started by the host from which it was evacuated first, and went on from the next one after that.
+#[tokio::test]
+async fn a_start_must_have_ended_before_the_first_evacuation_after_it() {
+    let steps = |host| [("compute_rebuild_instance", GOOD, host, "20:00:01", "20:00:09")];
+    let again = || action("evacuate", "req-again", "20:00:00", &steps("hv3"));
+    let last = || {
+        action(
+            "stop",
+            "req-stop",
+            "21:00:00",
+            &[("compute_stop_instance", GOOD, "hv3", "21:00:01", "21:00:09")],
+        )
+    };
+    for (ended, power) in [("18:00:00", Power::Unknown), ("12:00:09", Power::Off)] {
+        let old = start(&[(STARTS, BAD, "hv1", "12:00:01", ended)]);
+        let (driver, _) = driver("admin", vec![last(), again(), evacuate(), old]).await;
+        let reading = driver.reading(&fake_nova::reading()).await.expect("a reading");
+        assert_eq!(reading.power, power, "{}", reading.said);
+    }
 }
 
 #[tokio::test]
