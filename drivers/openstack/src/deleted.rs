@@ -83,7 +83,7 @@ impl OpenstackDriver {
         };
         let mut delete = None;
         for action in older.iter().filter(can_start) {
-            if self.ours().moves.idle.contains(&action.request_id) {
+            if self.ours().moves.before_delete.contains(&action.request_id) {
                 continue;
             }
             let delete = match &mut delete {
@@ -96,7 +96,7 @@ impl OpenstackDriver {
                     action.action, action.request_id
                 )));
             }
-            self.ours().moves.idle.insert(action.request_id.clone());
+            self.ours().moves.before_delete.insert(action.request_id.clone());
         }
         Ok(None)
     }

@@ -54,7 +54,9 @@ impl OpenstackDriver {
                 evacuation = Some(action);
             }
             let Some(before) = evacuation else { continue };
-            if CALM.contains(&name) || STARTS_NONE.contains(&name) || self.ours().moves.idle.contains(request)
+            if CALM.contains(&name)
+                || STARTS_NONE.contains(&name)
+                || self.ours().moves.before_evacuation.contains(request)
             {
                 continue;
             }
@@ -65,7 +67,7 @@ impl OpenstackDriver {
                     before.request_id
                 )));
             }
-            self.ours().moves.idle.insert(request.clone());
+            self.ours().moves.before_evacuation.insert(request.clone());
         }
         Ok(None)
     }

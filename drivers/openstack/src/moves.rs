@@ -41,8 +41,12 @@ pub(crate) struct Moves {
     /// One whose steps say that it ended well. A delete that interrupts an evacuation makes them say so, too: only a list of actions that
     /// is asked for after that shows it.
     pub(crate) landed: Option<String>,
-    /// Those that ended, and moved nothing.
+    /// Moves that ended, and moved nothing.
     pub(crate) idle: BTreeSet<String>,
+    /// Actions that had ended before the server's delete.
+    pub(crate) before_delete: BTreeSet<String>,
+    /// Actions that had ended before the first evacuation after them, which is earlier than a delete as a rule.
+    pub(crate) before_evacuation: BTreeSet<String>,
     /// Live migrations that arrived.
     pub(crate) live: BTreeSet<String>,
     /// Neither this action nor an older one is an evacuation or a live migration.

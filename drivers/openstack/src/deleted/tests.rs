@@ -102,3 +102,22 @@ async fn what_had_ended_is_not_asked_for_again() {
         assert_eq!(of_starts, starts, "{turn}: {asked:?}");
     }
 }
+
+/// It had ended before the delete, and after the evacuation: the host from which that went started a guest, which no delete ends.
+#[tokio::test]
+async fn what_had_ended_before_the_delete_had_not_ended_before_the_evacuation() {
+    let evacuate = || {
+        let steps = [("compute_rebuild_instance", GOOD, "hv2", "09:00:01", "09:00:20")];
+        action("evacuate", "req-evacuate", "09:00:00", &steps)
+    };
+    for (ended, power) in [("09:30:00", Power::Unknown), ("08:50:09", Power::Off)] {
+        let steps: [Step; 1] = [("compute_start_instance", BAD, "hv1", "08:50:00", ended)];
+        let start = action("start", "req-start", "08:49:59", &steps);
+        let (driver, _) = driver(vec![delete("hv2"), evacuate(), start]).await;
+        for _ in 0..2 {
+            let (is, said) = reading(&driver).await;
+            assert_eq!(is, power, "{said}");
+            assert_eq!(said.contains("its start req-start"), power == Power::Unknown, "{said}");
+        }
+    }
+}
