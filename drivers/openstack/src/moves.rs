@@ -107,9 +107,7 @@ impl OpenstackDriver {
         is_gone: bool,
         call: &Call,
     ) -> Result<Option<String>, DriverError> {
-        let known = self.ours().moves.clone();
-        // What ended before a delete is told by the time of that alone.
-        let all = self.since(actions, |action| !is_gone && known.is_settled(action), call).await?;
+        let all = self.since(actions, is_gone, call).await?;
         if is_gone && let Some(why) = self.may_have_started_since(&all, call).await? {
             return Ok(Some(why));
         }
@@ -182,12 +180,15 @@ impl OpenstackDriver {
     }
 
     /// The actions since the one that is known, newest first, and else all that there are: a move may be older than the newest hundred.
-    async fn since(
-        &self,
-        newest: &Page,
-        is_known: impl Fn(&Action) -> bool,
-        call: &Call,
-    ) -> Result<Vec<Action>, DriverError> {
+    async fn since(&self, newest: &Page, is_gone: bool, call: &Call) -> Result<Vec<Action>, DriverError> {
+        let known = self.ours().moves.clone();
+        let mut was_evacuated = false;
+        let mut is_known = |action: &Action| {
+            was_evacuated |= action.action == EVACUATE;
+            // What ended before a delete is told by the time of that alone, and an evacuation asks for all that came before it.
+            let says_nothing = known.arrived.as_ref() == Some(&action.request_id);
+            !is_gone && (says_nothing || known.is_settled(action) && !was_evacuated)
+        };
         let (mut since, mut page) = (Vec::new(), newest.clone());
         loop {
             let whole = since.len() + page.actions.len();

@@ -199,6 +199,24 @@ async fn what_is_known_of_its_moves_for_good_is_not_asked_for_again() {
     }
 }
 
+/// No move was among them. What an evacuation comes after is of use then.
+#[tokio::test]
+async fn actions_that_were_searched_before_an_evacuation_are_asked_for_once_more_after_it() {
+    const LOCK: Done = ("lock", "req-lock", &[]);
+    for (steps, power) in [
+        (&[] as &[Step], Power::Unknown),
+        (&[("compute_start_instance", Some("Success"), "hv1")], Power::Off),
+    ] {
+        let done = vec![STOPPED, GOOD, LOCK, ("start", "req-start", steps), CREATE];
+        let (driver, _) = driver("admin", Some(stopped()), done, 2).await;
+        driver.ours().moves.searched = Some("req-lock".to_owned());
+        for _ in 0..2 {
+            let (is, said) = reading(&driver).await;
+            assert_eq!(is, power, "{said}");
+        }
+    }
+}
+
 /// Nova shows the server, and has no list of what was done to it: that is no list without an evacuation, nor one without a stop.
 #[tokio::test]
 async fn a_server_whose_actions_are_not_there_is_not_off() {
