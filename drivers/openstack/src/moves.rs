@@ -174,6 +174,16 @@ impl OpenstackDriver {
         Ok(None)
     }
 
+    /// Why the host from which it was evacuated may start it, or has, by its actions as Nova has them now, in words.
+    pub(crate) async fn may_start_where_it_was(&self, call: &Call) -> Result<Option<String>, DriverError> {
+        let newest = self.newest_actions(call).await?;
+        if newest.are_hidden {
+            return Ok(Some("Nova has no actions of it".to_owned()));
+        }
+        let actions = self.since(&newest, false, call).await?;
+        self.may_start_late(&actions, call).await
+    }
+
     pub(crate) async fn with_steps(&self, action: &Action, call: &Call) -> Result<Action, DriverError> {
         let whole = actions::one(&self.cloud, &self.settings.server, &action.request_id, call).await?;
         Ok(whole.unwrap_or_else(|| action.clone()))

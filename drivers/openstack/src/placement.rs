@@ -80,7 +80,11 @@ impl OpenstackDriver {
             return Err(DriverError::new(ErrorKind::Forbidden, Effect::DidNotHappen, detail));
         };
         let migrations = migrations?;
-        let moving = moving(&server, &migrations);
+        let mut moving = moving(&server, &migrations);
+        // The host from which it was evacuated may start it yet, of which no migration says anything.
+        if moving.is_none() && evacuations::have_evacuation(&migrations) {
+            moving = self.may_start_where_it_was(call).await?;
+        }
         let copies = evacuations::copies(&migrations, server.host.as_deref());
         self.remarks.found_left(evacuations::left_behind(&migrations, server.host.as_deref()));
         Ok(Placement { host: Some(host), moving, copies, asked_at, answered_at: call.now() })
@@ -159,7 +163,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fake_nova::{self, stopped};
+    use crate::fake_nova::{self, action, stopped};
 
     fn moved(kind: &str, id: u64, status: &str, to: Option<&str>) -> Migration {
         Migration {
@@ -238,6 +242,57 @@ mod tests {
         let driver = fake_nova::driver("admin", nova).await;
         let placement = driver.whereabouts(&fake_nova::reading()).await.expect("a placement");
         assert_eq!((placement.host.as_deref(), placement.moving), (Some("compute-8"), None));
+    }
+
+    /// The host from which it was evacuated is back, and does what lies in its queue: its copy was removed, and nothing of Nova's says that it runs there.
+    #[tokio::test]
+    async fn a_server_that_its_old_host_may_start_late_is_not_told_to_be_on_the_new_one_alone() {
+        let evacuated = || {
+            let steps = [("compute_rebuild_instance", Some("Success"), "hv2", "13:00:01", "13:00:20")];
+            action("evacuate", "req-evacuate", "13:00:00", &steps)
+        };
+        let start = |result, ended| {
+            action(
+                "start",
+                "req-start",
+                "12:00:00",
+                &[("compute_start_instance", result, "hv1", "12:00:01", ended)],
+            )
+        };
+        let waits = action("start", "req-start", "12:00:00", &[]);
+        for (status, actions, why) in [
+            ("completed", Some(vec![evacuated(), waits.clone()]), Some("its start req-start")),
+            ("done", Some(vec![evacuated(), start(Some("Error"), "18:00:00")]), Some("its start req-start")),
+            ("completed", Some(vec![evacuated(), start(Some("Success"), "12:00:09")]), None),
+            ("completed", None, Some("Nova has no actions of it")),
+        ] {
+            let nova = move |path: &str| {
+                if let Some(actions) = &actions
+                    && let Some(told) = fake_nova::actions(path, actions)
+                {
+                    return told;
+                }
+                let done = json!({
+                    "id": 1, "status": status, "migration_type": "evacuation",
+                    "source_compute": "compute-6", "dest_compute": "compute-7",
+                });
+                let others = json!({ "server": stopped(), "migrations": [done] });
+                (!path.contains("os-instance-actions")).then_some(others)
+            };
+            let driver = fake_nova::driver("admin", nova).await;
+            let placement = driver.whereabouts(&fake_nova::reading()).await.expect("a placement");
+            let moving = placement.moving;
+            assert_eq!(moving.is_some(), why.is_some(), "{moving:?}");
+            assert!(moving.is_none_or(|moving| moving.contains(why.unwrap_or_default())));
+        }
+        // Nothing is asked for where it was never evacuated.
+        let nova = move |path: &str| {
+            let others = json!({ "server": stopped(), "migrations": [] });
+            (!path.contains("os-instance-actions")).then_some(others)
+        };
+        let driver = fake_nova::driver("admin", nova).await;
+        let placement = driver.whereabouts(&fake_nova::reading()).await.expect("a placement");
+        assert_eq!(placement.moving, None);
     }
 
     /// Nova starts the guest at the destination, saves the server after that, and names the destination its host last of all.

@@ -92,7 +92,7 @@ impl OpenstackDriver {
         (self.ours().moves.landed.clone(), self.evacuated().at().cloned())
     }
 
-    async fn newest_actions(&self, call: &Call) -> Result<actions::Page, DriverError> {
+    pub(crate) async fn newest_actions(&self, call: &Call) -> Result<actions::Page, DriverError> {
         let landed = self.ours().moves.landed.clone();
         Ok(actions::Page { landed, ..actions::newest(&self.cloud, &self.settings.server, call).await? })
     }
