@@ -15,7 +15,7 @@ use picket_driver::{
 use tokio::time::Instant;
 
 use crate::actions::Ours;
-use crate::cloud::{Cloud, Found, USUAL_LIFE};
+use crate::cloud::{Cloud, USUAL_LIFE};
 use crate::copies::Evacuated;
 use crate::detaches::Detaches;
 use crate::hold::{self, SERVICE, UP};
@@ -245,24 +245,22 @@ impl PowerDriver for OpenstackDriver {
                     );
                     (ErrorKind::TimedOut, why, LOOK)
                 }
-                None => match self.server(&call.until(Instant::now() + CALL)).await {
-                    Ok(Found::It(server)) if server.is_busy() => {
+                // That it is not there says nothing, unless its host ended it; another one may have our start then.
+                None => match self.server_unless_ended(&call.until(Instant::now() + CALL)).await {
+                    Ok(Some(server)) if server.is_busy() => {
                         let why = format!("something is under way at the server: {}", server.words());
                         (ErrorKind::TimedOut, why, LOOK)
                     }
-                    Ok(Found::It(_)) => {
-                        match self.start_under_way(&call.until(Instant::now() + CALL)).await {
-                            Ok(None) => return Ok(()),
-                            Ok(Some(start)) => {
-                                let why = format!(
-                                    "our start {start} is not known to have ended: its host may do it when it is back"
-                                );
-                                (ErrorKind::TimedOut, why, LOOK)
-                            }
-                            Err(error) => (error.kind, error.detail, LONGER),
+                    Ok(_) => match self.start_under_way(&call.until(Instant::now() + CALL)).await {
+                        Ok(None) => return Ok(()),
+                        Ok(Some(start)) => {
+                            let why = format!(
+                                "our start {start} is not known to have ended: its host may do it when it is back"
+                            );
+                            (ErrorKind::TimedOut, why, LOOK)
                         }
-                    }
-                    Ok(Found::NotThere(_)) => return Ok(()),
+                        Err(error) => (error.kind, error.detail, LONGER),
+                    },
                     Err(error) => (error.kind, error.detail, LONGER),
                 },
             };
