@@ -200,7 +200,7 @@ list! {
     "ironic"          TowardsOff Host     "reads Ironic's database, which is up to a minute old, by the first letters after power"
     "kdump"           Never      Anything "waits for a message of the crashed machine: nothing is switched off"
     "kubevirt"        TowardsOff Machine  "stop, which leaves the guest its time; an instance that is not found is off"
-    "ldom"            Power      Machine  "ldm stop -f; bound alone is off"
+    "ldom"            TowardsOff Machine  "bound is off, also the target of a migration whose source runs"
     "lindypdu"        Never      Anything "sets all outlets of the unit as it read them before: two at once switch each other's outlets on"
     "lpar"            TowardsOff Machine  "every state of a partition that it does not know is off"
     "mpath"           Never      Anything "takes a key off shared disks: the machine goes on, and so do its other disks"

@@ -132,9 +132,10 @@ pub fn engaged(found: &HoldFound) -> Vec<String> {
     .collect()
 }
 
-/// Whether that is said by no BMC that has just started: of each of those the watchdog does not run.
+/// Whether that keeps the machine off also where its mains come back, and is said by no BMC that has just started: of each of those the watchdog
+/// does not run, and a locked button keeps nothing off when the mains come back.
 pub fn outlives(engaged: &str) -> bool {
-    engaged != WATCHDOG_HOLDS
+    engaged == POLICY_HOLDS
 }
 
 /// It stands still, and would do nothing when its time is over.

@@ -155,8 +155,10 @@ impl NodeTask {
         answered: &Result<T, ReleaseError>,
     ) -> Result<(), Fatal> {
         let is = match answered {
-            Err(ReleaseError::Unknown(_)) => return Ok(()),
-            answered => matches!(answered, Err(ReleaseError::Barred(_))),
+            Ok(_) => false,
+            Err(ReleaseError::Barred(_)) => true,
+            // Whoever fails before it looks there says nothing of what stands there.
+            Err(_) => return Ok(()),
         };
         let release = release.whole();
         let state = self.record().fence.as_ref().and_then(|fence| fence.release(&release));
