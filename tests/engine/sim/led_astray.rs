@@ -218,6 +218,41 @@ async fn a_successor_knows_what_the_bmc_said_first() {
     }
 }
 
+/// The same, where the gateway dies before the fence: what the BMC said to its check is learned, and its successor never heard the BMC.
+#[tokio::test(start_paused = true)]
+async fn a_successor_knows_that_the_bmc_told_an_earlier_check_whose_it_is() {
+    for other in OTHERS {
+        for after in 0..REQUESTS {
+            let what = format!("{other:?} after {after}");
+            let mut lab = unknown(2709, other).await;
+            lab.engine.check(&crate::lab::node()).await.expect("checked");
+            lab.kill().await;
+            leads_astray(&lab, after);
+            lab.start().await;
+            let outcome = lab.fence().await;
+            is_untouched(&lab, true, &what);
+            assert!(outcome != FENCED || !lab.is_on(), "{what}: proven off, and it runs");
+        }
+    }
+}
+
+/// Its board was exchanged since for one that says nothing: once the settings say whose machine it controls it is switched off.
+#[tokio::test(start_paused = true)]
+async fn what_says_nothing_any_more_is_fenced_once_the_settings_give_its_identity() {
+    let mut lab = unknown(2710, Other::Silent).await;
+    lab.engine.check(&crate::lab::node()).await.expect("checked");
+    lab.fault("bmc", Fault::DropsQuestions);
+    lab.crash().await;
+    let outcome = lab.fence().await;
+    assert!(matches!(outcome, Outcome::NeedsOperator(_)), "{outcome:?}");
+    assert_eq!(lab.received("bmc").offs, 0);
+    lab.setup.adjust = Arc::new(|_| {});
+    lab.reload().await.expect("taken");
+    lab.engine.retry(&crate::lab::node(), crate::lab::person()).await.expect("taken");
+    lab.reach("released", s(900)).await;
+    assert!(!lab.is_on());
+}
+
 /// S8: an on of a gateway that died may still come in its session, which another machine's BMC, asked in its place, knows nothing of.
 #[tokio::test(start_paused = true)]
 async fn the_session_of_a_dead_gateway_is_ended_by_no_other_machine_s_bmc() {

@@ -123,11 +123,19 @@ impl NodeTask {
         Ok(Some(lives))
     }
 
-    /// Devices that have said whose machine they control, in this fence, or to this process at a check: that they say nothing now is no
-    /// answer (S13).
+    /// Devices that have said whose machine they control, in this fence, to this process, or at an earlier check to whichever: that they say
+    /// nothing now is no answer (S13).
     pub(super) fn have_said_whose(&self) -> BTreeSet<DeviceId> {
         let in_fence = self.record().fence.iter().flat_map(|fence| &fence.identified);
-        self.said_whose.iter().chain(in_fence).cloned().collect()
+        let at_a_check = self.record().learned.keys().filter(|device| self.told_a_check(device));
+        self.said_whose.iter().chain(in_fence).chain(at_a_check).cloned().collect()
+    }
+
+    /// Whether what is known of a device whose identity was learned is its own word. What its settings give it may never have said; nor does an
+    /// agent in its place say anything.
+    fn told_a_check(&self, device: &DeviceId) -> bool {
+        let is_agent = self.plan.drivers.get(device).is_some_and(|driver| driver.runs_programs());
+        !is_agent && self.stands_by().device(device).is_some_and(|spec| spec.identity.is_empty())
     }
 
     pub(super) fn has_said_whose(&self, device: &DeviceId) -> bool {
