@@ -317,7 +317,8 @@ pub enum Event<'a> {
         /// The host devices, asked just now: refused while one says On.
         looks: &'a [Look],
     },
-    /// The node's levels as the settings have them now: whatever a person tries again goes by these.
+    /// The node's levels as the settings have them now: whatever a person tries again goes by these. Of a node that is being let back in by what
+    /// they say of whose machines the same devices control.
     NewTopology(Topology),
     /// The settings of now are not those that were wanted last: in words, for a person who tries again.
     OtherSettings(String),

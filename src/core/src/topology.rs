@@ -149,6 +149,22 @@ impl Topology {
         self
     }
 
+    /// The same, with what `now` says of whose machines its devices control (S13). `None`: that has other devices, other kinds of them, or has one
+    /// elsewhere.
+    pub fn with_identities_of(&self, now: &Self) -> Option<Self> {
+        let kinds = |of: &Self| -> BTreeMap<DeviceId, DeviceClass> {
+            of.devices().map(|spec| (spec.id.clone(), spec.class)).collect()
+        };
+        if kinds(self) != kinds(now) || self.elsewhere(now).is_some() {
+            return None;
+        }
+        let mut same = self.clone();
+        for spec in same.levels.iter_mut().flat_map(|level| &mut level.devices) {
+            spec.identity = now.device(&spec.id)?.identity.clone();
+        }
+        Some(same)
+    }
+
     /// The same, with what is known now of which devices tell one of their lives from the next; `None`: as it stands.
     #[must_use]
     pub fn with_epochs(mut self, has: impl Fn(&DeviceId) -> Option<bool>) -> Self {

@@ -1,5 +1,7 @@
 //! S13 after the proof: another machine stands where a fenced one was.
 
+use std::sync::Arc;
+
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_core::store::FenceQuery;
@@ -104,4 +106,28 @@ async fn who_does_not_know_the_question_is_brought_back() {
     lab.unfence().await.expect("let in");
     lab.reach("normal", s(300)).await;
     assert!(lab.is_on());
+}
+
+/// S16: the board was exchanged while the node was off, and it is being let back in. Once the settings say so a retry goes by them.
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_board_was_exchanged_is_let_back_in_once_the_settings_say_so() {
+    for is_reloaded in [false, true] {
+        let mut lab = exchanged(987).await;
+        lab.unfence().await.expect("let in");
+        lab.reach("needs_operator", s(60)).await;
+        asks_a_person(&lab);
+        // With the old settings it is what it was.
+        lab.engine.retry(&node(), person()).await.expect("taken");
+        lab.reach("needs_operator", s(60)).await;
+        let said = lab.world.lock().expect("whole").identity(NODE).clone();
+        lab.setup.adjust = Arc::new(move |spec| spec.identity = said.clone());
+        if is_reloaded {
+            lab.reload().await.expect("taken");
+        } else {
+            lab.crash().await;
+        }
+        lab.engine.retry(&node(), person()).await.expect("taken");
+        lab.reach("normal", s(300)).await;
+        assert!(lab.is_on(), "reloaded: {is_reloaded}");
+    }
 }

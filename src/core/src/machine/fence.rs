@@ -9,7 +9,7 @@ use super::restored::{self, expect_no_hold};
 use crate::device::{DeviceSpec, IdentityMatch};
 use crate::ids::{DeviceId, EffectId};
 use crate::ledger::EffectKind;
-use crate::record::{Cause, HoldState, Said};
+use crate::record::{Cause, Fence, HoldState, Said};
 use crate::topology::Topology;
 
 pub(super) fn next_level(draft: &mut Draft, why: &str, gives_way: bool) -> Result<(), Refused> {
@@ -35,17 +35,30 @@ pub(super) fn next_level(draft: &mut Draft, why: &str, gives_way: bool) -> Resul
 }
 
 /// The settings may say by now whose machine a device controls, or have a device that proves more. Where they lack one of which
-/// something is to be undone, or that is not believed, the levels stay as they were; a drill's are its own.
+/// something is to be undone, or that is not believed, the levels stay as they were; a drill's are its own. Once the node is let back in they stay
+/// as they are, too, and the settings say of the same devices whose machines they control.
 pub(super) fn new_topology(draft: &mut Draft, topology: Topology) -> Result<(), Refused> {
     draft.expect_phase(
         "other levels",
         &["needs_operator"],
         "a fence goes on by the levels with which it began",
     )?;
-    if !draft.fence_is_current() {
-        return Err(Refused::ForeignProof("the fence was ended by an unfence"));
-    }
+    let is_current = draft.fence_is_current();
     let fence = draft.fence()?;
+    if !is_current {
+        match fence.topology.with_identities_of(&topology) {
+            Some(now) if now != fence.topology => {
+                take_topology(fence, now);
+                draft.moment("whose machines its devices control is what the settings say now");
+            }
+            Some(_) => {}
+            None => draft.moment_once(
+                "its levels stay as they were: the settings have other devices, or have them elsewhere"
+                    .to_owned(),
+            ),
+        }
+        return Ok(());
+    }
     let class = |levels: &Topology, id: &DeviceId| levels.device(id).map(|spec| spec.class);
     let mut kept = fence.holds.keys().chain(&fence.switched_off).chain(&fence.lost);
     let is_whole = kept.all(|id| class(&topology, id) == class(&fence.topology, id));
@@ -57,19 +70,22 @@ pub(super) fn new_topology(draft: &mut Draft, topology: Topology) -> Result<(), 
             }
         };
         if is_whole {
-            let before = std::mem::replace(&mut fence.topology, topology);
-            // Another board: what the one before earned is none of its (S2).
-            let is_another = |spec: &&DeviceSpec| {
-                let now = fence.topology.device(&spec.id);
-                now.is_some_and(|now| spec.identity.compare(&now.identity) == IdentityMatch::Mismatch)
-            };
-            let others: Vec<DeviceId> =
-                before.devices().filter(is_another).map(|spec| spec.id.clone()).collect();
-            others.iter().for_each(|device| identity::forget_board(fence, device));
+            take_topology(fence, topology);
         }
         draft.moment(words);
     }
     Ok(())
+}
+
+/// The fence goes by these from now on. Another board: what the one before earned is none of its (S2).
+fn take_topology(fence: &mut Fence, topology: Topology) {
+    let before = std::mem::replace(&mut fence.topology, topology);
+    let is_another = |spec: &&DeviceSpec| {
+        let now = fence.topology.device(&spec.id);
+        now.is_some_and(|now| spec.identity.compare(&now.identity) == IdentityMatch::Mismatch)
+    };
+    let others: Vec<DeviceId> = before.devices().filter(is_another).map(|spec| spec.id.clone()).collect();
+    others.iter().for_each(|device| identity::forget_board(fence, device));
 }
 
 /// A fence that stands for a restore does nothing (S21).

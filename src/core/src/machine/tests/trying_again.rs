@@ -55,6 +55,25 @@ fn a_device_that_is_switched_off_or_not_believed_is_not_forgotten() {
     assert_eq!(player.open_fence().topology.levels().len(), 1);
 }
 
+/// A board that was exchanged while its node was off is found once that is let back in.
+#[test]
+fn a_node_that_is_let_back_in_goes_by_the_identities_of_the_settings_and_by_nothing_else() {
+    let serial = |of: &str| Identity { uuid: None, serial: Some(of.to_owned()) };
+    let bmc = |of: &str| DeviceSpec { identity: serial(of), ..host("bmc") };
+    let mut player = Player::unfencing(&[&[bmc("CN7")]]);
+    let identity =
+        |player: &Player| player.open_fence().topology.device(&device("bmc")).unwrap().identity.clone();
+    player.give_up(Reason::IdentityMismatch);
+    tried_again(&mut player, &[&[bmc("CN8")], &[supply("pdu")]]).unwrap();
+    assert_eq!((player.phase(), identity(&player)), ("unfencing", serial("CN7")), "another device");
+    assert_eq!(devices(&player), [device("bmc")]);
+    player.give_up(Reason::IdentityMismatch);
+    let slower = DeviceSpec { call: host("bmc").call * 2, ..bmc("CN8") };
+    tried_again(&mut player, &[&[slower]]).unwrap();
+    assert_eq!((player.phase(), identity(&player)), ("unfencing", serial("CN8")));
+    assert_eq!(player.open_fence().topology.device(&device("bmc")).unwrap().call, host("bmc").call);
+}
+
 #[test]
 fn no_settings_change_a_fence_that_goes_on_by_itself() {
     let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);

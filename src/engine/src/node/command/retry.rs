@@ -43,9 +43,10 @@ impl NodeTask {
         Ok(taken)
     }
 
-    /// By what a retry goes.
+    /// By what a retry goes: of a node that is being let back in by whose machines the settings say its devices control, and by nothing else.
     pub(super) fn settings_of_now(&self) -> SettingsOfNow {
-        let waits = matches!(self.record().phase, Phase::NeedsOperator(_)) && self.fence_is_current();
+        let record = self.record();
+        let waits = matches!(record.phase, Phase::NeedsOperator(_)) && record.fence.is_some();
         let levels = waits.then(|| self.topology_to_fence());
         SettingsOfNow { levels, others: self.office.refused_settings() }
     }
