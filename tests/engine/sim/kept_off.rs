@@ -271,6 +271,21 @@ async fn a_release_that_was_begun_before_a_breach_is_not_stood_down() {
     assert!(lab.engine.stand_down(&node(), person()).await.is_err());
 }
 
+/// S5, S8: an off whose end nobody saw stays open where it was to be sent once more, and was not, as the store took too long.
+#[tokio::test(start_paused = true)]
+async fn an_off_that_was_sent_stays_open_where_its_next_copy_was_not_sent() {
+    let mut lab = lab(916).await;
+    given_up(&mut lab).await;
+    let open = lab.record().ledger.open().to_vec();
+    assert!(!open.is_empty(), "nobody saw the end of its off");
+    let offs = lab.received("bmc").offs;
+    lab.store.linger(s(7));
+    lab.store.reads_take(s(7));
+    tokio::time::sleep(s(120)).await;
+    assert_eq!(lab.received("bmc").offs, offs, "it is too late each time");
+    assert!(open.iter().all(|one| lab.record().ledger.get(one.id).is_some()), "{:#?}", lab.record().ledger);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deadline_does_not_begin_again_with_each_start() {
     let mut lab = lab(911).await;

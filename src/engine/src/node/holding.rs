@@ -1,6 +1,6 @@
 //! The holds of a node that is kept off (S11): read at their devices again and again, and engaged again where somebody undid them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -52,10 +52,10 @@ impl NodeTask {
     /// Engages those holds, each in that life of its device. False: somebody else came first.
     async fn engage(&mut self, found: BTreeMap<DeviceId, HoldFound>, lives: &Ours) -> Result<bool, Fatal> {
         let (here, mut is_whole) = (self.place(), true);
-        let said = self.now();
+        let (said, before) = (self.now(), self.open_now());
         let opened = self.persist_in_sessions(|| Event::HoldIntent { found: found.clone() }).await?;
         if self.is_old(said) {
-            self.leave_unsent(&opened).await?;
+            self.leave_unsent(&opened, &before).await?;
             return Ok(false);
         }
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
@@ -98,14 +98,24 @@ impl NodeTask {
         self.now().since(said) > self.parts.rules.device_call
     }
 
-    /// What was stored to be sent, and is not, has ended.
-    pub(super) async fn leave_unsent(&mut self, opened: &[Opened]) -> Result<(), Fatal> {
+    /// The effects that are open now.
+    pub(super) fn open_now(&self) -> BTreeSet<EffectId> {
+        self.record().ledger.open().iter().map(|open| open.id).collect()
+    }
+
+    /// What was stored to be sent, and is not, has ended. What was open before that was sent once, and its end nobody saw (S5).
+    pub(super) async fn leave_unsent(
+        &mut self,
+        opened: &[Opened],
+        before: &BTreeSet<EffectId>,
+    ) -> Result<(), Fatal> {
         let effect = |one: &Opened| match one {
             Opened::Hold(order) => Some(order.effect()),
             Opened::Off(order) => Some(order.effect()),
             _ => None,
         };
-        let effects: Vec<EffectId> = opened.iter().filter_map(effect).collect();
+        let new = |effect: &EffectId| !before.contains(effect);
+        let effects: Vec<EffectId> = opened.iter().filter_map(effect).filter(new).collect();
         if effects.is_empty() {
             return Ok(());
         }

@@ -156,11 +156,11 @@ impl NodeTask {
             return Ok(false);
         }
         let devices: Vec<DeviceId> = ours.keys().cloned().collect();
-        let said = self.now();
+        let (said, before) = (self.now(), self.open_now());
         let off = || Event::OffIntent { devices: devices.clone(), identified: Vec::new() };
         let opened = self.persist_in_sessions(off).await?;
         if self.is_old(said) {
-            self.leave_unsent(&opened).await?;
+            self.leave_unsent(&opened, &before).await?;
             return Ok(false);
         }
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
