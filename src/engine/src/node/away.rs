@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::command::Command;
 use super::inbox::Inbox;
+use super::looking::on;
 use super::releasing::{UNKNOWN_LOOKS, WATCH};
 use super::{Fatal, NodeTask};
 use crate::view::Wait;
@@ -162,25 +163,42 @@ impl NodeTask {
     /// Something stands that is to be taken away once the node is not proven off any more, or is under way that is to be cut off then.
     pub(super) fn lets_go(&self) -> bool {
         let goes_on = self.asking.is_some() || self.record().ledger.standing().next().is_some();
-        self.stands_on_its_proof() && goes_on
+        self.record().phase == Phase::Fenced && self.ground.is_some() && goes_on
     }
 
-    /// Something is let go by the proof, or is to be taken away once the node is not proven off any more: its devices are asked on while the store is
-    /// away, as one that restarted unseen then would be believed after that.
-    pub(super) fn stands_on_its_proof(&self) -> bool {
-        self.record().phase == Phase::Fenced && self.ground.is_some()
+    /// Something is let go by the proof, rests on it (a receipt, a child), or is to be taken away once the node is not proven off any more; or the
+    /// proof itself is being stored. Its devices are asked on while the store is away, as one that restarted unseen then would be believed after that.
+    fn stands_on_its_proof(&self) -> bool {
+        let is_proven =
+            matches!(self.record().phase, Phase::Fenced | Phase::Released) && self.ground.is_some();
+        is_proven || self.is_being_confirmed()
     }
 
     /// One look. Where the proof does not hold by it, it is none from now on, and what stands is taken away at once.
     async fn watch_what_stands(&mut self, waiting: &mut Waiting) {
         let looks = self.glance_within(LOOK_LIFE * 3 / 4, true).await;
         waiting.watch_at = Some(Instant::now() + WATCH);
-        let Some(fault) = self.weigh(&looks) else { return };
-        let at_once = matches!(fault, LookFault::On(_) | LookFault::NewEpoch(_));
-        if !at_once && self.unseen < UNKNOWN_LOOKS {
-            return;
+        if self.is_being_confirmed() {
+            return self.readings.heard.extend(looks);
         }
-        self.doubts(looks, &fault);
+        let Some(fault) = self.weigh(&looks) else { return };
+        let is_doubted = match fault {
+            LookFault::On(_) => true,
+            // Of one that is released nothing but an On says more than that nothing is to be issued now.
+            _ if self.record().phase == Phase::Released => false,
+            LookFault::NewEpoch(_) => true,
+            LookFault::NotOff(_) | LookFault::Stale(_) => self.unseen >= UNKNOWN_LOOKS,
+        };
+        if is_doubted {
+            self.doubts(looks, &fault);
+        }
+    }
+
+    /// The proof is stored. What read On meanwhile speaks against it, whatever that reads by now. True if something did.
+    pub(super) fn was_found_on(&mut self, heard: Vec<Look>) -> bool {
+        let Some(fault) = on(&heard).next().cloned().map(LookFault::On) else { return false };
+        self.doubts(heard, &fault);
+        true
     }
 
     /// A look that was cut off is judged by what it had heard by then: what read On may read Off when it is asked next.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::event::Event;
-use picket_core::ground::LOOK_LIFE;
+use picket_core::ground::{LOOK_LIFE, Look};
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::record::Phase;
@@ -27,6 +27,8 @@ pub(super) struct Readings {
     fresh_until: Option<BootTime>,
     /// They were not fresh any more when the store had answered, and power was not read since.
     are_old: bool,
+    /// What was read while the proof was being stored.
+    pub(super) heard: Vec<Look>,
 }
 
 impl NodeTask {
@@ -37,9 +39,15 @@ impl NodeTask {
         fresh_until: BootTime,
     ) -> Result<Vec<Opened>, Failure> {
         self.readings.fresh_until = Some(fresh_until);
+        self.readings.heard.clear();
         let applied = self.apply(event).await;
         self.readings.fresh_until = None;
         applied
+    }
+
+    /// A proof is being stored: it is none yet, and what speaks against it is heard all the same.
+    pub(super) fn is_being_confirmed(&self) -> bool {
+        self.record().phase == Phase::Fencing && self.readings.fresh_until.is_some()
     }
 
     /// Notes whether the step that was just stored says Fenced by readings that are too old for that. `began`: when it was decided.

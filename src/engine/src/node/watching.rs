@@ -24,7 +24,7 @@ impl NodeTask {
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
             self.drop_holds_of_the_gone().await?;
-            if self.place() != here {
+            if self.place() != here || self.doubt.is_some() && self.store_doubt().await? {
                 return Ok(());
             }
             let devices: Vec<DeviceId> = self.hosts().into_iter().chain(self.proving_beside()).collect();

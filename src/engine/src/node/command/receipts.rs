@@ -88,6 +88,11 @@ impl NodeTask {
                 let next = self.keep_untold(id, &call).await?;
                 return Ok(Err(EngineError::NotProven(format!("{fault}; {next}"))));
             }
+            let restarted = self.gives_up_what_restarted().await?;
+            if let Some(why) = restarted {
+                self.keep_untold(id, &call).await?;
+                return Ok(Err(EngineError::NotProven(format!("{why}; {PROVE}"))));
+            }
         }
         if let Err(why) = self.expect_proven(&call) {
             return Ok(Err(EngineError::NotProven(why)));

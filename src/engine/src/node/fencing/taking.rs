@@ -221,6 +221,17 @@ impl NodeTask {
         Ok(())
     }
 
+    /// What was read while the confirmation was not stored is the judge's, as any other reading.
+    pub(super) async fn hear_again(&mut self, run: &mut Run, heard: Vec<Look>) -> Result<(), Fatal> {
+        let here = self.place();
+        for Look { device, asked_at, reading } in heard {
+            if let Some(reading) = reading.filter(|_| self.place() == here) {
+                self.take(run, device, Did::Read { asked_at, result: Ok(reading) }).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// A host device that said On to a caller since then: that speaks against the Off before it, whoever asked (S3).
     pub(super) async fn hear_of_an_on(&mut self, run: &mut Run, since: BootTime) -> Result<(), Fatal> {
         let here = self.place();

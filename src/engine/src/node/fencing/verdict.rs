@@ -27,9 +27,17 @@ impl NodeTask {
                     BootTime::from_boot(now.since_boot().saturating_sub(Duration::from_millis(back)));
                 let grade = proof.evidence().grade;
                 let fresh_until = run.judge.fresh_until().min(now + LOOK_LIFE);
-                match self.apply_by_readings(Event::Confirmed(&proof), fresh_until).await {
+                // While the store hangs the same devices are asked, and would wait for calls that nobody goes on with.
+                run.let_go();
+                let applied = self.apply_by_readings(Event::Confirmed(&proof), fresh_until).await;
+                self.lingering.clear();
+                let heard = std::mem::take(&mut self.readings.heard);
+                match applied {
                     Ok(_) => {
                         tracing::info!(?grade, "the node is confirmed off");
+                        if self.was_found_on(heard) {
+                            return Ok(());
+                        }
                         self.ground =
                             Some(Arc::new(Ground { ground: ReleaseGround::Confirmed(proof), dark_since }));
                         self.live_mut().proven = self.is_proven_now();
@@ -40,10 +48,12 @@ impl NodeTask {
                     Err(Failure::Refused(refused)) => {
                         tracing::error!(%refused, "a confirmation was refused");
                         run.hands.values_mut().for_each(|hand| hand.not_before = now + LONGEST_PAUSE);
+                        self.hear_again(run, heard).await?;
                     }
                     // The store is away: the readings go on, and so the proof can be made again.
                     Err(Failure::Unavailable(_)) => {
                         run.hands.values_mut().for_each(|hand| hand.not_before = now + PAUSE);
+                        self.hear_again(run, heard).await?;
                     }
                 }
                 Ok(())
