@@ -176,7 +176,9 @@ impl NodeTask {
         let done = self.obey(command).await;
         // What the gateway does by itself after that is nobody's act, and is judged by nobody's role.
         self.acting = None;
-        done
+        done?;
+        // So is what was seen while the store was asked for that.
+        Box::pin(self.store_doubt()).await.map(drop)
     }
 
     async fn obey(&mut self, command: Command) -> Result<(), Fatal> {

@@ -77,6 +77,10 @@ impl NodeTask {
             Ok(opened) => opened,
             Err(failure) => return refusal(failure),
         };
+        if self.doubt.is_some() && Box::pin(self.store_doubt()).await? {
+            let why = format!("its proof did not hold while that was stored; {PROVEN_ANEW}");
+            return Ok(Err(EngineError::NotProven(why)));
+        }
         // A store that hung: it is read once more.
         if self.now() > fresh_until && self.ground.is_some() {
             let looks = self.look().await?;
