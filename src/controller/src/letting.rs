@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::ask::{self, Asker};
 use crate::mind::{Progress, Wish};
-use crate::outcome::reason;
+use crate::outcome::{is_passing, reason};
 use crate::remediation::{Kept, keep};
 use crate::request;
 use crate::settings::Select;
@@ -30,29 +30,38 @@ pub enum Let {
     NoHold,
 }
 
+/// Why it stands, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stays {
+    /// That is so.
+    Said(String),
+    /// Nobody answered, or what was asked for did not come about: how it is now is not known.
+    Unknown(String),
+}
+
 /// Drops the hold of a Node that is Ready, then takes the finalizer away. `lives`: its kubelet is heard now; `none_since`: when its hold was first
 /// not there, with nothing asked since.
 ///
 /// # Errors
-/// Why both stay, in words.
+/// Why both stay.
 pub async fn let_go(
     asker: &Asker,
     wish: &Wish,
     lives: bool,
     none_since: Option<Instant>,
-) -> Result<Let, String> {
+) -> Result<Let, Stays> {
     let (api, name) = (&asker.api, &wish.node);
     let Some(node) = watch::look(api, name).await.filter(crate::mind::Node::is_ready) else {
-        return Err("the Node is not Ready any more, or cannot be looked at".to_owned());
+        return Err(Stays::Unknown("the Node is not Ready any more, or cannot be looked at".to_owned()));
     };
     // By what the machine is the gateway would tell another one's holds.
     if asker.settings.select != Select::Name {
-        is_the_same(wish, &node)?;
+        is_the_same(wish, &node).map_err(Stays::Said)?;
     }
-    let select = request::selected(&node, asker.settings.select)?;
-    let known = known(asker, &select).await?;
+    let select = request::selected(&node, asker.settings.select).map_err(Stays::Said)?;
+    let known = known(asker, &select).await.map_err(Stays::Unknown)?;
     if known.holds.iter().any(|hold| is_of(hold, wish, &asker.settings.holder)) {
-        has_lived_since(wish, &node, lives)?;
+        has_lived_since(wish, &node, lives).map_err(Stays::Said)?;
         let mut client = FencingServiceClient::new(asker.gateways.clone());
         let request = DropHoldRequest {
             node: Some(NodeSelector { by: Some(select) }),
@@ -61,15 +70,18 @@ pub async fn let_go(
             // Of the fence that was looked at, and of no later one.
             expected_generation: Some(known.generation),
         };
-        match answered(client.drop_hold(request)).await? {
+        match answered(client.drop_hold(request)).await.map_err(Stays::Unknown)? {
             Ok(_) => {}
             Err(status) if reason(&status) == Some(ErrorReason::HoldNotFound) => {}
-            Err(status) => return Err(format!("the gateway does not drop the hold: {}", status.message())),
+            Err(status) => {
+                let why = format!("the gateway does not drop the hold: {}", status.message());
+                return Err(if is_passing(&status) { Stays::Unknown(why) } else { Stays::Said(why) });
+            }
         }
     } else if !counts_as_none(wish.standing.progress, none_since, Instant::now()) {
         return Ok(Let::NoHold);
     }
-    keep(api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| fault.to_string())?;
+    keep(api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| Stays::Unknown(fault.to_string()))?;
     Ok(Let::Gone)
 }
 
@@ -77,16 +89,15 @@ pub async fn let_go(
 /// went with that (S16).
 ///
 /// # Errors
-/// Why the finalizer stays, in words. That the gateway knows no such node is no word of its machine.
-pub async fn retired(asker: &Asker, wish: &Wish) -> Result<Let, String> {
-    let name = gateway_node(asker.settings.select, wish)
-        .ok_or_else(|| format!("{NOT_READY}, and how the gateway calls it is not known"))?;
-    let known = known(asker, &node_selector::By::Name(name.clone())).await;
-    let known = known.map_err(|why| format!("{NOT_READY}, and whether it is retired is not known: {why}"))?;
+/// Why the finalizer stays. That the gateway knows no such node is no word of its machine.
+pub async fn retired(asker: &Asker, wish: &Wish) -> Result<Let, Stays> {
+    let stays = || Stays::Said(NOT_READY.to_owned());
+    let name = gateway_node(asker.settings.select, wish).ok_or_else(stays)?;
+    let known = known(asker, &node_selector::By::Name(name.clone())).await.map_err(Stays::Unknown)?;
     if !is_retired(&known, &name, wish, &asker.settings.holder) {
-        return Err(NOT_READY.to_owned());
+        return Err(stays());
     }
-    keep(&asker.api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| fault.to_string())?;
+    keep(&asker.api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| Stays::Unknown(fault.to_string()))?;
     Ok(Let::Gone)
 }
 

@@ -5,6 +5,9 @@ mod bringing;
 mod measure;
 mod next;
 mod telling;
+#[cfg(test)]
+mod tests;
+mod turns;
 mod wishes;
 mod withheld;
 

@@ -1,6 +1,6 @@
 //! Remediations: what was seen of them goes to the mind, and what the mind says of them is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::turns::Turns;
 use super::{Control, WRITE_AGAIN};
-use crate::letting::{self, Let};
+use crate::letting::{self, Let, Stays};
 use crate::measured::{SEEN, STUCK, WISHES};
 use crate::mind::{Deed, Order, Standing, Tiding, Wish, WishId};
 use crate::object::SeenWish;
@@ -30,13 +31,22 @@ const AT_ONCE: usize = 16;
 pub(super) struct Wishes {
     seen: BTreeMap<String, Arc<SeenWish>>,
     written: BTreeMap<String, (Value, Instant)>,
-    /// When its finalizer, or its hold, was last seen to.
+    /// When its finalizer was last seen to.
     tried: BTreeMap<String, Instant>,
-    letting: JoinSet<(String, Result<Let, String>)>,
+    turns: Turns,
+    pub(super) letting: JoinSet<(String, Result<Let, Stays>)>,
     /// Since when no hold is found, and nothing is asked.
     holdless: BTreeMap<String, Instant>,
-    /// Why those that are deleted still stand, in the words that a person was told.
-    stuck: BTreeMap<String, String>,
+    /// Why those that are deleted still stand.
+    stuck: BTreeMap<String, Told>,
+}
+
+/// Why one stands, as a person was told.
+#[derive(Debug)]
+struct Told {
+    text: String,
+    /// It is told because its Node is not Ready.
+    is_paged: bool,
 }
 
 impl Wishes {
@@ -44,18 +54,24 @@ impl Wishes {
     pub(super) fn rest(&mut self) {
         self.written.clear();
         self.tried.clear();
+        self.turns.rest();
         self.stuck.clear();
         self.holdless.clear();
         self.letting.abort_all();
     }
 
-    fn is_due(&self, uid: &str, every: Duration, now: Instant) -> bool {
-        self.tried.get(uid).is_none_or(|last| now - *last >= every)
+    #[cfg(test)]
+    pub(super) fn words(&self, uid: &str) -> String {
+        self.stuck.get(uid).map(|told| told.text.clone()).unwrap_or_default()
     }
 
-    /// Whether there is room for what is asked of a gateway about it, and it is time.
-    fn may_ask(&self, uid: &str, every: Duration, now: Instant) -> bool {
-        self.is_due(uid, every, now) && self.letting.len() < AT_ONCE
+    #[cfg(test)]
+    pub(super) fn stuck(&self) -> usize {
+        self.stuck.len()
+    }
+
+    fn is_due(&self, uid: &str, every: Duration, now: Instant) -> bool {
+        self.tried.get(uid).is_none_or(|last| now - *last >= every)
     }
 
     /// Its finalizer is seen to, if that is due. What found no place is due still: others may make many, and change them without a pause.
@@ -76,13 +92,14 @@ impl Control {
         }
     }
 
-    fn read_wishes(&mut self, all: Remediations) {
+    pub(super) fn read_wishes(&mut self, all: Remediations) {
         let namespaces = &self.asker.settings.remediation_namespaces;
         let uid = |one: &Arc<SeenWish>| one.metadata.uid.clone().unwrap_or_default();
         let wishes = all.iter().map(|one| remediation::read(one).counting_in(namespaces)).collect();
         self.wishes.seen = all.into_iter().map(|one| (uid(&one), one)).collect();
         let seen = &self.wishes.seen;
         self.wishes.tried.retain(|uid, _| seen.contains_key(uid));
+        self.wishes.turns.retain(|uid| seen.contains_key(uid));
         self.wishes.stuck.retain(|uid, _| seen.contains_key(uid));
         self.wishes.written.retain(|uid, _| seen.contains_key(uid));
         self.wishes.holdless.retain(|uid, _| seen.contains_key(uid));
@@ -111,67 +128,96 @@ impl Control {
     }
 
     /// Each says in its status where it stands, and what is to be done about it is done.
-    pub(super) fn serve_wishes(&mut self, tidings: Vec<Tiding>, now: Instant) {
-        self.let_go_or_not();
-        self.measure_wishes(&tidings);
-        for mut tiding in tidings {
-            if let Some(why) = self.wishes.stuck.get(&tiding.id.uid) {
-                tiding.conditions.iter_mut().for_each(|(.., text)| text.clone_from(why));
-            }
+    pub(super) fn serve_wishes(&mut self, mut tidings: Vec<Tiding>, now: Instant) {
+        let still: BTreeSet<&String> = standing(&tidings).map(|one| &one.id.uid).collect();
+        self.wishes.stuck.retain(|uid, _| still.contains(uid));
+        self.let_go_or_not(&tidings);
+        for tiding in &mut tidings {
             let Some(seen) = self.wishes.seen.get(&tiding.id.uid).cloned() else { continue };
+            self.serve(tiding, &seen, now);
+            if let Some(told) = self.wishes.stuck.get(&tiding.id.uid) {
+                tiding.conditions.iter_mut().for_each(|(.., text)| text.clone_from(&told.text));
+            }
             let before = seen.status.clone().unwrap_or_default();
-            self.write_wish(&tiding.id, remediation::status(&tiding, &before), &before);
-            self.serve(&tiding, &seen, now);
+            self.write_wish(&tiding.id, remediation::status(tiding, &before), &before);
         }
+        self.measure_wishes(&tidings);
+        self.ask_about(&tidings, now);
     }
 
-    fn serve(&mut self, tiding: &Tiding, seen: &SeenWish, now: Instant) {
-        let uid = &tiding.id.uid;
+    pub(super) fn serve(&mut self, tiding: &Tiding, seen: &SeenWish, now: Instant) {
         if !matches!(tiding.deed, Deed::LetGo { .. }) {
-            self.wishes.holdless.remove(uid);
+            self.wishes.holdless.remove(&tiding.id.uid);
         }
         match tiding.deed {
-            Deed::Nothing => {}
-            // What was sent may be let in still: that a machine is retired now says nothing of it.
-            Deed::Page if self.is_asked(tiding) => self.says_stuck(&known(tiding, seen), letting::NOT_READY),
-            Deed::Page if self.wishes.may_ask(uid, RETIRED_EVERY, now) => {
-                self.wishes.tried.insert(uid.clone(), now);
-                let (asker, wish, uid) = (self.asker.clone(), known(tiding, seen), uid.clone());
-                self.wishes.letting.spawn(async move {
-                    let gone = letting::retired(&asker, &wish).await;
-                    (uid, gone)
-                });
-            }
-            Deed::Page => {}
+            Deed::Nothing | Deed::LetGo { .. } => {}
+            // Whatever a gateway says of it, or does not say.
+            Deed::Page => self.says_stuck(&known(tiding, seen), letting::NOT_READY, true),
             Deed::Keep => self.wishes.keep(&self.teller, &tiding.id, Kept::Stands, now),
             Deed::Free => self.wishes.keep(&self.teller, &tiding.id, Kept::Not, now),
-            Deed::LetGo { lives } if self.wishes.may_ask(uid, WRITE_AGAIN, now) => {
-                self.wishes.tried.insert(uid.clone(), now);
-                let (asker, wish, uid) = (self.asker.clone(), remediation::read(seen), uid.clone());
-                let none_since = self.wishes.holdless.get(&uid).copied();
-                self.wishes.letting.spawn(async move {
-                    let gone = letting::let_go(&asker, &wish, lives, none_since).await;
-                    (uid, gone)
-                });
-            }
-            Deed::LetGo { .. } => {}
         }
     }
 
-    fn let_go_or_not(&mut self) {
+    /// A gateway is asked about some of those that stand: whether the machine is retired, or to drop the hold.
+    fn ask_about(&mut self, tidings: &[Tiding], now: Instant) {
+        // What was sent may be let in still: that a machine is retired now says nothing of it.
+        let asks = |one: &&Tiding| one.deed != Deed::Page || !self.is_asked(one);
+        let every = |one: &Tiding| if one.deed == Deed::Page { RETIRED_EVERY } else { WRITE_AGAIN };
+        let waiting = standing(tidings).filter(asks).map(|one| (one.id.uid.clone(), every(one))).collect();
+        let room = AT_ONCE.saturating_sub(self.wishes.letting.len());
+        let next = self.wishes.turns.next(&waiting, room, now);
+        for tiding in tidings.iter().filter(|one| next.contains(&one.id.uid)) {
+            let Some(seen) = self.wishes.seen.get(&tiding.id.uid).cloned() else { continue };
+            let (asker, uid) = (self.asker.clone(), tiding.id.uid.clone());
+            let none_since = self.wishes.holdless.get(&uid).copied();
+            let (wish, deed) = (known(tiding, &seen), tiding.deed);
+            self.wishes.letting.spawn(async move {
+                let done = match deed {
+                    Deed::LetGo { lives } => {
+                        letting::let_go(&asker, &remediation::read(&seen), lives, none_since).await
+                    }
+                    _ => letting::retired(&asker, &wish).await,
+                };
+                (uid, done)
+            });
+        }
+    }
+
+    pub(super) fn let_go_or_not(&mut self, tidings: &[Tiding]) {
         while let Some(done) = self.wishes.letting.try_join_next() {
             let Ok((uid, done)) = done else { continue };
-            let why = match done {
-                Ok(Let::Gone) => continue,
-                Ok(Let::NoHold) => {
-                    self.wishes.holdless.entry(uid).or_insert_with(Instant::now);
-                    continue;
-                }
-                Err(why) => why,
-            };
-            self.wishes.holdless.remove(&uid);
-            let Some(wish) = self.wishes.seen.get(&uid).map(|seen| remediation::read(seen)) else { continue };
-            self.says_stuck(&wish, &why);
+            let tiding = tidings.iter().find(|one| one.id.uid == uid);
+            if let Some(tiding) = tiding {
+                self.answered(tiding, done);
+            }
+        }
+    }
+
+    fn answered(&mut self, tiding: &Tiding, done: Result<Let, Stays>) {
+        let uid = &tiding.id.uid;
+        let stays = match done {
+            Ok(Let::Gone) => return,
+            Ok(Let::NoHold) => {
+                self.wishes.holdless.entry(uid.clone()).or_insert_with(Instant::now);
+                return;
+            }
+            Err(stays) => stays,
+        };
+        self.wishes.holdless.remove(uid);
+        // Of one whose Node is not Ready it is told already.
+        let is_back = matches!(tiding.deed, Deed::LetGo { .. });
+        if !is_back {
+            return;
+        }
+        let is_told = self.wishes.stuck.get(uid).is_some_and(|told| !told.is_paged);
+        let why = match stays {
+            Stays::Said(why) => why,
+            // A gateway that answers now and then has nobody told in turns.
+            Stays::Unknown(_) if is_told => return,
+            Stays::Unknown(why) => why,
+        };
+        if let Some(seen) = self.wishes.seen.get(uid).cloned() {
+            self.says_stuck(&known(tiding, &seen), &why, false);
         }
     }
 
@@ -182,10 +228,10 @@ impl Control {
     }
 
     /// Told once, and for as long as it is so in the metrics.
-    fn says_stuck(&mut self, wish: &Wish, why: &str) {
+    fn says_stuck(&mut self, wish: &Wish, why: &str, is_paged: bool) {
         let text = stuck(wish, letting::gateway_node(self.asker.settings.select, wish), why);
-        let before = self.wishes.stuck.insert(wish.id.uid.clone(), text.clone());
-        if before.is_some_and(|before| before == text) {
+        let before = self.wishes.stuck.insert(wish.id.uid.clone(), Told { text: text.clone(), is_paged });
+        if before.is_some_and(|before| before.text == text) {
             return;
         }
         tracing::error!(node = wish.node, text, "a remediation is deleted, and stays");
@@ -217,12 +263,6 @@ impl Control {
         for (word, count) in counts {
             self.metrics.set(&WISHES, &[word], count);
         }
-        let still = |uid: &String| {
-            tidings
-                .iter()
-                .any(|one| one.id.uid == *uid && matches!(one.deed, Deed::Page | Deed::LetGo { .. }))
-        };
-        self.wishes.stuck.retain(|uid, _| still(uid));
         let stuck = u32::try_from(self.wishes.stuck.len()).unwrap_or(u32::MAX);
         self.metrics.set(&STUCK, &[], f64::from(stuck));
     }
@@ -235,6 +275,11 @@ fn is_known(status: &Value, before: &Value, written: Option<&Value>) -> bool {
     status
         .as_object()
         .is_some_and(|all| all.iter().all(|(key, value)| before[key] == *value || was_written(key)))
+}
+
+/// Those that are deleted, and stand for what hangs on them.
+fn standing(tidings: &[Tiding]) -> impl Iterator<Item = &Tiding> {
+    tidings.iter().filter(|one| matches!(one.deed, Deed::Page | Deed::LetGo { .. }))
 }
 
 /// One as it was seen, with what is known of it since.

@@ -1,0 +1,109 @@
+//! Remediations that are deleted and stand, before a gateway that is silent.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::*;
+use crate::letting::{self, Stays};
+use crate::medik8s::Leases;
+use crate::mind::{Deed, Tiding};
+use crate::object::SeenWish;
+
+/// A controller over those settings, which has seen nothing. No API server answers.
+fn control(home: &Path, gateway: &str) -> Control {
+    use std::os::unix::fs::PermissionsExt;
+    let [kubeconfig, file] = ["kubeconfig", "controller.toml"].map(|name| home.join(name));
+    let text = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
+                clusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: u, user: {token: t}}]\n";
+    let set = format!(
+        "[gateway]\nendpoints = [\"http://{gateway}\"]\nselect = \"system-uuid\"\n[kubernetes]\nkubeconfig = {kubeconfig:?}\n"
+    );
+    for (path, text) in [(&kubeconfig, text), (&file, set.as_str())] {
+        std::fs::write(path, text).expect("written");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+    }
+    let settings = Arc::new(crate::settings::Settings::read(&file, |_| None).expect("they are right"));
+    let api = Api::new(&settings.login()).expect("a kubeconfig");
+    let (_, leading) = crate::lead::Standing::new(api.clone(), &settings);
+    let gateways = crate::gateway::gateways(&settings);
+    let asker = Asker { api, gateways, settings, leading, others: Arc::new(Leases::new(false)) };
+    let metrics = crate::measured::metrics();
+    let (teller, _) = Teller::telling(&["ns".to_owned()], metrics.clone());
+    Control::new(asker, teller, metrics, Arc::default())
+}
+
+/// Deleted, and its Node is gone.
+fn deleted(number: usize) -> Arc<SeenWish> {
+    let seen = json!({
+        "apiVersion": "picket.dev/v1alpha1", "kind": "PicketRemediation", "spec": {},
+        "metadata": {
+            "name": format!("n{number}"), "namespace": "ns", "uid": format!("w{number:03}"),
+            "finalizers": ["picket.dev/remediation"], "deletionTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "status": { "key": format!("k8s/u{number}/b/w{number:03}"), "node": format!("n{number}") },
+    });
+    Arc::new(serde_json::from_value(seen).expect("a remediation"))
+}
+
+/// S16: what a gateway says, or does not say, changes nothing of that they stand.
+#[tokio::test]
+async fn all_that_are_deleted_and_stand_are_told_at_once_and_few_are_asked_about() {
+    let home = tempfile::tempdir().expect("a directory");
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = silent.local_addr().expect("an address").to_string();
+    let mut control = control(home.path(), &address);
+    control.read_wishes((0..40).map(deleted).collect());
+    let now = Instant::now();
+    let tidings = control.mind.judge(control.moment(now)).tidings;
+    control.serve_wishes(tidings, now);
+    assert_eq!(control.wishes.stuck(), 40, "each is told");
+    assert_eq!(control.wishes.letting.len(), 16);
+}
+
+/// S16: who reads its words, or its Events, is not told in turns what a gateway that answers now and then says.
+#[tokio::test]
+async fn a_question_that_fails_changes_no_words() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut control = control(home.path(), "127.0.0.1:1");
+    control.read_wishes(vec![deleted(1)]);
+    let paged = control.mind.judge(Duration::ZERO).tidings.remove(0);
+    let ready = Tiding { deed: Deed::LetGo { lives: true }, ..paged.clone() };
+    let (away, said) = (|why: &str| Stays::Unknown(why.to_owned()), |why: &str| Stays::Said(why.to_owned()));
+    let mut told = Vec::new();
+    for (tiding, stays) in [
+        (&paged, away("nobody answered")),
+        (&ready, away("no leader")),
+        (&ready, away("nobody answered")),
+        (&ready, said("it says no")),
+        (&ready, away("nobody answered")),
+        (&ready, said("it says no")),
+        (&paged, away("no leader")),
+        (&paged, away("nobody answered")),
+    ] {
+        let before = control.wishes.words(&tiding.id.uid);
+        control.wishes.letting.spawn(std::future::ready((tiding.id.uid.clone(), Err(stays))));
+        while !control.wishes.letting.is_empty() {
+            tokio::task::yield_now().await;
+            control.let_go_or_not(std::slice::from_ref(tiding));
+        }
+        if tiding.deed == Deed::Page {
+            assert_eq!(control.wishes.words(&tiding.id.uid), before, "not for a moment");
+        }
+        let seen = deleted(1);
+        control.serve(tiding, &seen, Instant::now());
+        told.push(control.wishes.words(&tiding.id.uid));
+    }
+    let right = [
+        letting::NOT_READY,
+        "no leader",
+        "no leader",
+        "it says no",
+        "it says no",
+        "it says no",
+        letting::NOT_READY,
+        letting::NOT_READY,
+    ];
+    let is_right = |(told, right): (&String, &&str)| told.contains(&format!(": {right}: the hold stays"));
+    assert!(told.iter().zip(&right).all(is_right) && told.len() == right.len(), "{told:#?}");
+}
