@@ -29,6 +29,7 @@ mod outcome;
 mod remediation;
 mod remembered;
 mod request;
+mod retired;
 mod run;
 mod settings;
 mod spec;

@@ -5,10 +5,11 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::letting::{self, Stays};
+use crate::letting::Stays;
 use crate::medik8s::Leases;
 use crate::mind::{Deed, Tiding};
 use crate::object::SeenWish;
+use crate::retired;
 
 /// A controller over those settings, which has seen nothing. No API server answers.
 fn control(home: &Path, gateway: &str) -> Control {
@@ -95,14 +96,14 @@ async fn a_question_that_fails_changes_no_words() {
         told.push(control.wishes.words(&tiding.id.uid));
     }
     let right = [
-        letting::NOT_READY,
+        retired::NOT_READY,
         "no leader",
         "no leader",
         "it says no",
         "it says no",
         "it says no",
-        letting::NOT_READY,
-        letting::NOT_READY,
+        retired::NOT_READY,
+        retired::NOT_READY,
     ];
     let is_right = |(told, right): (&String, &&str)| told.contains(&format!(": {right}: the hold stays"));
     assert!(told.iter().zip(&right).all(is_right) && told.len() == right.len(), "{told:#?}");

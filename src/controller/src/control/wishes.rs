@@ -17,6 +17,7 @@ use crate::mind::{Deed, Order, Standing, Tiding, Wish, WishId};
 use crate::object::SeenWish;
 use crate::outcome::Ended;
 use crate::remediation::{self, Kept};
+use crate::retired;
 use crate::teller::Teller;
 use crate::told;
 use crate::watch::Remediations;
@@ -152,7 +153,7 @@ impl Control {
         match tiding.deed {
             Deed::Nothing | Deed::LetGo { .. } => {}
             // Whatever a gateway says of it, or does not say.
-            Deed::Page => self.says_stuck(&known(tiding, seen), letting::NOT_READY, true),
+            Deed::Page => self.says_stuck(&known(tiding, seen), retired::NOT_READY, true),
             Deed::Keep => self.wishes.keep(&self.teller, &tiding.id, Kept::Stands, now),
             Deed::Free => self.wishes.keep(&self.teller, &tiding.id, Kept::Not, now),
         }
@@ -176,7 +177,7 @@ impl Control {
                     Deed::LetGo { lives } => {
                         letting::let_go(&asker, &remediation::read(&seen), lives, none_since).await
                     }
-                    _ => letting::retired(&asker, &wish).await,
+                    _ => retired::retired(&asker, &wish).await,
                 };
                 (uid, done)
             });
@@ -229,7 +230,7 @@ impl Control {
 
     /// Told once, and for as long as it is so in the metrics.
     fn says_stuck(&mut self, wish: &Wish, why: &str, is_paged: bool) {
-        let text = stuck(wish, letting::gateway_node(self.asker.settings.select, wish), why);
+        let text = stuck(wish, retired::gateway_node(self.asker.settings.select, wish), why);
         let before = self.wishes.stuck.insert(wish.id.uid.clone(), Told { text: text.clone(), is_paged });
         if before.is_some_and(|before| before.text == text) {
             return;
@@ -324,7 +325,7 @@ mod tests {
             "apiVersion": "picket.dev/v1alpha1", "kind": "PicketRemediation", "metadata": { "name": "n1", "namespace": "ns" }, "spec": {},
         }));
         let wish = remediation::read(&seen.expect("a remediation"));
-        let told = stuck(&wish, Some("rack1-n1".to_owned()), letting::NOT_READY);
+        let told = stuck(&wish, Some("rack1-n1".to_owned()), retired::NOT_READY);
         assert!(
             told.starts_with("PicketRemediation ns/n1: it is deleted, and its Node is not Ready: "),
             "{told}"
