@@ -21,12 +21,14 @@ use crate::watch;
 const LOOKED_AGAIN: Duration = ask::LATEST.saturating_add(Duration::from_secs(5));
 
 /// What has come of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Let {
     /// Hold and finalizer are gone.
     Gone,
     /// There is no hold yet.
     NoHold,
+    /// Its machine is not retired: the gateway shows that it calls it so, or does not show how.
+    NotRetired(Option<String>),
 }
 
 /// Why it stands, in words.
@@ -114,7 +116,7 @@ fn counts_as_none(progress: Progress, none_since: Option<Instant>, now: Instant)
     progress == Progress::Succeeded || none_since.is_some_and(|since| now - since >= LOOKED_AGAIN)
 }
 
-async fn answered<T>(
+pub(crate) async fn answered<T>(
     asking: impl Future<Output = Result<T, tonic::Status>>,
 ) -> Result<Result<T, tonic::Status>, String> {
     let late = |_| "no gateway answered in time".to_owned();
@@ -124,7 +126,12 @@ async fn answered<T>(
 /// Whether that hold is this remediation's. Those of policies have the same holder, and another reason; a holder that the settings leave to the
 /// certificate goes by the reason alone.
 pub(crate) fn is_of(hold: &Hold, wish: &Wish, holder: &str) -> bool {
-    (holder.is_empty() || hold.holder == holder) && hold.reason.contains(&format!("({})", wish.id))
+    is_asked_by(&hold.holder, &hold.reason, wish, holder)
+}
+
+/// Whether this remediation has asked, by the holder and the reason that the gateway shows. `ours`: the holder of the settings.
+pub(crate) fn is_asked_by(holder: &str, reason: &str, wish: &Wish, ours: &str) -> bool {
+    (ours.is_empty() || holder == ours) && reason.contains(&format!("({})", wish.id))
 }
 
 /// Whether the Node is the one that was asked for. The rest of the key.

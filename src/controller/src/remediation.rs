@@ -74,6 +74,7 @@ pub fn read(seen: &SeenWish) -> Wish {
     let node = asked.or(noted).filter(|node| !node.is_empty()).unwrap_or(&name).to_owned();
     Wish {
         id: id(seen),
+        created: metadata.creation_timestamp.as_ref().map(|at| at.0.as_second()),
         generation: metadata.generation.unwrap_or_default(),
         node,
         then: spec.then.into(),
@@ -284,11 +285,12 @@ mod tests {
         let plain = read(&seen(&json!({ "name": "n1", "uid": "u" }), &Value::Null));
         assert_eq!((plain.node.as_str(), plain.kept, plain.id.health_check), ("n1", false, None));
         let made = json!({
-            "name": "n1-x7", "namespace": "ns", "uid": "u", "finalizers": ["other", FINALIZER],
+            "name": "n1-x7", "namespace": "ns", "uid": "u", "creationTimestamp": "1970-01-01T00:16:40Z", "finalizers": ["other", FINALIZER],
             "annotations": { NODE: "n1", "remediation.medik8s.io/template-name": "t", TIMED_OUT: "2026-01-01T00:00:00Z" },
             "ownerReferences": [{ "apiVersion": "remediation.medik8s.io/v1alpha1", "kind": "NodeHealthCheck", "name": "workers", "uid": "w" }],
         });
         let made = read(&seen(&made, &Value::Null));
+        assert_eq!((made.created, plain.created), (Some(1_000), None));
         assert!(made.kept && made.timed_out && !made.deleted && !made.freed);
         assert_eq!((made.node.as_str(), made.id.health_check.as_deref()), ("n1", Some("workers")));
         let of = |api_version: &str| {

@@ -1,39 +1,94 @@
 //! A remediation whose machine is gone for good: how the gateway calls that, and that the finalizer goes.
 
 use picket_core::ids::NodeId;
-use picket_proto::v1::{self, node_selector};
+use picket_proto::v1::fencing_service_client::FencingServiceClient;
+use picket_proto::v1::{self, Fence, ListFencesRequest, NodeSelector, NodeSet, node_selector, node_set};
 
 use crate::ask::Asker;
-use crate::letting::{Let, Stays, is_of, known};
+use crate::letting::{Let, Stays, answered, is_asked_by, is_of, known};
 use crate::mind::Wish;
 use crate::remediation::{Kept, keep};
 use crate::settings::Select;
 
+/// So many seconds the clocks of the API server and of a gateway may differ.
+const CLOCKS: i64 = 60;
+
 /// Takes the finalizer away of one that is deleted while its Node is not Ready, or is gone, where a person has retired the machine: what kept it off
-/// went with that (S16).
+/// went with that (S16). `shown`: as a gateway has shown that it calls it. What a status says of that is believed once the gateway shows it, too.
 ///
 /// # Errors
-/// Why the finalizer stays. That the gateway knows no such node is no word of its machine.
-pub async fn retired(asker: &Asker, wish: &Wish) -> Result<Let, Stays> {
-    let stays = || Stays::Said(NOT_READY.to_owned());
-    let name = gateway_node(asker.settings.select, wish).ok_or_else(stays)?;
-    let known = known(asker, &node_selector::By::Name(name.clone())).await.map_err(Stays::Unknown)?;
-    if !is_retired(&known, &name, wish, &asker.settings.holder) {
-        return Err(stays());
+/// Nobody answered, and the finalizer stays. That the gateway knows no such node is no word of its machine.
+pub async fn retired(asker: &Asker, wish: &Wish, shown: Option<&str>) -> Result<Let, Stays> {
+    let named = gateway_node(asker.settings.select, wish, shown);
+    let Some(name) = named.clone().or_else(|| told(wish)) else { return Ok(Let::NotRetired(None)) };
+    let select = node_selector::By::Name(name.clone());
+    let known = known(asker, &select).await.map_err(Stays::Unknown)?;
+    let fences = match named {
+        Some(_) => None,
+        None => Some(fences(asker, select).await.map_err(Stays::Unknown)?),
+    };
+    let found = found(&known, fences.as_deref(), &name, wish, &asker.settings.holder);
+    if found == Let::Gone {
+        let kept = keep(&asker.api, &wish.id, Kept::NotAnyMore).await;
+        kept.map_err(|fault| Stays::Unknown(fault.to_string()))?;
     }
-    keep(&asker.api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| Stays::Unknown(fault.to_string()))?;
-    Ok(Let::Gone)
+    Ok(found)
+}
+
+/// What is to come of it. `fences`: those by which the gateway has to show that its node is meant; `None`: that is known.
+fn found(known: &v1::Node, fences: Option<&[Fence]>, name: &str, wish: &Wish, holder: &str) -> Let {
+    if fences.is_some_and(|fences| !is_shown(known, fences, name, wish, holder)) {
+        return Let::NotRetired(None);
+    }
+    match is_retired(known, name, wish, holder) {
+        true => Let::Gone,
+        false => Let::NotRetired(Some(name.to_owned())),
+    }
 }
 
 /// Why one that is deleted stands.
 pub const NOT_READY: &str = "it is deleted, and its Node is not Ready";
 
-/// As the gateway calls the node of a remediation, as far as that is known.
-pub fn gateway_node(select: Select, wish: &Wish) -> Option<String> {
-    let by_name = || (select == Select::Name).then(|| wish.node.clone());
-    let name = wish.standing.gateway_node.clone().or_else(by_name);
-    // It stands in a command for people, which takes lists, and in a status that others may write.
-    name.filter(|name| NodeId::new(name).is_ok())
+/// As the gateway calls the node of a remediation: as our own selection does, or as the gateway has shown; `None`: that is not known.
+pub fn gateway_node(select: Select, wish: &Wish, shown: Option<&str>) -> Option<String> {
+    let name = match select {
+        Select::Name => Some(wish.node.as_str()),
+        Select::ProviderId | Select::SystemUuid => shown,
+    };
+    // It stands in a command for people, which takes lists.
+    name.filter(|name| NodeId::new(name).is_ok()).map(str::to_owned)
+}
+
+/// What a status says of that, which others may write.
+fn told(wish: &Wish) -> Option<String> {
+    wish.standing.gateway_node.clone().filter(|name| NodeId::new(name).is_ok())
+}
+
+/// Whether the gateway shows that this remediation has asked for a fence of the node of that name: by a hold that stands, or in its history. An
+/// earlier remediation of the same name is another one.
+fn is_shown(known: &v1::Node, fences: &[Fence], name: &str, wish: &Wish, holder: &str) -> bool {
+    let is_later = |at: Option<&prost_types::Timestamp>| {
+        at.zip(wish.created).is_some_and(|(at, created)| at.seconds.saturating_add(CLOCKS) >= created)
+    };
+    let holds = known.holds.iter().filter(|_| known.name == name);
+    let mut holds = holds.filter(|hold| is_later(hold.since.as_ref()));
+    let fences = fences.iter().filter(|fence| fence.node == name && is_later(fence.opened_at.as_ref()));
+    let mut askers = fences.flat_map(|fence| &fence.askers);
+    holds.any(|hold| is_of(hold, wish, holder))
+        || askers.any(|asker| is_asked_by(&asker.holder, &asker.reason, wish, holder))
+}
+
+/// The last fences of that node.
+async fn fences(asker: &Asker, select: node_selector::By) -> Result<Vec<Fence>, String> {
+    let node = NodeSelector { by: Some(select) };
+    let nodes = Some(NodeSet { of: Some(node_set::Of::Node(node)) });
+    let request =
+        ListFencesRequest { nodes, view: v1::FenceView::Basic as i32, ..ListFencesRequest::default() };
+    let mut client = FencingServiceClient::new(asker.gateways.clone());
+    match answered(client.list_fences(request)).await? {
+        Ok(told) => Ok(told.into_inner().fences),
+        Err(status) => Err(format!("the gateway does not tell its fences: {}", status.message())),
+    }
 }
 
 /// Whether that machine is gone for good by a person's word, and nothing of this remediation's keeps it off.
@@ -80,21 +135,87 @@ mod tests {
         assert!(!is_retired(&v1::Node::default(), "rack1-n1", &wish, "c"), "there is no such node");
     }
 
+    /// S16: whoever may write a status would else have others retired, or a finalizer gone while its hold stays.
     #[test]
-    fn the_gateway_s_node_is_the_one_that_it_named_or_has_the_node_s_name() {
-        let (named, old) = (made(&json!({ "gatewayNode": "rack1-n1" })), made(&json!({ "gatewayNode": "" })));
-        for select in [Select::Name, Select::SystemUuid] {
-            assert_eq!(gateway_node(select, &named).as_deref(), Some("rack1-n1"), "{select:?}");
+    fn the_gateway_s_node_is_the_one_that_is_selected_or_that_a_gateway_has_shown() {
+        let named = made(&json!({ "gatewayNode": "rack1-n1" }));
+        for shown in [None, Some("rack1-n1")] {
+            assert_eq!(gateway_node(Select::Name, &named, shown).as_deref(), Some("n1"), "{shown:?}");
+            for select in [Select::ProviderId, Select::SystemUuid] {
+                assert_eq!(gateway_node(select, &named, shown).as_deref(), shown, "{select:?}");
+            }
         }
-        assert_eq!(gateway_node(Select::Name, &old).as_deref(), Some("n1"), "one of before it was noted");
-        assert_eq!(gateway_node(Select::ProviderId, &old), None);
-        // Whoever may write a status would else have a person retire others.
         for wrong in ["n[1-40]", "n1,n2", "n1; reboot", "--all"] {
-            let forged = [json!({ "gatewayNode": wrong }), json!({ "key": "k8s/u/b/w", "node": wrong })];
-            assert!(
-                forged.iter().all(|status| gateway_node(Select::Name, &made(status)).is_none()),
-                "{wrong}"
-            );
+            let forged = made(&json!({ "key": "k8s/u/b/w", "node": wrong }));
+            assert_eq!(gateway_node(Select::Name, &forged, None), None, "{wrong}");
+            assert_eq!(gateway_node(Select::SystemUuid, &named, Some(wrong)), None, "{wrong}");
         }
+    }
+
+    /// K12: a gateway shows its node by a hold or by a fence of this remediation, and of no other one.
+    #[test]
+    fn a_gateway_shows_its_node_by_what_this_remediation_asked_for() {
+        let wish = Wish { created: Some(1_000), ..made(&json!({ "gatewayNode": "rack1-n1" })) };
+        let ours = "Kubernetes: the Node n1 is to be remediated (PicketRemediation ns/n1)";
+        let other = "Kubernetes: the Node n9 is to be remediated (PicketRemediation ns/n9)";
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let shown = |name: &str, holder: &str, reason: &str, seconds: i64| {
+            let (name, holder, reason) = (name.to_owned(), holder.to_owned(), reason.to_owned());
+            let asker = v1::FenceAsker {
+                holder: holder.clone(),
+                reason: reason.clone(),
+                ..v1::FenceAsker::default()
+            };
+            let fence =
+                Fence { node: name.clone(), askers: vec![asker], opened_at: at(seconds), ..Fence::default() };
+            let hold = Hold { holder, reason, since: at(seconds), ..Hold::default() };
+            let held = v1::Node { name: name.clone(), holds: vec![hold], ..v1::Node::default() };
+            let free = v1::Node { name, ..v1::Node::default() };
+            [is_shown(&held, &[], "rack1-n1", &wish, "c"), is_shown(&free, &[fence], "rack1-n1", &wish, "c")]
+        };
+        assert_eq!(shown("rack1-n1", "c", ours, 1_000), [true; 2]);
+        assert_eq!(shown("rack1-n1", "c", ours, 1_000 - CLOCKS), [true; 2], "clocks differ");
+        assert_eq!(shown("rack1-n1", "c", ours, 999 - CLOCKS), [false; 2], "an earlier one of that name");
+        assert_eq!(shown("rack1-n1", "c", other, 1_000), [false; 2], "another one has asked");
+        assert_eq!(shown("rack1-n1", "d", ours, 1_000), [false; 2], "somebody else says so");
+        assert_eq!(shown("rack1-n9", "c", ours, 1_000), [false; 2], "that is another node");
+        let ageless = Wish { created: None, ..wish.clone() };
+        let held = v1::Node {
+            name: "rack1-n1".to_owned(),
+            holds: vec![Hold {
+                holder: "c".to_owned(),
+                reason: ours.to_owned(),
+                since: at(1_000),
+                ..Hold::default()
+            }],
+            ..v1::Node::default()
+        };
+        assert!(
+            is_shown(&held, &[], "rack1-n1", &wish, "c") && !is_shown(&held, &[], "rack1-n1", &ageless, "c")
+        );
+        let fence = |node: &str, reason: &str| Fence {
+            node: node.to_owned(),
+            askers: vec![v1::FenceAsker {
+                holder: "c".to_owned(),
+                reason: reason.to_owned(),
+                ..v1::FenceAsker::default()
+            }],
+            opened_at: at(1_000),
+            ..Fence::default()
+        };
+        // What a status says of a machine that somebody else had retired frees nothing, and is named to nobody.
+        let retired =
+            v1::Node { name: "rack1-n1".to_owned(), phase: v1::Phase::Retired as i32, ..v1::Node::default() };
+        let come = |known: &v1::Node, fences: Option<&[Fence]>| found(known, fences, "rack1-n1", &wish, "c");
+        assert_eq!(come(&retired, Some(&[])), Let::NotRetired(None));
+        assert_eq!(come(&retired, Some(&[fence("rack1-n1", other)])), Let::NotRetired(None));
+        assert_eq!(come(&retired, Some(&[fence("rack1-n1", ours)])), Let::Gone);
+        assert_eq!(come(&retired, None), Let::Gone, "our own selection names it");
+        let fenced = v1::Node { phase: v1::Phase::Released as i32, ..retired.clone() };
+        assert_eq!(come(&fenced, Some(&[fence("rack1-n1", other)])), Let::NotRetired(None));
+        let named = Let::NotRetired(Some("rack1-n1".to_owned()));
+        assert_eq!(come(&fenced, Some(&[fence("rack1-n1", ours)])), named);
+        let evil = made(&json!({ "gatewayNode": "n[1-40]" }));
+        assert_eq!((told(&evil), told(&wish).as_deref()), (None, Some("rack1-n1")));
     }
 }

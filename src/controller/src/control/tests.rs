@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::letting::Stays;
+use crate::letting::{Let, Stays};
 use crate::medik8s::Leases;
 use crate::mind::{Deed, Tiding};
 use crate::object::SeenWish;
@@ -42,7 +42,7 @@ fn deleted(number: usize) -> Arc<SeenWish> {
             "name": format!("n{number}"), "namespace": "ns", "uid": format!("w{number:03}"),
             "finalizers": ["picket.dev/remediation"], "deletionTimestamp": "2026-01-01T00:00:00Z",
         },
-        "status": { "key": format!("k8s/u{number}/b/w{number:03}"), "node": format!("n{number}") },
+        "status": { "key": format!("k8s/u{number}/b/w{number:03}"), "node": format!("n{number}"), "gatewayNode": "rack9-n9" },
     });
     Arc::new(serde_json::from_value(seen).expect("a remediation"))
 }
@@ -107,4 +107,29 @@ async fn a_question_that_fails_changes_no_words() {
     ];
     let is_right = |(told, right): (&String, &&str)| told.contains(&format!(": {right}: the hold stays"));
     assert!(told.iter().zip(&right).all(is_right) && told.len() == right.len(), "{told:#?}");
+}
+
+/// S16: a person is told a name once a gateway has shown it, and until then none.
+#[tokio::test]
+async fn the_node_s_name_stands_in_the_command_once_a_gateway_has_shown_it() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut control = control(home.path(), "127.0.0.1:1");
+    control.read_wishes(vec![deleted(1)]);
+    let tiding = control.mind.judge(Duration::ZERO).tidings.remove(0);
+    assert_eq!(tiding.standing.gateway_node.as_deref(), Some("rack9-n9"), "so its status says");
+    for (answer, named) in [
+        (Ok(Let::NotRetired(None)), "NODE"),
+        (Ok(Let::NotRetired(Some("rack1-n1".to_owned()))), "rack1-n1"),
+        (Err(Stays::Unknown("nobody answered".to_owned())), "rack1-n1"),
+        (Ok(Let::NotRetired(None)), "rack1-n1"),
+    ] {
+        control.wishes.letting.spawn(std::future::ready((tiding.id.uid.clone(), answer)));
+        while !control.wishes.letting.is_empty() {
+            tokio::task::yield_now().await;
+            control.let_go_or_not(std::slice::from_ref(&tiding));
+        }
+        control.serve(&tiding, &deleted(1), Instant::now());
+        let words = control.wishes.words(&tiding.id.uid);
+        assert!(words.contains(&format!("`picket retire {named} --reason TEXT`")), "{words}");
+    }
 }

@@ -38,6 +38,8 @@ pub(super) struct Wishes {
     pub(super) letting: JoinSet<(String, Result<Let, Stays>)>,
     /// Since when no hold is found, and nothing is asked.
     holdless: BTreeMap<String, Instant>,
+    /// As gateways have shown that they call their nodes: to this replica, while it leads.
+    shown: BTreeMap<String, String>,
     /// Why those that are deleted still stand.
     stuck: BTreeMap<String, Told>,
 }
@@ -56,6 +58,7 @@ impl Wishes {
         self.written.clear();
         self.tried.clear();
         self.turns.rest();
+        self.shown.clear();
         self.stuck.clear();
         self.holdless.clear();
         self.letting.abort_all();
@@ -69,6 +72,13 @@ impl Wishes {
     #[cfg(test)]
     pub(super) fn stuck(&self) -> usize {
         self.stuck.len()
+    }
+
+    /// The fence that was asked for by its key is of that node.
+    fn shows(&mut self, wish: &WishId, node: Option<&String>) {
+        if let Some(node) = node {
+            self.shown.insert(wish.uid.clone(), node.clone());
+        }
     }
 
     fn is_due(&self, uid: &str, every: Duration, now: Instant) -> bool {
@@ -101,6 +111,7 @@ impl Control {
         let seen = &self.wishes.seen;
         self.wishes.tried.retain(|uid, _| seen.contains_key(uid));
         self.wishes.turns.retain(|uid| seen.contains_key(uid));
+        self.wishes.shown.retain(|uid, _| seen.contains_key(uid));
         self.wishes.stuck.retain(|uid, _| seen.contains_key(uid));
         self.wishes.written.retain(|uid, _| seen.contains_key(uid));
         self.wishes.holdless.retain(|uid, _| seen.contains_key(uid));
@@ -110,6 +121,7 @@ impl Control {
     /// The gateway's fence has come to another phase.
     pub(super) fn wish_goes_on(&mut self, order: &Order, text: &str, node: Option<String>) {
         if let Some(wish) = &order.wish {
+            self.wishes.shows(wish, node.as_ref());
             let standing = Standing::asked(Some(order.key.clone()), text);
             self.mind.stands(wish, Standing { gateway_node: node, ..standing });
         }
@@ -118,6 +130,7 @@ impl Control {
     /// What was asked for has ended.
     pub(super) fn wish_ended(&mut self, order: &Order, ended: &Ended, noted: bool, node: Option<String>) {
         let Some(wish) = &order.wish else { return };
+        self.wishes.shows(wish, node.as_ref());
         let before = self.wishes.seen.get(&wish.uid).map(|seen| remediation::read(seen));
         let key = match noted {
             true => Some(order.key.clone()),
@@ -171,13 +184,14 @@ impl Control {
             let Some(seen) = self.wishes.seen.get(&tiding.id.uid).cloned() else { continue };
             let (asker, uid) = (self.asker.clone(), tiding.id.uid.clone());
             let none_since = self.wishes.holdless.get(&uid).copied();
+            let shown = self.wishes.shown.get(&uid).cloned();
             let (wish, deed) = (known(tiding, &seen), tiding.deed);
             self.wishes.letting.spawn(async move {
                 let done = match deed {
                     Deed::LetGo { lives } => {
                         letting::let_go(&asker, &remediation::read(&seen), lives, none_since).await
                     }
-                    _ => retired::retired(&asker, &wish).await,
+                    _ => retired::retired(&asker, &wish, shown.as_deref()).await,
                 };
                 (uid, done)
             });
@@ -200,6 +214,10 @@ impl Control {
             Ok(Let::Gone) => return,
             Ok(Let::NoHold) => {
                 self.wishes.holdless.entry(uid.clone()).or_insert_with(Instant::now);
+                return;
+            }
+            Ok(Let::NotRetired(node)) => {
+                self.wishes.shows(&tiding.id, node.as_ref());
                 return;
             }
             Err(stays) => stays,
@@ -230,7 +248,8 @@ impl Control {
 
     /// Told once, and for as long as it is so in the metrics.
     fn says_stuck(&mut self, wish: &Wish, why: &str, is_paged: bool) {
-        let text = stuck(wish, retired::gateway_node(self.asker.settings.select, wish), why);
+        let shown = self.wishes.shown.get(&wish.id.uid).map(String::as_str);
+        let text = stuck(wish, retired::gateway_node(self.asker.settings.select, wish, shown), why);
         let before = self.wishes.stuck.insert(wish.id.uid.clone(), Told { text: text.clone(), is_paged });
         if before.is_some_and(|before| before.text == text) {
             return;

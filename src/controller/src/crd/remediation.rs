@@ -29,7 +29,7 @@ fn status() -> Value {
             "node": text("The Node that is meant."),
             "phase": text("How far it is: Waiting, Fencing, Returning, Failed, Succeeded, Interrupted."),
             "key": text("Under which key the gateway was asked. Not there: it never was."),
-            "gatewayNode": text("As the gateway calls the node: `picket status` and `picket retire` want that name. Not there: it has not said."),
+            "gatewayNode": text("As the gateway calls the node: `picket status` wants that name. Look there before you retire a node by it, as others may write a status. Not there: it has not said."),
             "proven": {
                 "type": "boolean",
                 "description": "The fence said that the Node is proven off, and that everything is released.",

@@ -59,7 +59,7 @@ pub struct Standing {
     pub progress: Progress,
     /// Under which key it was asked for; `None`: it never was.
     pub key: Option<String>,
-    /// As the gateway calls the node that it fences; `None`: it has not said.
+    /// As the gateway calls the node that it fences; `None`: it has not said. It is read from a status, which others may write.
     pub gateway_node: Option<String>,
     /// The fence of that key said that it is proven off, and that everything is released.
     pub proven: bool,
@@ -99,6 +99,8 @@ impl Standing {
 pub struct Wish {
     /// Which.
     pub id: WishId,
+    /// When it was made, in seconds since 1970 on the API server's clock; `None`: that is not known.
+    pub created: Option<i64>,
     /// Of its spec.
     pub generation: i64,
     /// The Node's name.

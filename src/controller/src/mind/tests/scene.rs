@@ -47,6 +47,7 @@ pub fn wish(uid: &str, node: &str) -> Wish {
     };
     Wish {
         id,
+        created: None,
         generation: 1,
         node: node.to_owned(),
         then: Then::PowerOn,
