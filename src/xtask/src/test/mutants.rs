@@ -13,6 +13,8 @@ use crate::{place, run};
 /// Where they stand.
 const PLACE: &str = "tests/mutants.txt";
 
+const NOT_TRIED: &str = "not tried";
+
 /// The rules of the law: S1 and on, K1 and on.
 const SAFETY: u8 = 23;
 const KUBERNETES: u8 = 13;
@@ -67,7 +69,10 @@ pub fn mutants(options: &Options) -> Result<(), Failure> {
             None => {
                 eprintln!("\n+ {} {}", mutant.rule, mutant.what);
                 let by = house.sight(mutant, options.yes);
-                kept.add(&[json!({ "mutant": mutant.text(), "by": by })])?;
+                // One that could not be tried is tried again.
+                if !by.starts_with(NOT_TRIED) {
+                    kept.add(&[json!({ "mutant": mutant.text(), "by": by })])?;
+                }
                 by
             }
         };
@@ -205,7 +210,7 @@ impl House {
         match self.with(mutant, || self.sees(yes, mutant)) {
             Ok(Some(test)) => format!("`{test}`"),
             Ok(None) => "nobody".to_owned(),
-            Err(Failure(why)) => format!("not tried: {why}"),
+            Err(Failure(why)) => format!("{NOT_TRIED}: {why}"),
         }
     }
 
