@@ -15,10 +15,17 @@ use crate::driver::OpenstackDriver;
 use crate::live::LIVE;
 use crate::moves::EVACUATE;
 
+/// An administrator makes Nova forget what is under way (`openstack server set --state`).
+const RESET: &str = "resetState";
 const STARTS: &str = "compute_start_instance";
 /// What starts no guest late, beside what is calm: moves are looked at for themselves (moves.rs, live.rs), the end of a resize needs a task of its own before it
 /// starts the guest, and an image needs the guest's definition.
 const STARTS_NONE: [&str; 6] = [EVACUATE, LIVE, "resize", "migrate", "createImage", "createBackup"];
+
+/// Whether what came before it must have ended before it: it went to another host, or Nova was made to forget what was under way.
+pub(crate) fn is_marker(action: &Action) -> bool {
+    [EVACUATE, RESET].contains(&action.action.as_str())
+}
 
 /// Whether its host made an end of that start.
 fn has_ended(start: &Action) -> bool {
@@ -26,48 +33,55 @@ fn has_ended(start: &Action) -> bool {
     steps.peek().is_some() && steps.all(|step| step.finish_time.is_some())
 }
 
-/// Whether an action, with its steps, had ended before that evacuation. That it failed may say that its guest was started, where that was after it.
-fn had_ended(action: &Action, evacuation: &Action) -> bool {
+/// Whether an action, with its steps, had ended before that evacuation, or reset. That it failed may say that its guest was started, where that was after it.
+fn had_ended(action: &Action, before: &Action) -> bool {
     // Two hosts revert a resize, and the second one starts the guest.
     let guest = if action.action == "revertResize" { "compute_finish_revert" } else { "compute_" };
     // It waits for its host until that notes a step, unless what came before it failed.
     let was_begun = action.events.iter().flatten().any(|step| step.event.starts_with(guest));
     (was_begun || action.failure().is_some())
         && action.events.iter().flatten().all(|step| {
-            step.succeeded() && deleted::had_ended_by(step, evacuation)
-                || deleted::was_long_before(step, evacuation)
+            step.succeeded() && deleted::had_ended_by(step, before)
+                || deleted::was_long_before(step, before)
                 || deleted::is_a_try(action, step)
         })
 }
 
 impl OpenstackDriver {
-    /// Why the host from which it was evacuated may start it, or has, by its actions, newest first, in words.
+    /// Why the host from which it was evacuated may start it, or has, or its own one may, as Nova was made to forget that; by its actions, newest
+    /// first, in words.
     pub(crate) async fn may_start_late(
         &self,
         actions: &[Action],
         call: &Call,
     ) -> Result<Option<String>, DriverError> {
-        let mut evacuation = None;
+        let mut marker = None;
         for action in actions {
             let (name, request) = (action.action.as_str(), &action.request_id);
-            if name == EVACUATE {
-                evacuation = Some(action);
+            if is_marker(action) {
+                marker = Some(action);
             }
-            let Some(before) = evacuation else { continue };
+            let Some(before) = marker else { continue };
             if CALM.contains(&name)
                 || STARTS_NONE.contains(&name)
-                || self.ours().moves.before_evacuation.contains(request)
+                || self.ours().moves.before_marker.contains(request)
             {
                 continue;
             }
             if !had_ended(&self.with_steps(action, call).await?, before) {
+                let (which, host) = match before.action == EVACUATE {
+                    true => {
+                        ("evacuation", "the host from which that went may start it when it is back, or has")
+                    }
+                    false => ("state was set anew by", "its host may start it late, or has"),
+                };
                 return Ok(Some(format!(
-                    "its {name} {request} is not known to have ended before its evacuation {}, and the host from which that went may start it \
-                     when it is back, or has: look there; Nova does not end that guest",
+                    "its {name} {request} is not known to have ended before its {which} {}, and {host}: look there; Nova does not end that \
+                     guest",
                     before.request_id
                 )));
             }
-            self.ours().moves.before_evacuation.insert(request.clone());
+            self.ours().moves.before_marker.insert(request.clone());
         }
         Ok(None)
     }

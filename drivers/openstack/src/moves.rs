@@ -12,6 +12,7 @@ use picket_driver::{Call, DriverError};
 
 use crate::actions::{self, Action, Page, Step};
 use crate::driver::OpenstackDriver;
+use crate::late;
 use crate::live::{LANDED, LIVE};
 
 pub(crate) const EVACUATE: &str = "evacuate";
@@ -45,8 +46,8 @@ pub(crate) struct Moves {
     pub(crate) idle: BTreeSet<String>,
     /// Actions that had ended before the server's delete.
     pub(crate) before_delete: BTreeSet<String>,
-    /// Actions that had ended before the first evacuation after them, which is earlier than a delete as a rule.
-    pub(crate) before_evacuation: BTreeSet<String>,
+    /// Actions that had ended before the first evacuation or reset after them, which is earlier than a delete as a rule.
+    pub(crate) before_marker: BTreeSet<String>,
     /// Live migrations that arrived.
     pub(crate) live: BTreeSet<String>,
     /// Neither this action nor an older one is an evacuation or a live migration.
@@ -192,12 +193,12 @@ impl OpenstackDriver {
     /// The actions since the one that is known, newest first, and else all that there are: a move may be older than the newest hundred.
     async fn since(&self, newest: &Page, is_gone: bool, call: &Call) -> Result<Vec<Action>, DriverError> {
         let known = self.ours().moves.clone();
-        let mut was_evacuated = false;
+        let mut was_marked = false;
         let mut is_known = |action: &Action| {
-            was_evacuated |= action.action == EVACUATE;
-            // What ended before a delete is told by the time of that alone, and an evacuation asks for all that came before it.
+            was_marked |= late::is_marker(action);
+            // What ended before a delete is told by the time of that alone, and an evacuation, or a reset, asks for all that came before it.
             let says_nothing = known.arrived.as_ref() == Some(&action.request_id);
-            !is_gone && (says_nothing || known.is_settled(action) && !was_evacuated)
+            !is_gone && (says_nothing || known.is_settled(action) && !was_marked)
         };
         let (mut since, mut page) = (Vec::new(), newest.clone());
         loop {

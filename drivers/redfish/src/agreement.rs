@@ -80,7 +80,13 @@ impl Agreement {
 
     /// Takes a look at a check.
     pub fn take(&mut self, found: &Life, at: BootTime) {
-        if let Some(days) = found.days().filter(|days| *days > LONGEST) {
+        let Some(days) = found.days() else {
+            // Not for ever: it may say it once its clock is set.
+            self.is_wrong(Some("its manager does not say its DateTime, without which a LastResetTime of years ago looks like one of now"));
+            (self.agreed, self.first) = (false, None);
+            return;
+        };
+        if days > LONGEST {
             let reset = found.reset();
             self.is_wrong(Some(&format!(
                 "its LastResetTime is {reset}, {days} days before its present time: a clock that begins there at each start, and is set \
@@ -115,15 +121,19 @@ mod tests {
 
     use super::*;
 
-    fn life(reset: &str) -> Life {
-        let manager = json!({ "LastResetTime": reset });
+    fn read(manager: serde_json::Value) -> Life {
         Life::read(manager.as_object().expect("an object")).expect("a life").expect("it says it")
+    }
+
+    fn life(reset: &str, second: u64) -> Life {
+        let now = format!("2026-11-23T00:{:02}:{:02}Z", second / 60, second % 60);
+        read(json!({ "LastResetTime": reset, "DateTime": now }))
     }
 
     fn looks(looks: &[(&str, u64)]) -> Agreement {
         let mut agreement = Agreement { said: true, ..Agreement::default() };
         for (reset, second) in looks {
-            agreement.take(&life(reset), BootTime::default() + Duration::from_secs(*second));
+            agreement.take(&life(reset, *second), BootTime::default() + Duration::from_secs(*second));
         }
         agreement
     }
@@ -141,9 +151,7 @@ mod tests {
     #[test]
     fn a_reset_years_before_its_present_time_is_told_and_not_believed() {
         let take = |agreement: &mut Agreement, now: &str, second| {
-            let manager = json!({ "LastResetTime": BEGUN, "DateTime": now });
-            let life =
-                Life::read(manager.as_object().expect("an object")).expect("a life").expect("it says it");
+            let life = read(json!({ "LastResetTime": BEGUN, "DateTime": now }));
             agreement.take(&life, BootTime::default() + Duration::from_secs(second));
         };
         let mut agreement = Agreement { said: true, ..Agreement::default() };

@@ -5,7 +5,7 @@ use picket_core::device::Identity;
 /// How far the far side is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It took the request and works on it; ask [`Releaser::observe`].
+    /// It took the request and works on it; ask [`crate::Releaser::observe`].
     Accepted(String),
     /// It was seen to have finished.
     Complete(String),

@@ -103,6 +103,26 @@ async fn a_start_that_lay_in_the_queue_of_an_evacuated_host_keeps_the_server_fro
     assert_eq!(driver.reading(&fake_nova::reading()).await.expect("a reading").power, Power::Off);
 }
 
+/// An administrator made Nova forget a start that hangs at its ports or volumes, and Nova took our stop, which found nothing to stop.
+#[tokio::test]
+async fn a_start_that_nova_was_made_to_forget_must_have_ended_before_that() {
+    let at = |result, ended| (STARTS, result, "hv2", "12:00:01", ended);
+    for (steps, power) in [
+        (vec![], Power::Unknown),
+        (vec![at(None, "")], Power::Unknown),
+        (vec![at(BAD, "12:40:00")], Power::Unknown),
+        (vec![at(BAD, "12:00:09")], Power::Off),
+        (vec![at(GOOD, "12:00:09")], Power::Off),
+    ] {
+        let (driver, _) = driver("admin", vec![stop(), plain("resetState"), start(&steps)]).await;
+        let reading = driver.reading(&fake_nova::reading()).await.expect("a reading");
+        assert_eq!(reading.power, power, "{steps:?}: {}", reading.said);
+        let is_told =
+            reading.said.contains("req-start") && reading.said.contains("set anew by req-resetState");
+        assert_eq!(is_told, power == Power::Unknown, "{}", reading.said);
+    }
+}
+
 /// A rescue makes its guest before it saves, and a resume starts one; a hard reboot saves first, which another reboot lets through.
 #[tokio::test]
 async fn whatever_may_start_a_guest_must_have_ended_before_the_evacuation() {

@@ -115,6 +115,8 @@ pub struct World {
     pub serial: &'static str,
     /// `LastResetTime`.
     pub last_reset: Value,
+    /// Its present time, in seconds of 2026-11-23; below an hour.
+    pub now: u64,
     /// What the manager says besides.
     pub manager: Value,
     /// Where the system says that it is reset.
@@ -191,6 +193,7 @@ impl World {
             uuid: "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41",
             serial: " SN-0041 ",
             last_reset: json!("2026-11-22T01:00:00Z"),
+            now: 0,
             manager: json!({}),
             reset_at: RESET,
             tells_reset: true,

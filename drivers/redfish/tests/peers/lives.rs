@@ -26,14 +26,15 @@ impl Clock for Told {
 }
 
 /// A driver by default settings, and its checks.
-struct Checked {
+struct Checked<'a> {
+    fake: &'a Fake,
     hand: Hand,
     clock: Arc<Told>,
 }
 
-impl Checked {
-    async fn of(fake: &Fake) -> Self {
-        Self { hand: Hand::of(fake, json!({})).await, clock: Arc::default() }
+impl<'a> Checked<'a> {
+    async fn of(fake: &'a Fake) -> Self {
+        Self { fake, hand: Hand::of(fake, json!({})).await, clock: Arc::default() }
     }
 
     /// So long after the one before.
@@ -42,6 +43,7 @@ impl Checked {
             let mut now = self.clock.0.lock().expect("whole");
             *now = *now + after;
         }
+        self.fake.world().now += after.as_secs();
         let until = tokio::time::Instant::now() + Duration::from_secs(30);
         self.hand.driver.identify(&Call::reading(until, self.clock.clone())).await.expect("it answers");
         self.hand.driver.has_epochs()
@@ -82,6 +84,22 @@ async fn one_that_drifts_is_told_and_not_asked_any_more() {
     assert_eq!((reading.power, reading.epoch), (Power::On, None));
     assert!(!driver.check(MINUTE).await);
     assert_eq!(fake.world().asked("Managers"), asked);
+}
+
+/// The clock of one without a battery begins at the same second each time, and only its present time would show that this was years ago.
+#[tokio::test]
+async fn one_that_does_not_say_its_present_time_is_not_believed() {
+    let fake = Fake::start().await;
+    fake.world()
+        .script
+        .push_back(("Managers", Reply::json(200, json!({ "LastResetTime": "2026-11-22T01:00:00Z" }))));
+    fake.world()
+        .script
+        .push_back(("Managers", Reply::json(200, json!({ "LastResetTime": "2026-11-22T01:00:00Z" }))));
+    let driver = Checked::of(&fake).await;
+    assert!(!driver.check(Duration::ZERO).await && !driver.check(MINUTE).await);
+    assert!(driver.remark().is_some_and(|remark| remark.contains("DateTime")), "{:?}", driver.remark());
+    assert!(!driver.check(MINUTE).await && driver.check(MINUTE).await, "now it says it");
 }
 
 /// An enclosure's manager, or one that stands for several systems, lives on where the controller of one system restarts.

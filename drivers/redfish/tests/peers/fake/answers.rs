@@ -71,6 +71,7 @@ impl World {
             ("GET", MANAGER) => {
                 let mut said = self.manager.clone();
                 said["LastResetTime"] = self.last_reset.clone();
+                said["DateTime"] = json!(format!("2026-11-23T00:{:02}:{:02}Z", self.now / 60, self.now % 60));
                 Reply::json(200, said)
             }
             ("PATCH", SYSTEM) if request.if_match.as_deref() != self.odd.etag.wants => {
