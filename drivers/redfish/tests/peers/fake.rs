@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::sync::Mutex as Turn;
+use tokio::sync::{Mutex as Turn, Notify};
 
 mod answers;
 mod boards;
@@ -175,6 +175,8 @@ pub struct World {
     /// What was said of whoever asked, of each command: `token`, `basic`.
     pub shown: Vec<&'static str>,
     epoch: u64,
+    /// They end now.
+    ends: Arc<Notify>,
 }
 
 impl World {
@@ -224,6 +226,7 @@ impl World {
             connections: 0,
             shown: Vec::new(),
             epoch: 0,
+            ends: Arc::default(),
         }
     }
 
@@ -257,12 +260,13 @@ impl World {
     pub fn restart(&mut self, at: &str) {
         self.sessions.clear();
         self.last_reset = json!(at);
-        self.epoch += 1;
+        self.drop_connections();
     }
 
     /// Lets every connection end, and nothing else.
     pub fn drop_connections(&mut self) {
         self.epoch += 1;
+        self.ends.notify_waiters();
     }
 
     /// It does one thing after another from now on.

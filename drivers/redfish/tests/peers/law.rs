@@ -1,6 +1,9 @@
 //! What a reader would try who wants to show that the driver breaks the law: losses that nobody sees, sessions that are not over,
 //! tasks that are not, words that tell too much.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use picket_core::power::{Epoch, Power};
@@ -163,4 +166,30 @@ async fn a_hold_that_is_a_task_is_over_before_its_session_is() {
     assert!(fake.world().asked("TaskMonitors") >= 2);
     let log = fake.world().log.clone();
     assert!(log.iter().any(|line| line.contains("TaskMonitors") && line.ends_with("204")), "{log:?}");
+}
+
+/// A manager that restarts ends its connections: what was seen of its life was seen on the one on which an off goes, or is seen anew (S2).
+#[tokio::test]
+async fn an_off_whose_connection_ends_just_before_it_is_not_sent_unseen() {
+    let fake = Fake::start().await;
+    fake.world().has_sessions = false;
+    let hand = Hand::of(&fake, json!({ "authentication": "basic", "last_reset_time": true })).await;
+    // At each step of an off it restarts once, until the off is sent before that.
+    for steps in 0.. {
+        let first = hand.read().await;
+        assert!(first.is_ok_and(|reading| reading.epoch.is_some()), "{steps}");
+        let mut off = pin!(hand.off());
+        for _ in 0..steps {
+            let step = poll_fn(|context| Poll::Ready(off.as_mut().poll(context))).await;
+            assert!(step.is_pending(), "{steps}: it is sent before that");
+            tokio::task::yield_now().await;
+        }
+        if fake.world().commands > 0 {
+            assert!(steps > 10, "{steps}: one step after the other");
+            break;
+        }
+        fake.world().restart(&format!("2026-11-22T02:{:02}:{:02}Z", steps / 60, steps % 60));
+        let off = off.await;
+        assert!(off.is_err(), "{steps}: the life of before was seen last: {off:?}");
+    }
 }

@@ -124,7 +124,10 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, world: Arc<Mutex<W
             };
             // Who is silent does not shake hands either.
             let Some(epoch) = epoch else { return std::future::pending().await };
-            let turn = world.lock().expect("whole").one_at_a_time.clone();
+            let (turn, ends) = {
+                let world = world.lock().expect("whole");
+                (world.one_at_a_time.clone(), world.ends.clone())
+            };
             let shaken = match &turn {
                 Some(turn) => {
                     let _turn = turn.lock().await;
@@ -135,8 +138,12 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, world: Arc<Mutex<W
             let Ok(mut stream) = shaken else { return };
             loop {
                 let over = async {
-                    while world.lock().expect("whole").epoch == epoch {
-                        tokio::time::sleep(Duration::from_millis(2)).await;
+                    loop {
+                        let ends = ends.notified();
+                        if world.lock().expect("whole").epoch != epoch {
+                            break;
+                        }
+                        ends.await;
                     }
                 };
                 tokio::select! {
