@@ -160,6 +160,12 @@ impl Ledger {
         id
     }
 
+    /// It may live for so long now, or for as long as it was said to before, if that is longer; nothing bounds what nothing bounded.
+    pub(crate) fn lengthen(&mut self, id: EffectId, life: Option<Duration>) {
+        let longer = |open: &mut OpenEffect| open.life = open.life.zip(life).map(|(was, is)| was.max(is));
+        self.open.iter_mut().filter(|effect| effect.id == id).for_each(longer);
+    }
+
     /// It ends by itself from now on, so much later.
     pub(crate) fn bound(&mut self, id: EffectId, life: Duration) {
         self.open.iter_mut().filter(|effect| effect.id == id).for_each(|effect| effect.life = Some(life));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use picket_core::device::{DeviceSpec, Grade};
+use picket_core::device::{DeviceSpec, Grade, MaxInFlight};
 use picket_core::ledger::EffectKind;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Phase, Then};
@@ -220,19 +220,8 @@ async fn what_is_gone_in_the_middle_of_an_unfence_is_not_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn an_on_of_the_dead_is_waited_out_for_as_long_as_it_is_taken_and_for_no_guess() {
     for (guesses, is_long) in [(false, true), (true, false)] {
-        let setup = Setup { clouds: true, ..Setup::new(NODE, &[&["nova"]]) };
-        let far = setup.far.clone();
-        let mut lab = Lab::set_up(79, setup, |world| {
-            world.add_machine(NODE).add_host(NODE, "nova");
-        })
-        .await;
-        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-        lab.fault("nova", Fault::OnDropped { times: 1 });
-        lab.unfence().await.expect("it is let in");
-        while lab.received("nova").ons == 0 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        *far.life.lock().expect("whole") = Some(s(1_000));
+        let (mut lab, far) = an_on_is_not_answered().await;
+        *far.life.lock().expect("whole") = Some(MaxInFlight { off: Some(s(1_000)), on: Some(s(1_000)) });
         far.guesses.store(guesses, Ordering::SeqCst);
         let stored =
             lab.record().ledger.open().iter().filter_map(|open| open.life).max().expect("it is open");
@@ -245,6 +234,34 @@ async fn an_on_of_the_dead_is_waited_out_for_as_long_as_it_is_taken_and_for_no_g
         assert!(waited >= stored && stored < s(500), "{waited:?} of {stored:?}");
         assert_eq!(waited >= s(1_000), is_long, "{waited:?}");
     }
+}
+
+/// A person found out that its far side keeps what it was sent for ever, and has it in the settings of the next run.
+#[tokio::test(start_paused = true)]
+async fn what_nothing_bounds_by_now_is_no_sooner_over_for_what_is_stored_of_it() {
+    let (mut lab, far) = an_on_is_not_answered().await;
+    *far.life.lock().expect("whole") = Some(MaxInFlight { off: None, on: None });
+    lab.crash().await;
+    lab.reach("needs_operator", s(3_600)).await;
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::UnboundedEffect));
+    assert_eq!(lab.received("nova").ons, 1);
+}
+
+/// A node is brought back, its on was sent, and nobody has heard what became of it.
+async fn an_on_is_not_answered() -> (Lab, Arc<Far>) {
+    let setup = Setup { clouds: true, ..Setup::new(NODE, &[&["nova"]]) };
+    let far = setup.far.clone();
+    let mut lab = Lab::set_up(79, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "nova");
+    })
+    .await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.fault("nova", Fault::OnDropped { times: 1 });
+    lab.unfence().await.expect("it is let in");
+    while lab.received("nova").ons == 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    (lab, far)
 }
 
 /// What the provider's limits bear only later is neither stored nor permitted before that: then its look is a fresh one.

@@ -135,8 +135,11 @@ impl Draft {
                 && open.term == term
                 && open.session == session
         };
-        let effect = match self.record.ledger.open().iter().find(same) {
-            Some(open) => open.id,
+        let effect = match self.record.ledger.open().iter().find(same).map(|open| open.id) {
+            Some(open) => {
+                self.record.ledger.lengthen(open, life);
+                open
+            }
             None => self.record.ledger.enter(kind.clone(), generation, term, self.at, life, session),
         };
         self.effects.push(LockedEffect { effect, generation, kind, found });

@@ -49,7 +49,7 @@ impl NodeTask {
             let foreign = |open: &&OpenEffect| open.kind.bars_proof() && !self.own.contains(&open.id);
             let open: Vec<&OpenEffect> = self.record().ledger.open().iter().filter(foreign).collect();
             let until = open.iter().filter_map(|open| self.expires_at(open)).max();
-            let bounded = |open: &&OpenEffect| open.life.is_some() || succession.may_end(open);
+            let bounded = |open: &&OpenEffect| self.life_of(open).is_some() || succession.may_end(open);
             if open.is_empty() || !open.iter().all(bounded) {
                 // Whoever goes on asks the same devices.
                 self.lingering.clear();
@@ -127,9 +127,9 @@ impl NodeTask {
                 return Ok(Drained::Moved);
             }
             let is_taken_away = |open: &OpenEffect| open.stands().is_some_and(|one| self.takes_away(one));
-            let unbounded = open
-                .iter()
-                .find(|open| open.life.is_none() && !succession.may_end(open) && !is_taken_away(open));
+            let unbounded = open.iter().find(|open| {
+                self.life_of(open).is_none() && !succession.may_end(open) && !is_taken_away(open)
+            });
             if let Some(unbounded) = unbounded
                 && closing.is_empty()
             {
@@ -187,7 +187,8 @@ impl NodeTask {
     /// What is open, and which setting of its device bounds how long it may be so.
     fn open_words(&self, open: &OpenEffect) -> String {
         let driver = open.kind.device().and_then(|device| self.plan.drivers.get(device));
-        let setting = driver.filter(|_| open.life.is_some()).and_then(|driver| driver.life_setting());
+        let setting =
+            driver.filter(|_| self.life_of(open).is_some()).and_then(|driver| driver.life_setting());
         let words = describe(&open.kind);
         setting.map(|setting| format!("{words} ({setting})")).unwrap_or(words)
     }

@@ -254,9 +254,11 @@ impl NodeTask {
     /// How long an effect may live: what was believed when it was stored, or what its device says now, if that is longer.
     pub(super) fn life_of(&self, open: &OpenEffect) -> Option<Duration> {
         let driver = open.kind.device().and_then(|device| self.plan.drivers.get(device));
-        let now = driver.filter(|driver| !driver.guesses_life());
-        let now = now.and_then(|driver| open.kind.life_at(driver.longest_life()));
-        open.life.map(|life| now.map_or(life, |now| now.max(life)))
+        let life = open.life?;
+        match driver.filter(|driver| !driver.guesses_life()) {
+            Some(driver) => open.kind.life_at(driver.longest_life()).map(|now| now.max(life)),
+            None => Some(life),
+        }
     }
 
     pub(super) async fn give_up(&mut self, reason: Reason, detail: String) -> Result<(), Fatal> {

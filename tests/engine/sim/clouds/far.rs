@@ -34,7 +34,7 @@ pub struct Far {
     /// The call of the next detach does not end, whatever its time is.
     pub overruns: AtomicBool,
     /// What it is sent bears a token, which lives so long.
-    pub life: Mutex<Option<Duration>>,
+    pub life: Mutex<Option<MaxInFlight>>,
     /// That is a guess.
     pub guesses: AtomicBool,
     /// No hold leaves this process.
@@ -73,7 +73,7 @@ impl PowerDriver for Cloud {
 
     fn longest_life(&self) -> MaxInFlight {
         let life = *self.far.life.lock().expect("whole");
-        life.map_or(self.traits().max_in_flight, |life| MaxInFlight { off: Some(life), on: Some(life) })
+        life.unwrap_or(self.traits().max_in_flight)
     }
 
     fn guesses_life(&self) -> bool {

@@ -87,6 +87,26 @@ fn an_off_knows_what_the_hold_found_and_lives_as_long_as_its_far_side_says() {
     }
 }
 
+/// The copy that is sent now may live for as long as its far side says now; what is open already is not shortened by that.
+#[test]
+fn an_off_that_is_sent_again_lives_as_long_as_the_longest_of_its_copies() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    for (now, life) in
+        [(Some(30), Some(30)), (Some(90), Some(90)), (Some(10), Some(90)), (None, None), (Some(10), None)]
+    {
+        let off = Box::new(Event::OffIntent { devices: vec![device("bmc")], identified: Vec::new() });
+        let lives = BTreeMap::from([(device("bmc"), MaxInFlight { off: now.map(s), on: Some(s(1)) })]);
+        let opened = player.apply(Event::InSessions { event: off, sessions: BTreeMap::new(), lives });
+        let [Opened::Off(order)] = opened.as_slice() else { panic!("{opened:?}") };
+        let stored = player.record().ledger.open()[0].life;
+        assert_eq!(
+            (order.life(), stored, player.open_effects().len()),
+            (life.map(s), life.map(s), 1),
+            "{now:?}"
+        );
+    }
+}
+
 #[test]
 fn an_off_of_a_device_that_the_fence_does_not_know_is_refused() {
     let mut player = Player::fencing(&[&[host("bmc")]], &[]);
