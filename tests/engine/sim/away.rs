@@ -10,7 +10,7 @@ use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, EngineError, ReceiptCall, Until};
 use tokio::task::JoinHandle;
 
-use crate::lab::{Lab, NODE, lab, node, s};
+use crate::lab::{Lab, NODE, lab, node, person, s};
 use crate::points::Happens;
 use crate::setup::Setup;
 
@@ -356,4 +356,49 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
     lab.reach("normal", s(300)).await;
     let log = lab.store.log.lock().expect("whole").clone();
     assert!(log.windows(2).all(|two| two[0].version.next() == two[1].version && two[0].at <= two[1].at));
+}
+
+/// It is on for a moment, while the last look at it is cut off by the store's answer: its other device is slow.
+#[tokio::test(start_paused = true)]
+async fn an_on_that_was_heard_before_a_look_was_cut_off_is_a_breach() {
+    let mut breaches = 0;
+    for tenths in 0..30 {
+        let mut lab = Lab::with(139, &[&["bmc"], &["other"]], |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "other");
+        })
+        .await;
+        let left = s(20) + s(1) / 10 * tenths;
+        is_confirmed_late(&mut lab, left + s(1)).await;
+        lab.fault("bmc", Fault::Slow(s(1)));
+        lab.schedule(left - s(1), Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+        lab.schedule(left - s(1) / 5, Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+        lab.reach("released", s(300)).await;
+        breaches += lab.record().breaches;
+    }
+    assert!(breaches >= 5, "{breaches}: it is asked in one moment of three seconds");
+}
+
+/// A person's word holds until a host device says On (S12), which one does while the store hangs over that word.
+#[tokio::test(start_paused = true)]
+async fn an_on_while_the_store_hangs_over_a_person_s_word_is_a_breach() {
+    for given_up in [false, true] {
+        let mut lab = lab(140).await;
+        lab.fault("bmc", Fault::Silent);
+        lab.open().await;
+        if given_up {
+            lab.reach("needs_operator", s(1_800)).await;
+        }
+        lab.store.linger(s(30));
+        let engine = lab.engine.clone();
+        let asked = tokio::spawn(async move { engine.attest(&node(), person()).await });
+        while lab.points.seen.lock().expect("whole").last().is_none_or(|seen| seen != "saving attest") {
+            tokio::time::sleep(s(1) / 10).await;
+        }
+        lab.store.linger(s(0));
+        lab.schedule(s(5), Act::Mend { device: "bmc".to_owned() });
+        lab.schedule(s(15), Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+        asked.await.expect("whole").expect("nobody said On before it");
+        lab.reach("released", s(600)).await;
+        assert_eq!(lab.record().breaches, 1, "given up: {given_up}");
+    }
 }

@@ -47,7 +47,8 @@ impl NodeTask {
 
     /// A proof is being stored: it is none yet, and what speaks against it is heard all the same.
     pub(super) fn is_being_confirmed(&self) -> bool {
-        self.record().phase == Phase::Fencing && self.readings.fresh_until.is_some()
+        matches!(self.record().phase, Phase::Fencing | Phase::NeedsOperator(_))
+            && self.readings.fresh_until.is_some()
     }
 
     /// Notes whether the step that was just stored says Fenced by readings that are too old for that. `began`: when it was decided.

@@ -142,6 +142,11 @@ impl NodeTask {
         let oldest = looks.iter().map(Look::asked).min().unwrap_or(self.now());
         let grant = |person| Event::Attest { person, looks: &looks };
         let taken = self.grant_by_readings(ask, grant, Some(oldest + LOOK_LIFE)).await?;
+        let heard = std::mem::take(&mut self.readings.heard);
+        if taken.is_ok() && self.record().phase == Phase::Fenced {
+            // Their word holds until a host device says On, which one may have done before it was stored (S12).
+            self.was_found_on(heard);
+        }
         // Whoever vouches is answered by what the host devices say now: a breach ends their word.
         Box::pin(self.show_if_still_off()).await?;
         Ok(taken.map(|taken| match taken {
