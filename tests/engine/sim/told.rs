@@ -33,6 +33,8 @@ struct Knows(
     Mutex<Vec<Arc<Lives>>>,
     /// Whom it met in the last fence, each time that it is asked to undo something of that.
     Mutex<Vec<Option<String>>>,
+    /// What that waits for.
+    Mutex<Option<String>>,
 );
 
 #[async_trait]
@@ -67,7 +69,7 @@ impl Releaser for Knows {
 
     async fn unspare(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
         self.3.lock().expect("whole").push(left.met_last.clone());
-        Ok(None)
+        Ok(self.4.lock().expect("whole").clone())
     }
 
     async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
@@ -237,27 +239,60 @@ async fn releases_are_told_which_store_the_gateway_serves() {
     }
 }
 
-/// What undoes a fence once the node is back goes by whom that fence met, whoever leads by then (K1).
-#[tokio::test(start_paused = true)]
-async fn a_gateway_that_leads_once_a_node_is_back_tells_releases_whom_its_fence_met() {
-    let (mut lab, knows) = lab(956, &[&["bmc"]], |world| {
+/// A node that was fenced and is back, and what undoes that fence is under way.
+async fn back(seed: u64) -> (Lab, Arc<Knows>) {
+    let (mut lab, knows) = lab(seed, &[&["bmc"]], |world| {
         world.add_host(NODE, "bmc");
     })
     .await;
-    let told = |knows: &Knows| std::mem::take(&mut *knows.3.lock().expect("whole"));
+    *knows.4.lock().expect("whole") = Some("somebody else".to_owned());
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    assert!(told(&knows).iter().all(Option::is_none), "no fence was before it");
+    assert!(is_told(&knows).iter().all(Option::is_none), "no fence was before it");
     lab.unfence().await.expect("its own");
     lab.reach("normal", s(300)).await;
-    for (after, is_told) in [(60, true), (23 * 3600, true), (2 * 3600, false)] {
-        lab.kill().await;
-        tokio::time::sleep(s(after)).await;
-        told(&knows);
-        lab.start().await;
+    (lab, knows)
+}
+
+fn is_told(knows: &Knows) -> Vec<Option<String>> {
+    std::mem::take(&mut *knows.3.lock().expect("whole"))
+}
+
+/// So long after it the gateway ends, and another one leads; what that one tells releases of whom the last fence met.
+async fn told_by_the_next(lab: &mut Lab, knows: &Knows, after: u64) -> Vec<Option<String>> {
+    lab.kill().await;
+    tokio::time::sleep(s(after)).await;
+    is_told(knows);
+    lab.start().await;
+    tokio::time::sleep(s(60)).await;
+    let mut told = is_told(knows);
+    told.dedup();
+    told
+}
+
+/// What undoes a fence once the node is back goes by whom that fence met, whoever leads by then (K1).
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_leads_once_a_node_is_back_tells_releases_whom_its_fence_met() {
+    let (mut lab, knows) = back(956).await;
+    let met = || vec![Some("whom it met".to_owned())];
+    assert_eq!(told_by_the_next(&mut lab, &knows, 60).await, met());
+    assert_eq!(told_by_the_next(&mut lab, &knows, 23 * 3600).await, met());
+    assert_eq!(told_by_the_next(&mut lab, &knows, 2 * 3600).await, [None]);
+}
+
+/// What stands at the far side once it was undone was set up by somebody since.
+#[tokio::test(start_paused = true)]
+async fn what_was_undone_to_its_end_is_not_undone_again() {
+    let (mut lab, knows) = back(957).await;
+    for _ in 0..2 {
+        let met = vec![Some("whom it met".to_owned())];
+        assert_eq!(told_by_the_next(&mut lab, &knows, 60).await, met);
+        *knows.4.lock().expect("whole") = None;
         tokio::time::sleep(s(60)).await;
-        let told = told(&knows);
-        assert!(!told.is_empty(), "{after}");
-        let met = is_told.then(|| "whom it met".to_owned());
-        assert!(told.iter().all(|one| *one == met), "{after}: {told:?}");
+        assert_eq!(told_by_the_next(&mut lab, &knows, 60).await, [None]);
+        // After a later fence it is to be undone anew.
+        *knows.4.lock().expect("whole") = Some("somebody else".to_owned());
+        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+        lab.unfence().await.expect("its own");
+        lab.reach("normal", s(300)).await;
     }
 }

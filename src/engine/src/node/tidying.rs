@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use picket_core::election::Leadership;
-use picket_core::ids::{NodeId, ReleaseId};
+use picket_core::ids::{Generation, NodeId, ReleaseId};
 use picket_core::record::Phase;
 use picket_core::store::{FenceQuery, Store, StoreError};
 use picket_release::{Left, Releaser, Whose};
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::command::Command;
 use super::{NodeTask, Turns};
+use crate::office::write_note;
 
 /// A leader that did not see a fence goes on with what is undone after it for so long after the node is back.
 const LATELY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -63,30 +64,38 @@ impl NodeTask {
         let (turns, own) = (self.turns.clone(), self.mailbox.own());
         let recalls = |(_, left, asked): &(_, Left, Asked)| left.off && asked.releaser.recalls();
         let mut recalls = !gone && self.is_back_lately() && all.iter().any(recalls);
-        let (store, node) = (self.parts.store.clone(), self.record().node.clone());
+        let (store, node, generation) =
+            (self.parts.store.clone(), self.record().node.clone(), self.record().generation);
         let leadership = self.hands.leadership().clone();
-        let task =
-            tokio::spawn(async move {
-                // What was sent before a fence ended may come until then.
-                let mut pause = all.iter().filter_map(|(.., asked)| asked.releaser.max_in_flight()).max();
-                loop {
-                    // A store that is away is asked in the next round.
-                    if recalls && let Ok(met) = met_last(&*store, &node).await {
-                        recalls = false;
-                        all.iter_mut().for_each(|(id, left, _)| left.met_last = met.get(id).cloned());
-                    }
-                    // Each for itself: what one waits for, another does not.
-                    let told = |release: &ReleaseId| {
-                        let (own, release) = (&own, release.clone());
-                        move |is| own.send(Command::NotBack(release.clone(), is))
-                    };
+        let task = tokio::spawn(async move {
+            // What was sent before a fence ended may come until then.
+            let mut pause = all.iter().filter_map(|(.., asked)| asked.releaser.max_in_flight()).max();
+            let mut recalled = false;
+            loop {
+                // A store that is away is asked in the next round.
+                if recalls && let Ok(met) = met_last(&*store, &node, generation).await {
+                    recalls = false;
+                    recalled = !met.is_empty();
+                    all.iter_mut().for_each(|(id, left, _)| left.met_last = met.get(id).cloned());
+                }
+                // Each for itself: what one waits for, another does not.
+                let told = |release: &ReleaseId| {
+                    let (own, release) = (&own, release.clone());
+                    move |is| own.send(Command::NotBack(release.clone(), is))
+                };
+                let done =
                     join_all(all.iter().map(|(release, left, asked)| {
                         tidied(left, asked, &leadership, &turns, told(release))
                     }))
                     .await;
-                    tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
+                let is_undone =
+                    |((.., asked), done): (&(_, _, Asked), &bool)| *done || !asked.releaser.recalls();
+                if recalled && all.iter().zip(&done).all(is_undone) {
+                    recalled = note_undone(&*store, &leadership, &node, generation).await.is_err();
                 }
-            });
+                tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
+            }
+        });
         self.forget_not_back();
         self.tidying = Some(Tidying { left, task });
     }
@@ -127,11 +136,32 @@ impl NodeTask {
     }
 }
 
-/// Whom the far sides had for the node in its last fence, as they were met first.
-async fn met_last(store: &dyn Store, node: &NodeId) -> Result<BTreeMap<ReleaseId, String>, StoreError> {
+/// Where it stands among the notes of the fleet after which of a node's fences everything was undone that goes by whom it met.
+const UNDONE: &str = "undone/";
+
+/// Whom the far sides had for the node in its last fence, as they were met first; nobody where everything was undone after it.
+async fn met_last(
+    store: &dyn Store,
+    node: &NodeId,
+    generation: Generation,
+) -> Result<BTreeMap<ReleaseId, String>, StoreError> {
+    let undone = store.note(&format!("{UNDONE}{node}")).await?;
+    if undone.is_some_and(|note| note.text == generation.0.to_string()) {
+        return Ok(BTreeMap::new());
+    }
     let last = store.fences(FenceQuery { node: Some(node.clone()), before: None, limit: 1 }).await?;
     let releases = last.into_iter().flat_map(|fence| fence.releases);
     Ok(releases.filter_map(|one| Some((one.id, one.subject?))).collect())
+}
+
+/// Whoever leads next does not undo it again: what stands at the far side by then was set up by somebody since.
+async fn note_undone(
+    store: &dyn Store,
+    leadership: &Leadership,
+    node: &NodeId,
+    generation: Generation,
+) -> Result<(), StoreError> {
+    write_note(store, leadership, &format!("{UNDONE}{node}"), Some(generation.0.to_string())).await
 }
 
 /// Where it is asked.
@@ -156,13 +186,20 @@ enum What {
     Spared,
 }
 
-async fn tidied(left: &Left, asked: &Asked, leadership: &Leadership, turns: &Turns, not_back: impl Fn(bool)) {
-    done(What::Rest, left, asked, leadership, turns, not_back).await;
+/// True if nothing is left.
+async fn tidied(
+    left: &Left,
+    asked: &Asked,
+    leadership: &Leadership,
+    turns: &Turns,
+    not_back: impl Fn(bool),
+) -> bool {
+    let is_tidy = done(What::Rest, left, asked, leadership, turns, not_back).await;
     // Whoever has the machines says nothing of whether it is back.
-    done(What::Spared, left, asked, leadership, turns, |_| ()).await;
+    is_tidy & done(What::Spared, left, asked, leadership, turns, |_| ()).await
 }
 
-/// Asks until nothing is left to do, or until the next round may do it.
+/// Asks until nothing is left to do (true), or until the next round may do it.
 async fn done(
     what: What,
     left: &Left,
@@ -170,7 +207,7 @@ async fn done(
     leadership: &Leadership,
     turns: &Turns,
     not_back: impl Fn(bool),
-) {
+) -> bool {
     let began = Instant::now();
     let (mut pace, mut told, mut is_late) = (PACE, false, false);
     loop {
@@ -182,7 +219,7 @@ async fn done(
         };
         // A gateway that stood still would take away what the fence of another one has set up (S6).
         if leadership.check().is_err() {
-            return;
+            return false;
         }
         let (releaser, time) = (&asked.releaser, asked.releaser.attempt_time());
         let said = match what {
@@ -200,7 +237,7 @@ async fn done(
                 if is_late {
                     not_back(false);
                 }
-                return;
+                return true;
             }
             Ok(Ok(Some(why))) => {
                 pace = PACE;
@@ -224,7 +261,7 @@ async fn done(
         }
         // What is left at the far side itself is looked for again, whatever becomes of this.
         if told && what == What::Spared {
-            return;
+            return false;
         }
         tokio::time::sleep(pace).await;
         pace = (pace * 2).min(LONGEST_PACE).min(if told { LONGEST_PACE } else { PACE * 5 });

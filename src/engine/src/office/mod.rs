@@ -21,6 +21,7 @@ pub(crate) use callers::names;
 use children::ChildsHold;
 pub(crate) use children::Standing;
 pub use pauses::Resumed;
+pub(crate) use pauses::write as write_note;
 use picket_core::budget::pause::{Pause, Pauses};
 use picket_core::budget::{Aside, Bar, Books, Budget, LimitKind, Ticket};
 use picket_core::groups::Groups;

@@ -43,7 +43,7 @@ async fn found(store: &dyn Store, name: &str) -> Result<Version, StoreError> {
 }
 
 /// Writes a note over whatever stands there: the last word counts, and this leadership alone has one.
-pub(super) async fn write(
+pub(crate) async fn write(
     store: &dyn Store,
     leadership: &Leadership,
     name: &str,
