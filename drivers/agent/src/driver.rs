@@ -250,7 +250,7 @@ impl PowerDriver for AgentDriver {
                 self.failed(kind, Effect::DidNotHappen, error)
             })?;
         let (power, said) = answer::power(&ran, &self.secrets()).map_err(|error| self.error(error))?;
-        Ok(Reading { power, asked_at, answered_at, epoch: None, said })
+        Ok(Reading { power, asked_at, answered_at, epoch: None, said, lowered_by: None })
     }
 
     async fn power_off(&self, _order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {

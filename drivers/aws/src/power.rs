@@ -36,6 +36,7 @@ impl AwsDriver {
             answered_at: seen.answered_at,
             epoch: Some(EPOCH),
             said,
+            lowered_by: None,
         })
     }
 

@@ -47,7 +47,14 @@ impl GcpDriver {
         if power != Power::Off {
             self.ours(&self.stops).not_off(seen.asked_at);
         }
-        Ok(Reading { power, asked_at: seen.asked_at, answered_at, epoch: Some(EPOCH), said })
+        Ok(Reading {
+            power,
+            asked_at: seen.asked_at,
+            answered_at,
+            epoch: Some(EPOCH),
+            said,
+            lowered_by: None,
+        })
     }
 
     /// What the instance says, with what is under way at it, and once more what it says where it could be off.

@@ -22,6 +22,7 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
         answered_at: heard.answered_at,
         epoch: Some(heard.epoch),
         said,
+        lowered_by: None,
     })
 }
 

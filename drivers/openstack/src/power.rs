@@ -115,7 +115,7 @@ impl OpenstackDriver {
             Found::It(server) => self.judged(&server, actions, call).await?,
             Found::NotThere(why) => self.of_the_gone(&why, call).await?,
         };
-        Ok(Reading { power, asked_at, answered_at: call.now(), epoch: Some(EPOCH), said })
+        Ok(Reading { power, asked_at, answered_at: call.now(), epoch: Some(EPOCH), said, lowered_by: None })
     }
 
     async fn judged(

@@ -66,7 +66,7 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
         // Answered is a reading with the last question that it needs: the time in which the manager is asked is no gap after it (S2).
         let looked_at = epoch.and(line.life.as_ref()).map(|(_, answered_at)| *answered_at);
         let answered_at = looked_at.unwrap_or(answer.answered_at);
-        return Ok(Reading { power, asked_at: answer.asked_at, answered_at, epoch, said });
+        return Ok(Reading { power, asked_at: answer.asked_at, answered_at, epoch, said, lowered_by: None });
     }
 }
 

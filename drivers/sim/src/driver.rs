@@ -218,6 +218,7 @@ impl PowerDriver for SimDriver {
                     Power::Off => "off".to_owned(),
                     Power::Unknown => "in transition".to_owned(),
                 },
+                lowered_by: None,
             }),
             other => Err(self.wire.failure(&other, &Request::Read)),
         }

@@ -219,7 +219,8 @@ mod tests {
             let epoch = Some(crate::power::Epoch { id: epoch, loss: None });
             let (asked_at, answered_at) = (at(asked), at(asked));
             let said = String::new();
-            let reading = power.map(|power| Reading { power, asked_at, answered_at, epoch, said });
+            let reading =
+                power.map(|power| Reading { power, asked_at, answered_at, epoch, said, lowered_by: None });
             [Look { device: device("bmc"), asked_at, reading }]
         };
         let seen = ParentOff::of(&ground, &look(Some(Power::Off), 99, 1), at(100)).expect("seen off");

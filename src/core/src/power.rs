@@ -108,4 +108,7 @@ pub struct Reading {
     pub epoch: Option<Epoch>,
     /// The device's own words, short, for people (`chassis status 0x60`).
     pub said: String,
+    /// What makes its Off worth a grade less than the device's best one, in words for people; `None`: nothing. Of the readings that prove, the last
+    /// one's counts. Whether it is Off is not changed by that.
+    pub lowered_by: Option<String>,
 }

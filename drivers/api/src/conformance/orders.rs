@@ -244,7 +244,7 @@ impl Orders {
 
     fn reading(&self, power: Power, at: BootTime) -> Reading {
         let epoch = self.spec.has_epochs.then_some(Epoch::FIRST);
-        Reading { power, asked_at: at, answered_at: at, epoch, said: String::new() }
+        Reading { power, asked_at: at, answered_at: at, epoch, said: String::new(), lowered_by: None }
     }
 
     /// A person vouches. Where there is nothing to release, the one hold drops by itself.

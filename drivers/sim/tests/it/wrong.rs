@@ -152,7 +152,7 @@ impl WrongDriver {
             (Err(_), Wrong::TakesSilenceForOff) => {
                 let epoch = first.as_ref().and_then(|first| first.epoch);
                 let (asked_at, answered_at, said) = (call.now(), call.now(), String::new());
-                Reading { power: Power::Off, asked_at, answered_at, epoch, said }
+                Reading { power: Power::Off, asked_at, answered_at, epoch, said, lowered_by: None }
             }
             (read, _) => read?,
         };

@@ -40,6 +40,8 @@ pub(super) struct Trace {
     asked_whose: Option<Option<u64>>,
     pub(super) hold: Vec<String>,
     pub(super) said: String,
+    /// What lowers the grade of its Off, as it said that last.
+    lowered_by: Option<String>,
     pub(super) lost: bool,
     /// A person looked at the machine after that, and saw it off.
     pub(super) seen_off: bool,
@@ -87,6 +89,7 @@ impl Trace {
             asked_whose: None,
             hold: Vec::new(),
             said: String::new(),
+            lowered_by: None,
             lost,
             seen_off: false,
             seen_off_at: None,
@@ -244,6 +247,7 @@ impl Trace {
             Power::Unknown => self.run = None,
         }
         self.said.clone_from(&reading.said);
+        self.lowered_by.clone_from(&reading.lowered_by);
         let (asked_at, heard_at) = (reading.asked_at, reading.answered_at);
         self.last = Some(Word { power, answers: true, asked_at, heard_at });
         // An On that does not name its epoch does not show that the node was on in this one; one of who knows whose machine does
@@ -324,6 +328,10 @@ impl Trace {
         if matches!(self.long(), Some(Long::Restarted(_))) {
             grade = grade.min(Grade::Claimed);
             why.push(format!("{}: {}", self.spec.id, self.trusted_for()));
+        }
+        if let Some(told) = &self.lowered_by {
+            grade = grade.lowered();
+            why.push(format!("{}: {told}", self.spec.id));
         }
         (grade, why)
     }

@@ -259,7 +259,10 @@ impl Turn<'_> {
             (None, Some(power)) => {
                 let epoch = Some(self.epoch(d));
                 let (asked_at, answered_at) = (boot(call.since), boot(tick));
-                self.judge_reading(d, Reading { power, asked_at, answered_at, epoch, said: String::new() });
+                self.judge_reading(
+                    d,
+                    Reading { power, asked_at, answered_at, epoch, said: String::new(), lowered_by: None },
+                );
             }
             (None, None) => {
                 if let Some(run) = self.run() {

@@ -263,8 +263,14 @@ fn forge(ground: &ReleaseGround, looks: &mut Vec<Look>, tick: u64) {
     let at = boot(tick);
     let of = |(device, epoch): (&crate::ids::DeviceId, Option<u64>)| {
         let epoch = epoch.map(|id| Epoch { id, loss: None });
-        let reading =
-            Reading { power: Power::Off, asked_at: at, answered_at: at, epoch, said: String::new() };
+        let reading = Reading {
+            power: Power::Off,
+            asked_at: at,
+            answered_at: at,
+            epoch,
+            said: String::new(),
+            lowered_by: None,
+        };
         Look { device: device.clone(), asked_at: at, reading: Some(reading) }
     };
     *looks = proof.devices().map(of).collect();

@@ -351,7 +351,7 @@ impl Turn<'_> {
     /// Asks a device for power; the answer is there at once.
     pub(super) fn read(&mut self, d: usize) -> Reading {
         let (power, epoch, at) = (self.says(d), Some(self.epoch(d)), boot(self.tick()));
-        Reading { power, asked_at: at, answered_at: at, epoch, said: String::new() }
+        Reading { power, asked_at: at, answered_at: at, epoch, said: String::new(), lowered_by: None }
     }
 
     /// Asks these devices side by side; `silent`: the first of them does not answer.

@@ -128,7 +128,14 @@ impl Court {
         let asked = BootTime::from_boot(self.now.since_boot() - ms(ago));
         let (answered, epoch) = (self.now, self.epoch(spec));
         let ledger = if self.log.barred { self.open.clone() } else { Ledger::default() };
-        let reading = Reading { power, asked_at: asked, answered_at: answered, epoch, said: String::new() };
+        let reading = Reading {
+            power,
+            asked_at: asked,
+            answered_at: answered,
+            epoch,
+            said: String::new(),
+            lowered_by: None,
+        };
         self.judge.reading(&spec.id, &reading, &ledger);
         self.note(&spec.id, Entry::Answer { power, asked, answered, epoch, barred: self.log.barred });
     }

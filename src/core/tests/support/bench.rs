@@ -30,6 +30,8 @@ pub struct Bench {
     /// In which of them each said whose machine it controls, and what it says of it.
     identified: BTreeMap<DeviceId, Option<Epoch>>,
     says: IdentityMatch,
+    /// What lowers the grade of an Off that is read.
+    pub lowered_by: Option<String>,
     level: Vec<DeviceSpec>,
 }
 
@@ -91,6 +93,7 @@ impl Bench {
             term,
             identified: BTreeMap::new(),
             says: IdentityMatch::Match,
+            lowered_by: None,
             epochs,
             level,
         };
@@ -155,8 +158,9 @@ impl Bench {
     /// The same of a device that may be another machine's by now.
     pub fn hears_of_whoever(&mut self, name: &str, power: Power, asked_at: BootTime) -> &mut Self {
         let id = device(name);
-        let said = format!("{name} {power:?}");
-        let reading = Reading { power, asked_at, answered_at: self.now, epoch: self.epoch(&id), said };
+        let (said, lowered_by) = (format!("{name} {power:?}"), self.lowered_by.clone());
+        let reading =
+            Reading { power, asked_at, answered_at: self.now, epoch: self.epoch(&id), said, lowered_by };
         let lost = self.judge.reading(&id, &reading, &self.ledger);
         self.note(id, lost)
     }

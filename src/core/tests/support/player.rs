@@ -260,6 +260,7 @@ impl Player {
             answered_at: asked_at,
             epoch: Some(Bench::first_epoch()),
             said: format!("{name} {power:?}"),
+            lowered_by: None,
         });
         Look { device: device(name), asked_at, reading }
     }

@@ -340,6 +340,7 @@ mod tests {
             answered_at: at,
             epoch: Some(epoch),
             said: String::new(),
+            lowered_by: None,
         };
         Did::Read { asked_at: at, result: Ok(reading) }
     }

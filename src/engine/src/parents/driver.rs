@@ -200,7 +200,7 @@ impl ParentDriver {
         epoch: Epoch,
         said: String,
     ) -> Reading {
-        Reading { power, asked_at, answered_at: call.now(), epoch: Some(epoch), said }
+        Reading { power, asked_at, answered_at: call.now(), epoch: Some(epoch), said, lowered_by: None }
     }
 
     /// What was asked to be changed is done, or never will be: each node that has not answered says so.

@@ -141,6 +141,7 @@ mod tests {
             answered_at: BootTime::from_boot(Duration::from_secs(47)),
             epoch: None,
             said: "off".to_owned(),
+            lowered_by: None,
         };
         let live = DeviceLive {
             power: Some((Power::Off, WallTime::from_millis(96_000))),

@@ -4,7 +4,7 @@ use crate::confirm::Verdict;
 use crate::device::{DeviceClass, DeviceSpec, Grade, Identity, IdentityMatch};
 use crate::event::{Event, FenceRequest};
 use crate::ids::Term;
-use crate::power::Power::On;
+use crate::power::Power::{Off, On};
 use crate::record::ReleaseStage;
 use crate::support::{Bench, Player, device, host, request, s, supply};
 
@@ -137,6 +137,35 @@ fn a_release_that_goes_by_the_name_lowers_it_once() {
         let mut bench = Bench::judging(&record, Term(1), false);
         bench.falls("bmc");
         assert_eq!(bench.confirmed().evidence().grade, Grade::Observed);
+    }
+}
+
+/// A cloud's word may be minutes old.
+#[test]
+fn a_reading_that_lowers_it_does_so_where_it_is_the_last_one() {
+    let cloud = || DeviceSpec { grade: Grade::Hypervisor, ..host("cloud") };
+    let old = || Some("its word may be ten minutes old".to_owned());
+    for (first, last, graded) in
+        [(None, None, Grade::Hypervisor), (None, old(), Grade::Claimed), (old(), None, Grade::Hypervisor)]
+    {
+        for least in [Grade::Hypervisor, Grade::Claimed] {
+            let mut bench = Bench::wanting(least, &[&[cloud()]]);
+            bench.lowered_by.clone_from(&first);
+            bench.falls("cloud");
+            bench.lowered_by.clone_from(&last);
+            bench.reads("cloud", Off);
+            match bench.verdict() {
+                Verdict::Confirmed(proof) => {
+                    assert!(graded >= least);
+                    let evidence = proof.evidence();
+                    assert_eq!(evidence.grade, graded, "{first:?}, {last:?}");
+                    let told: Vec<String> = last.iter().map(|why| format!("cloud: {why}")).collect();
+                    assert_eq!(evidence.lowered_by, told);
+                }
+                Verdict::GradeTooLow(is, _) => assert_eq!((is, graded < least), (graded, true)),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 }
 

@@ -286,7 +286,14 @@ impl Stage<'_> {
             match (flight.call, answer) {
                 (Call::Read, Some((power, epoch))) => {
                     let (asked_at, answered_at) = (boot(flight.asked), boot(now));
-                    let reading = Reading { power, asked_at, answered_at, epoch, said: String::new() };
+                    let reading = Reading {
+                        power,
+                        asked_at,
+                        answered_at,
+                        epoch,
+                        said: String::new(),
+                        lowered_by: None,
+                    };
                     if self.judge.life(&id) != epoch.map(|epoch| epoch.id) {
                         // Asked before it is looked at, in each of its lives.
                         self.judge.identified(&id, IdentityMatch::Match, epoch, asked_at);
