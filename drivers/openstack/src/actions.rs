@@ -150,8 +150,6 @@ pub(crate) struct Ours {
     pub(crate) sent: BTreeSet<String>,
     /// And the last of them, until a start is sent.
     pub(crate) last: Option<String>,
-    /// What Nova called the last start that we sent, until its host is known to have made an end of it.
-    pub(crate) start: Option<String>,
     /// One of them that failed, and why.
     pub(crate) failed: Option<(String, String)>,
     /// The one that was seen to have ended well: it has for good.
@@ -164,7 +162,7 @@ impl Ours {
     /// An off of that generation is about to be sent: what an earlier one sent is not its own.
     pub(crate) fn begin(&mut self, generation: Generation, before: Option<BTreeSet<String>>) {
         if self.generation != generation {
-            *self = Self { generation, start: self.start.take(), ..Self::default() };
+            *self = Self { generation, ..Self::default() };
         }
         self.before = before;
     }

@@ -15,7 +15,7 @@ use picket_driver::{
 use tokio::time::Instant;
 
 use crate::actions::Ours;
-use crate::cloud::{Cloud, USUAL_LIFE};
+use crate::cloud::{Cloud, Taken, USUAL_LIFE};
 use crate::copies::Evacuated;
 use crate::detaches::Detaches;
 use crate::hold::{self, SERVICE, UP};
@@ -40,6 +40,8 @@ pub(crate) struct OpenstackDriver {
     traits: Traits,
     /// Which stops are this generation's.
     pub(crate) ours: Mutex<Ours>,
+    /// Our starts, until their hosts are known to have made an end of them.
+    pub(crate) starts: Taken,
     pub(crate) evacuated: Mutex<Evacuated>,
     services: Mutex<Services>,
     pub(crate) detaches: Detaches,
@@ -69,6 +71,7 @@ impl OpenstackDriver {
             cloud,
             traits,
             ours: Mutex::default(),
+            starts: Taken::default(),
             evacuated: Mutex::default(),
             services: Mutex::default(),
             detaches: Detaches::default(),

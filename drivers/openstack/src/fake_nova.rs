@@ -10,6 +10,7 @@ use picket_driver::{Call, DriverError, PowerDriver};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::cloud::{self, Cloud};
@@ -21,6 +22,7 @@ pub(crate) const SERVER: &str = "5a1bd2c8-1111-4222-8333-444455556666";
 pub(crate) const USER: &str = "u1";
 const FORBIDDEN: &str = "forbidden";
 const CONFLICT: &str = "conflictingRequest";
+const TAKEN: &str = "taken";
 
 /// The answer to a path with its query, or, of what is no question, to method, path and body; `None`: 404. One of [`forbidden`] is a 403, one
 /// of [`conflict`] a 409.
@@ -99,6 +101,11 @@ pub(crate) fn conflict(message: &str) -> Value {
     json!({ CONFLICT: { "code": 409, "message": message } })
 }
 
+/// Nova takes a command, and calls it so.
+pub(crate) fn taken(request: &str) -> Value {
+    json!({ TAKEN: request })
+}
+
 /// What becomes of an off of that server that is refused, as a gateway asks for it: after power was read.
 pub(crate) async fn refused_off(driver: &OpenstackDriver, within: Duration) -> DriverError {
     let clock = clock();
@@ -112,6 +119,17 @@ pub(crate) async fn refused_off(driver: &OpenstackDriver, within: Duration) -> D
 /// The driver of a server of that Nova, logged in with that role.
 pub(crate) async fn driver(
     role: &str,
+    answers: impl FnMut(&str) -> Option<Value> + Send + 'static,
+) -> OpenstackDriver {
+    let gate = Arc::new(Notify::new());
+    gate.notify_one();
+    driver_that_waits(role, gate, answers).await
+}
+
+/// The same, where the first command that Nova [takes](taken) is answered once the gate opens.
+pub(crate) async fn driver_that_waits(
+    role: &str,
+    gate: Arc<Notify>,
     answers: impl FnMut(&str) -> Option<Value> + Send + 'static,
 ) -> OpenstackDriver {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -138,7 +156,7 @@ pub(crate) async fn driver(
     let answers: Arc<Mutex<Answers>> = Arc::new(Mutex::new(Box::new(answers)));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, token.clone(), answers.clone()));
+            tokio::spawn(serve(stream, token.clone(), answers.clone(), gate.clone()));
         }
     });
     let settings = Settings {
@@ -152,7 +170,7 @@ pub(crate) async fn driver(
 }
 
 /// One request, and the end of its connection.
-async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>) {
+async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>, gate: Arc<Notify>) {
     let (mut heard, mut piece) = (Vec::new(), [0; 4_096]);
     let head = loop {
         match stream.read(&mut piece).await {
@@ -178,6 +196,11 @@ async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>
             answers.lock().unwrap_or_else(PoisonError::into_inner)(&asked)
         }
     };
+    let request = answer.as_ref().and_then(|answer| answer[TAKEN].as_str()).map(str::to_owned);
+    if request.is_some() {
+        gate.notified().await;
+    }
+    let named = request.map(|request| format!("X-OpenStack-Request-Id: {request}\r\n")).unwrap_or_default();
     let status = match (&answer, head.starts_with("POST /v3/")) {
         (None, _) => "404 Not Found",
         (Some(answer), _) if answer.get(FORBIDDEN).is_some() => "403 Forbidden",
@@ -187,7 +210,9 @@ async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>
         (Some(_), false) => "200 OK",
     };
     let body = answer.unwrap_or_else(|| json!({})).to_string();
-    let text =
-        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let text = format!(
+        "HTTP/1.1 {status}\r\nConnection: close\r\n{named}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
     let _ = stream.write_all(text.as_bytes()).await;
 }

@@ -88,12 +88,13 @@ impl OpenstackDriver {
 
     /// A start that we sent, and Nova took, of which its host is not known to have made an end: what Nova calls it.
     pub(crate) async fn start_under_way(&self, call: &Call) -> Result<Option<String>, DriverError> {
-        let Some(start) = self.ours().start.clone() else { return Ok(None) };
-        let action = actions::one(&self.cloud, &self.settings.server, &start, call).await?;
-        if action.is_none_or(|action| !has_ended(&action)) {
-            return Ok(Some(start));
+        for start in self.starts.names() {
+            let action = actions::one(&self.cloud, &self.settings.server, &start, call).await?;
+            if action.is_none_or(|action| !has_ended(&action)) {
+                return Ok(Some(start));
+            }
+            self.starts.ended(&start);
         }
-        self.ours().start = None;
         Ok(None)
     }
 }

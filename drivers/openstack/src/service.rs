@@ -128,7 +128,8 @@ impl OpenstackDriver {
     ) -> Result<(), DriverError> {
         let path = format!("/os-services/{service}");
         let body = Some(json!({ "forced_down": down }));
-        let command = Command { service: Service::Compute, method: Method::PUT, path: &path, body, bound };
+        let command =
+            Command { service: Service::Compute, method: Method::PUT, path: &path, body, bound, taken: None };
         let mut effort = Effort::once();
         let told = self.cloud.tell(command, &self.unclear, &mut effort, call).await?;
         match told.code.as_u16() {

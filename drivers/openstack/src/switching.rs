@@ -128,9 +128,8 @@ impl OpenstackDriver {
             };
             match told.code.as_u16() {
                 202 => {
-                    match verb {
-                        Verb::Stop => self.ours().took(told.request.as_deref()),
-                        Verb::Start => self.ours().start.clone_from(&told.request),
+                    if verb == Verb::Stop {
+                        self.ours().took(told.request.as_deref());
                     }
                     return accepted(false);
                 }
@@ -212,8 +211,9 @@ impl OpenstackDriver {
         call: &Call,
     ) -> Result<Told, DriverError> {
         let path = format!("/servers/{}/action", self.settings.server);
-        let command =
-            Command { service: Service::Compute, method: Method::POST, path: &path, body: Some(body), bound };
+        let taken = (body == Verb::Start.body()).then(|| self.starts.clone());
+        let (service, method) = (Service::Compute, Method::POST);
+        let command = Command { service, method, path: &path, body: Some(body), bound, taken };
         self.cloud.tell(command, &self.unclear, effort, call).await
     }
 }

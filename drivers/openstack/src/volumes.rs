@@ -215,7 +215,7 @@ impl Volumes for OpenstackDriver {
         self.unlock_for(&server, &effort, call).await?;
         let path = format!("/servers/{}/os-volume_attachments/{}", self.settings.server, volume.id);
         let (service, method, bound) = (Service::Compute, Method::DELETE, Some(bound));
-        let command = Command { service, method, path: &path, body: None, bound };
+        let command = Command { service, method, path: &path, body: None, bound, taken: None };
         let told = self.cloud.tell(command, &Unclear::default(), &mut effort, call).await?;
         match told.code.as_u16() {
             202 => {

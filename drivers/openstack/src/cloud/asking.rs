@@ -1,6 +1,7 @@
 //! One question or command on its way: what goes with it, what came back, and why nothing did.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use picket_core::order::Order;
@@ -63,6 +64,34 @@ impl Bound {
     }
 }
 
+/// Commands that a service took, by its names for them: its answers are heard for longer than their calls, and end up here all the same. With each
+/// stands until when its token lives.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taken(Arc<Mutex<BTreeMap<String, BootTime>>>);
+
+impl Taken {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, BootTime>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another one was taken. An older one is kept no longer than it stands in the ledger: its host may be gone for good.
+    pub(crate) fn took(&self, name: String, until: BootTime, now: BootTime) {
+        let mut all = self.all();
+        all.retain(|_, until| *until > now);
+        all.insert(name, until);
+    }
+
+    /// What they are called.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.all().keys().cloned().collect()
+    }
+
+    /// That one has ended.
+    pub(crate) fn ended(&self, name: &str) {
+        self.all().remove(name);
+    }
+}
+
 /// What is to be done, by one service.
 #[derive(Debug)]
 pub(crate) struct Command<'a> {
@@ -72,6 +101,8 @@ pub(crate) struct Command<'a> {
     pub(crate) body: Option<Value>,
     /// How late it may be taken; `None`: whenever.
     pub(crate) bound: Option<Bound>,
+    /// It is followed after it was taken; `None`: its answer is all that matters of it.
+    pub(crate) taken: Option<Taken>,
 }
 
 /// Why there is no answer.
@@ -128,12 +159,14 @@ pub(super) async fn carry(
     request: RequestBuilder,
     token: Arc<Token>,
     sending: Sending,
+    taken: Option<(Taken, BootTime)>,
     not_after: Option<WallTime>,
     call: &Call,
 ) -> Result<Answer, Unanswered> {
     let deadline = call.deadline();
     let barrier = Barrier::default();
     let word = barrier.word(call, not_after);
+    let clock = call.clone();
     let carried = tokio::spawn(async move {
         let answered = match bearing(request, &token) {
             Ok(request) => web::exchange_at_a_word(LONGEST, request, deadline + HEARD, word).await,
@@ -143,7 +176,15 @@ pub(super) async fn carry(
             Ok(answer) => !is_unclear(answer.code, request_id(answer).is_some()),
             Err(failed) => matches!(failed, NoAnswer::NeverSent(_)),
         };
-        if clear {
+        // Before it is clear: nobody is to find neither.
+        let is_followed = match (&answered, taken) {
+            (Ok(answer), Some((taken, until))) if answer.code == StatusCode::ACCEPTED => {
+                let name = request_id(answer);
+                name.map(|name| taken.took(name, until, clock.now())).is_some()
+            }
+            _ => true,
+        };
+        if clear && is_followed {
             sending.answered();
         }
         answered
@@ -188,6 +229,19 @@ pub(super) fn versioned(request: RequestBuilder, version: &str) -> RequestBuilde
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_was_taken_is_followed_while_its_token_lives_and_no_later_one_was_taken() {
+        let at = |seconds| BootTime::default() + Duration::from_secs(seconds);
+        let taken = Taken::default();
+        taken.took("one".to_owned(), at(10), at(0));
+        taken.took("two".to_owned(), at(30), at(9));
+        assert_eq!(taken.names(), ["one", "two"]);
+        taken.took("three".to_owned(), at(60), at(10));
+        assert_eq!(taken.names(), ["three", "two"]);
+        taken.ended("two");
+        assert_eq!(taken.names(), ["three"]);
+    }
 
     #[test]
     fn only_a_service_s_own_word_says_what_became_of_a_command() {

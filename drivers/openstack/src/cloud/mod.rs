@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-pub(crate) use self::asking::{Bound, Command, Told};
+pub(crate) use self::asking::{Bound, Command, Taken, Told};
 use self::asking::{Unanswered, ask, carry, request_id, versioned};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
 use self::keystone::CLOCKS;
@@ -262,7 +262,7 @@ impl Cloud {
         effort: &mut Effort,
         call: &Call,
     ) -> Result<Told, DriverError> {
-        let Command { service, method, path, body, bound } = command;
+        let Command { service, method, path, body, bound, taken } = command;
         let Some(token) = self.held(call.now()) else {
             return Err(effort
                 .error(ErrorKind::Authentication, "there is no token that serves: a question comes first"));
@@ -295,9 +295,10 @@ impl Cloud {
         effort.may_send(call)?;
         effort.sent();
         let asked_at = call.now();
-        let sending = unclear.sending(asked_at + self.longest_life());
+        let until = asked_at + self.longest_life();
+        let (sending, taken) = (unclear.sending(until), taken.map(|taken| (taken, until)));
         let not_after = bound.and_then(|bound| bound.not_after);
-        let answer = match carry(request, token.clone(), sending, not_after, call).await {
+        let answer = match carry(request, token.clone(), sending, taken, not_after, call).await {
             Ok(answer) => answer,
             Err(failed) => {
                 if matches!(failed, Unanswered::NeverSent(_) | Unanswered::Barred(_)) {

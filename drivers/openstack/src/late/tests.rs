@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use picket_core::power::Power;
-use picket_driver::PowerDriver;
+use picket_driver::conformance::orders::Orders;
+use picket_driver::{Call, PowerDriver};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::STARTS;
@@ -195,7 +197,12 @@ async fn a_start_must_have_ended_before_the_first_evacuation_after_it() {
     }
 }
 
-/// What was sent is not over, for that reason.
+fn took_a_start(driver: &OpenstackDriver) {
+    let now = fake_nova::clock().boot();
+    driver.starts.took("req-start".to_owned(), now + Duration::from_secs(3_600), now);
+}
+
+/// A command of ours is not over, for that reason.
 async fn waits(driver: &OpenstackDriver, why: &str) {
     loop {
         let soon = fake_nova::reading().until(Instant::now() + Duration::from_millis(700));
@@ -211,7 +218,7 @@ async fn waits(driver: &OpenstackDriver, why: &str) {
 #[tokio::test]
 async fn a_start_of_ours_is_over_when_its_host_made_an_end_of_it() {
     let (driver, actions) = driver("admin", vec![start(&[])]).await;
-    driver.ours().start = Some("req-start".to_owned());
+    took_a_start(&driver);
     // A fence that comes meanwhile makes nobody forget it.
     driver.ours().begin(picket_core::ids::Generation(7), None);
     waits(&driver, "our start req-start").await;
@@ -228,7 +235,7 @@ async fn a_server_that_is_not_there_ends_no_start_of_ours() {
     let told = actions.clone();
     let nova = move |path: &str| fake_nova::actions(path, &told.lock().expect("whole"))?;
     let driver = fake_nova::driver("member", nova).await;
-    driver.ours().start = Some("req-start".to_owned());
+    took_a_start(&driver);
     waits(&driver, "that its host ended it is not told").await;
     // The host that ended it may be another one than that which has the start.
     let ends = [("compute_terminate_instance", GOOD, "hv2", "15:00:01", "15:00:05")];
@@ -236,4 +243,81 @@ async fn a_server_that_is_not_there_ends_no_start_of_ours() {
     waits(&driver, "our start req-start").await;
     actions.lock().expect("whole")[1] = start(&[(STARTS, BAD, "hv1", "12:00:01", "12:00:09")]);
     driver.quiesce(&fake_nova::reading()).await.expect("it ended, and so did the server");
+}
+
+/// Its answer is heard for longer than its call.
+#[tokio::test]
+async fn a_start_of_ours_that_is_answered_after_its_call_is_followed_to_its_end() {
+    let (gate, heard) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let actions: Arc<Mutex<Vec<Value>>> = Arc::new(Mutex::new(vec![start(&[])]));
+    let (told, arrived) = (actions.clone(), heard.clone());
+    let nova = move |path: &str| {
+        if path.contains("os-start") {
+            arrived.notify_one();
+            return Some(fake_nova::taken("req-start"));
+        }
+        let actions = fake_nova::actions(path, &told.lock().expect("whole"));
+        actions.unwrap_or_else(|| Some(json!({ "server": stopped() })))
+    };
+    let driver = fake_nova::driver_that_waits("admin", gate.clone(), nova).await;
+    let clock = fake_nova::clock();
+    let orders = Orders::new(driver.traits(), clock.clone()).await.expect("orders");
+    let call = Call::control(Instant::now() + Duration::from_secs(30), clock, orders.permit());
+    // It leaves a token.
+    driver.read_power(&call).await.expect("a reading");
+    tokio::select! {
+        started = driver.power_on(orders.on().await.expect("an order"), &call) => panic!("nobody answers: {started:?}"),
+        () = heard.notified() => {}
+    }
+    gate.notify_one();
+    waits(&driver, "our start req-start").await;
+    *actions.lock().expect("whole") = vec![start(&[(STARTS, BAD, "hv1", "12:00:01", "12:00:09")])];
+    driver.quiesce(&fake_nova::reading()).await.expect("it ended");
+}
+
+/// Nova was made to forget the first one, and took another one.
+#[tokio::test]
+async fn each_start_of_ours_is_followed_to_its_end() {
+    let ended = || [(STARTS, GOOD, "hv1", "12:00:01", "12:00:09")];
+    let of = |request: &str, steps: &[Step]| action("start", request, "12:00:00", steps);
+    let mut requests = vec!["req-start", "req-again"];
+    let actions: Arc<Mutex<Vec<Value>>> =
+        Arc::new(Mutex::new(vec![of("req-start", &ended()), of("req-again", &[])]));
+    let told = actions.clone();
+    let nova = move |path: &str| {
+        if path.contains("os-start") {
+            return Some(fake_nova::taken(requests.pop().expect("two")));
+        }
+        let actions = fake_nova::actions(path, &told.lock().expect("whole"));
+        actions.unwrap_or_else(|| Some(json!({ "server": stopped() })))
+    };
+    let gate = Arc::new(Notify::new());
+    let driver = fake_nova::driver_that_waits("admin", gate.clone(), nova).await;
+    let clock = fake_nova::clock();
+    let orders = Orders::new(driver.traits(), clock.clone()).await.expect("orders");
+    let call = Call::control(Instant::now() + Duration::from_secs(30), clock, orders.permit());
+    driver.read_power(&call).await.expect("a reading");
+    for _ in 0..2 {
+        gate.notify_one();
+        driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
+    }
+    waits(&driver, "our start req-again").await;
+    *actions.lock().expect("whole") = vec![of("req-start", &ended()), of("req-again", &ended())];
+    driver.quiesce(&fake_nova::reading()).await.expect("both ended");
+}
+
+/// Nobody could follow it to its end.
+#[tokio::test]
+async fn a_start_of_ours_that_nova_took_without_a_name_for_it_may_be_done_while_its_token_lives() {
+    let nova = |path: &str| {
+        let actions = fake_nova::actions(path, &[]);
+        actions.unwrap_or_else(|| Some(json!({ "server": stopped() })))
+    };
+    let driver = fake_nova::driver("admin", nova).await;
+    let clock = fake_nova::clock();
+    let orders = Orders::new(driver.traits(), clock.clone()).await.expect("orders");
+    let call = Call::control(Instant::now() + Duration::from_secs(30), clock, orders.permit());
+    driver.read_power(&call).await.expect("a reading");
+    driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
+    waits(&driver, "Nova may take it").await;
 }
