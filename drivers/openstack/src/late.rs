@@ -5,7 +5,9 @@
 //! at no host, start the guest, and fail only after that, when they save, if at all: that save, and the first one of a hard reboot or a rebuild, compares the server's
 //! task alone, which may be that of another action by then, on another host. Nova ends no such guest (S1, S8). So whatever may start a guest, and came before an
 //! evacuation, must have ended before that, by its own steps: what Nova took after it says nothing, since Nova takes some at any time, and an administrator
-//! can make it forget a task. Read in Nova 34.0.0: `compute/manager.py`, `service.py` (the queue is taken after `init_host`, which removes what was evacuated).
+//! can make it forget a task. So must an evacuation before the next one: it waits in the queue of its destination, its first save compares the task alone, too,
+//! and the host from which it went sets its migration to `completed` meanwhile. Read in Nova 34.0.0: `compute/manager.py`, `service.py` (the queue is taken after
+//! `init_host`, which removes what was evacuated).
 
 use picket_driver::{Call, DriverError};
 
@@ -18,8 +20,8 @@ use crate::moves::EVACUATE;
 /// An administrator makes Nova forget what is under way (`openstack server set --state`).
 const RESET: &str = "resetState";
 const STARTS: &str = "compute_start_instance";
-/// What starts no guest late, beside what is calm: moves are looked at for themselves (moves.rs, live.rs), the end of a resize needs a task of its own before it
-/// starts the guest, and an image needs the guest's definition.
+/// Actions that start no guest late, beside the calm ones: moves are looked at for themselves (an older evacuation here, the others in moves.rs and live.rs), the
+/// end of a resize needs a task of its own before it starts the guest, and an image needs the guest's definition.
 const STARTS_NONE: [&str; 6] = [EVACUATE, LIVE, "resize", "migrate", "createImage", "createBackup"];
 
 /// Whether what came before it must have ended before it: it went to another host, or Nova was made to forget what was under way.
@@ -47,6 +49,13 @@ fn had_ended(action: &Action, before: &Action) -> bool {
         })
 }
 
+/// Whether an evacuation, with its steps, is over, and was so before that newer one. The guest of one that failed is looked for by moves.rs, or is a copy.
+fn was_over(evacuation: &Action, newer: &Action) -> bool {
+    let mut steps = evacuation.events.iter().flatten();
+    let has_failed = evacuation.failure().is_some() && steps.all(|step| step.finish_time.is_some());
+    has_failed || had_ended(evacuation, newer)
+}
+
 impl OpenstackDriver {
     /// Why the host from which it was evacuated may start it, or has, or its own one may, as Nova was made to forget that; by its actions, newest
     /// first, in words.
@@ -56,10 +65,24 @@ impl OpenstackDriver {
         call: &Call,
     ) -> Result<Option<String>, DriverError> {
         let mut marker = None;
+        let mut evacuation: Option<&Action> = None;
         for action in actions {
             let (name, request) = (action.action.as_str(), &action.request_id);
             if is_marker(action) {
                 marker = Some(action);
+            }
+            if name == EVACUATE
+                && let Some(newer) = evacuation.replace(action)
+                && !self.ours().moves.before_marker.contains(request)
+            {
+                if !was_over(&self.with_steps(action, call).await?, newer) {
+                    return Ok(Some(format!(
+                        "its evacuate {request} is not known to have ended before its evacuation {}, and the host to which it was to go may start \
+                         it yet, or has: look there; Nova does not end that guest",
+                        newer.request_id
+                    )));
+                }
+                self.ours().moves.before_marker.insert(request.clone());
             }
             let Some(before) = marker else { continue };
             if CALM.contains(&name)

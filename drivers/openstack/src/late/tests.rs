@@ -197,6 +197,51 @@ async fn a_start_must_have_ended_before_the_first_evacuation_after_it() {
     }
 }
 
+/// An evacuation lies in the queue of its destination; Nova was made to forget it, and another one brought the server elsewhere. The first host that is back
+/// sets the older one's migration to `completed`, and the queue of its destination has it still: `rebuild_instance` gets through while the server's task is
+/// a rebuild's again.
+#[tokio::test]
+async fn an_older_evacuation_must_have_ended_before_the_newer_one() {
+    let chosen = ("conductor_rebuild_server", GOOD, "", "12:40:01", "12:40:02");
+    let at = |result, ended| ("compute_rebuild_instance", result, "hv3", "12:40:03", ended);
+    let cases: [(Vec<Step>, [Power; 2]); 9] = [
+        (vec![], [Power::Unknown; 2]),
+        (vec![chosen], [Power::Unknown; 2]),
+        (vec![chosen, at(None, "")], [Power::Unknown; 2]),
+        (vec![chosen, at(GOOD, "18:00:00")], [Power::Unknown; 2]),
+        (vec![chosen, at(GOOD, "12:40:30")], [Power::Off; 2]),
+        // The clocks of the hosts differ by as much.
+        (vec![chosen, at(GOOD, "13:01:00")], [Power::Off; 2]),
+        // It came to no host.
+        (vec![("conductor_rebuild_server", BAD, "", "12:40:01", "12:40:02")], [Power::Off; 2]),
+        (
+            vec![("conductor_rebuild_server", BAD, "", "12:40:01", "12:40:02"), at(None, "")],
+            [Power::Unknown; 2],
+        ),
+        // It is over; its guest is a copy, of which a tenant is not told.
+        (vec![chosen, at(BAD, "18:00:00")], [Power::Off, Power::Unknown]),
+    ];
+    for (steps, powers) in cases {
+        for (role, power) in ["admin", "member"].into_iter().zip(powers) {
+            let older = action("evacuate", "req-older", "12:40:00", &steps);
+            let (driver, _) = driver(
+                role,
+                vec![stop(), evacuate(), action("resetState", "req-reset", "12:50:00", &[]), older],
+            )
+            .await;
+            let reading = driver.reading(&fake_nova::reading()).await.expect("a reading");
+            assert_eq!(reading.power, power, "{role} {steps:?}: {}", reading.said);
+            let is_told = reading.said.contains("evacuate req-older") && reading.said.contains("look there");
+            assert_eq!(is_told, power == Power::Unknown, "{}", reading.said);
+            // Neither does its new hypervisor's Off count.
+            if role == "admin" {
+                let placement = driver.placement(&fake_nova::reading()).await.expect("a placement");
+                assert_eq!(placement.moving.is_some(), power == Power::Unknown, "{steps:?}: {placement:?}");
+            }
+        }
+    }
+}
+
 fn took_a_start(driver: &OpenstackDriver) {
     let now = fake_nova::clock().boot();
     driver.starts.took("req-start".to_owned(), now + Duration::from_secs(3_600), now);
