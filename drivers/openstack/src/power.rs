@@ -15,6 +15,9 @@ use crate::server::{Said, Server};
 /// A cloud has one epoch: the server's id, which is what every question names.
 pub(crate) const EPOCH: Epoch = Epoch::FIRST;
 
+/// Nova takes no stop of a server that it has as stopped, and asks its hypervisor at that interval (`nova/compute/manager.py`, `_sync_power_states`).
+const OLD: &str = "its host did no stop of ours, and Nova's word may be as old as its sync_power_state_interval (600 s by default)";
+
 /// The newest move whose steps say that it ended well, and the hypervisor on which Nova showed the server last.
 type Place = (Option<String>, Option<String>);
 
@@ -111,17 +114,19 @@ impl OpenstackDriver {
             }
             false => (self.server(call).await?, None),
         };
+        let mut lowered_by = None;
         let (power, said) = match server {
-            Found::It(server) => self.judged(&server, actions, call).await?,
+            Found::It(server) => self.judged(&server, actions, &mut lowered_by, call).await?,
             Found::NotThere(why) => self.of_the_gone(&why, call).await?,
         };
-        Ok(Reading { power, asked_at, answered_at: call.now(), epoch: Some(EPOCH), said, lowered_by: None })
+        Ok(Reading { power, asked_at, answered_at: call.now(), epoch: Some(EPOCH), said, lowered_by })
     }
 
     async fn judged(
         &self,
         server: &Server,
         actions: Option<Result<actions::Page, DriverError>>,
+        lowered_by: &mut Option<String>,
         call: &Call,
     ) -> Result<(Power, String), DriverError> {
         let words = server.words();
@@ -143,14 +148,17 @@ impl OpenstackDriver {
         if let Some(why) = self.may_run_elsewhere(&actions, false, call).await? {
             return Ok((Power::Unknown, format!("{words}; {why}")));
         }
-        if said == Said::Off {
-            return Ok((Power::Off, self.remarks.with_left(words)));
-        }
         let ours = self.ours().clone();
         match actions::our_stop_ended(&self.cloud, id, &actions.actions, &ours, call).await? {
             Ok(ended) => {
                 self.ours().ended = Some(ended);
                 let words = format!("{words}; its host ended our stop with Success");
+                Ok((Power::Off, self.remarks.with_left(words)))
+            }
+            Err(why) if said == Said::Off => {
+                let why = format!("{OLD}: {why}");
+                let words = format!("{words}; {why}");
+                *lowered_by = Some(why);
                 Ok((Power::Off, self.remarks.with_left(words)))
             }
             Err(why) => Ok((Power::Unknown, format!("{words}; whether its host is up is hidden, and {why}"))),
@@ -206,3 +214,6 @@ impl OpenstackDriver {
 fn gone(why: &str) -> String {
     format!("there is no such server, or it is another project's: {why}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,8 +61,12 @@ async fn what_is_off_already_is_proven_to_whoever_sees_its_host() -> Result<()> 
     cloud.ask(&Who::Tenant, "stop", json!({ "server": server })).await?;
     cloud.until_server(&server, "SHUTOFF").await?;
     let driven = Plan::over(&Who::Admin, &[&server]).start().await?;
-    driven.must_fence().await?;
+    let told = driven.must_fence().await?;
     assert!(driven.acted("os-stop")? >= 2, "our own off, and once more at the end of the long window");
+    // Nova refused both by its database, which the evidence says.
+    let evidence = &told.result["evidence"];
+    assert_eq!(evidence["grade"], "claimed", "{told:#?}");
+    assert!(evidence["lowered_by"].to_string().contains("sync_power_state_interval"), "{told:#?}");
     Ok(())
 }
 
