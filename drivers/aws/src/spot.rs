@@ -1,4 +1,4 @@
-//! Whether EC2 would stop a spot instance, which its request says and the instance does not.
+//! This file tells whether EC2 would stop a spot instance: its request says so, and the instance does not.
 //!
 //! From the User Guide of EC2 (Stop and start an instance, Spot Instances): one is stopped only where its request is persistent and not
 //! cancelled, and where it is part of no launch group and of no Availability Zone group.

@@ -196,7 +196,7 @@ impl OpenstackDriver {
         let mut was_marked = false;
         let mut is_known = |action: &Action| {
             was_marked |= late::is_marker(action);
-            // What ended before a delete is told by the time of that alone, and an evacuation, or a reset, asks for all that came before it.
+            // The time of a delete alone tells which actions had ended before it, and an evacuation, or a reset, asks for all actions that came before it.
             let says_nothing = known.arrived.as_ref() == Some(&action.request_id);
             !is_gone && (says_nothing || known.is_settled(action) && !was_marked)
         };

@@ -60,7 +60,7 @@ pub(super) struct World {
     pub(super) is_strict: bool,
     /// DisableApiStop is set of all of them.
     pub(super) is_protected: bool,
-    /// What is said of the spot request of all of them; empty: they are no spot instances.
+    /// The spot request of all of them, as EC2 describes it; empty: they are no spot instances.
     pub(super) spot: &'static str,
     /// The devices of volumes of which EBS knows nothing.
     pub(super) unlisted: BTreeSet<String>,
