@@ -18,7 +18,7 @@ use crate::live::LIVE;
 use crate::moves::EVACUATE;
 
 /// An administrator makes Nova forget what is under way (`openstack server set --state`).
-const RESET: &str = "resetState";
+pub(crate) const RESET: &str = "resetState";
 const STARTS: &str = "compute_start_instance";
 /// Actions that start no guest late, beside the calm ones: moves are looked at for themselves (an older evacuation here, the others in moves.rs and live.rs), the
 /// end of a resize needs a task of its own before it starts the guest, and an image needs the guest's definition.

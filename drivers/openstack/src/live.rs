@@ -2,14 +2,16 @@
 //!
 //! **Invariant.** The source of a live migration keeps no definition of the guest once it has moved, so that Nova's Off of a server that it
 //! shows (power_state 4, and not 0) says that the guest had not moved, or is back. That holds until an action defines a guest at the source anew: from then
-//! on the Off is that of the new one, and a live migration counts as come to nothing only where its steps, or an administrator's migrations,
-//! say so (S1, S13). Of a deleted server there is no power_state at all. What is said of Nova here was read in 34.0.0, `nova/compute/manager.py`.
+//! on the Off is that of the new one. It holds no longer, either, where Nova was made to forget a live migration that goes on: Nova takes a stop then, which may end the
+//! source's domain when the guest runs at the destination already, and before the source's definition goes. After either of the two a live migration counts as come to
+//! nothing only where its steps, or an administrator's migrations, say so (S1, S13). Of a deleted server there is no power_state at all. What is said of Nova here was read in 34.0.0, `nova/compute/manager.py`.
 
 use picket_driver::{Call, DriverError};
 
 use crate::actions::{Action, CALM};
 use crate::deleted;
 use crate::driver::OpenstackDriver;
+use crate::late::RESET;
 use crate::placement::live_ones_are_over;
 
 pub(crate) const LIVE: &str = "live-migration";
@@ -61,6 +63,8 @@ impl OpenstackDriver {
             }
             if action.action != LIVE {
                 was_there &= CALM.contains(&action.action.as_str());
+                // Nova refuses a stop in the middle of a live migration, until it is made to forget that.
+                was_there &= action.action != RESET;
                 continue;
             }
             if was_there {

@@ -81,6 +81,11 @@ async fn a_stop_proves_nothing_where_a_guest_was_started_anew_after_a_live_migra
             (vec!["unrescue"], &[WENT, NOT_SAVED], Power::Unknown),
             (vec!["a word of tomorrow"], &[WENT], Power::Unknown),
             (vec!["lock", "start", "attach_volume"], &[], Power::Unknown),
+            // Nova was made to forget it, and takes a stop in the middle of it.
+            (vec!["resetState"], &[WENT], Power::Unknown),
+            (vec!["lock", "resetState"], &[], Power::Unknown),
+            (vec!["resetState"], &[WENT, ARRIVED], Power::Off),
+            (vec!["resetState"], &[WENT, BACK], Power::Off),
             // Nova's Off is of what is defined at the source, and nothing has defined it anew.
             (vec![], &[WENT], Power::Off),
             (vec!["lock", "attach_volume"], &[WENT], Power::Off),
