@@ -21,7 +21,7 @@ use crate::outcome::{Ended, is_passing, reason, reason_of};
 use crate::request::{request, selected};
 use crate::settings::Settings;
 use crate::waits::{self, Waits};
-use crate::{letting, remediation, told, watch};
+use crate::{asked, letting, remediation, told, watch};
 
 /// A request that arrives later than this changes nothing.
 pub const LATEST: Duration = Duration::from_secs(30);
@@ -173,7 +173,7 @@ impl Asker {
         if let Some(wish) = &order.wish {
             // Also a note of which nobody knows whether it was taken.
             asked.noted = true;
-            if let Err(fault) = remediation::note_key(&self.api, wish, &order.node.name, &order.key).await {
+            if let Err(fault) = asked::note(&self.api, wish, &order.node.name, &order.key).await {
                 asked.noted = !fault.is_changed() && !fault.is_not_found();
                 return Ended::held(format!("the key is not noted on it: {fault}"));
             }

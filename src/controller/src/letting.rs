@@ -188,9 +188,12 @@ mod tests {
         let seen = serde_json::from_value(json!({
             "apiVersion": "picket.dev/v1alpha1",
             "kind": "PicketRemediation",
-            "metadata": { "name": "n1", "namespace": "ns" },
+            "metadata": {
+                "name": "n1", "namespace": "ns", "uid": "w",
+                "annotations": { "picket.dev/asked": "{\"node\":\"n1\",\"key\":\"k8s/u/b/w\"}" },
+            },
             "spec": {},
-            "status": { "key": "k8s/u/b/w", "node": "n1" },
+            "status": { "key": "k8s/v/c/w", "node": "n2" },
         }))
         .expect("a remediation");
         let wish = read(&seen);

@@ -11,6 +11,7 @@
 mod api;
 mod arguments;
 mod ask;
+mod asked;
 mod check;
 mod control;
 mod crd;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Body};
+use crate::asked::Asked;
 use crate::fault::Fault;
 use crate::mind::{MALFORMED, Progress, Standing, Tiding, Wish, WishId};
 use crate::object::SeenWish;
@@ -55,7 +56,8 @@ impl Spec {
         Self { then: ThenWord::StayOff, minimum_grade: GradeWord::Observed, deadline_seconds: None };
 }
 
-/// Reads one; also of one that this controller does not understand what its metadata and its status say.
+/// Reads one; also of one that this controller does not understand what its metadata and its status say. What it has asked for is what its metadata
+/// says: of a status, words are read, and how far it is told to be.
 pub fn read(seen: &SeenWish) -> Wish {
     let (spec, wrong) = match Spec::deserialize(&seen.spec) {
         Ok(spec) => (spec, None),
@@ -67,11 +69,12 @@ pub fn read(seen: &SeenWish) -> Wish {
     };
     let (metadata, status) = (&seen.metadata, seen.status.as_ref().unwrap_or(&Value::Null));
     let name = metadata.name.clone().unwrap_or_default();
-    let standing = standing(status);
+    let asked = Asked::of(metadata);
+    let standing = standing(status, asked.as_ref());
     // A key is that of one Node, whatever is written beside it later.
-    let asked = standing.key.as_ref().and_then(|_| status["node"].as_str());
-    let noted = annotation(metadata, NODE).map(String::as_str);
-    let node = asked.or(noted).filter(|node| !node.is_empty()).unwrap_or(&name).to_owned();
+    let asked = asked.as_ref().map(|asked| asked.node.as_str());
+    let named = annotation(metadata, NODE).map(String::as_str);
+    let node = asked.or(named).filter(|node| !node.is_empty()).unwrap_or(&name).to_owned();
     Wish {
         id: id(seen),
         created: metadata.creation_timestamp.as_ref().map(|at| at.0.as_second()),
@@ -123,17 +126,24 @@ pub fn is_kept(seen: &SeenWish) -> bool {
     finalizers(&seen.metadata).iter().any(|one| one == FINALIZER)
 }
 
-fn standing(status: &Value) -> Standing {
+fn standing(status: &Value, asked: Option<&Asked>) -> Standing {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let conditions = status["conditions"].as_array();
     let said = conditions.and_then(|all| all.iter().find(|one| one["type"] == "Processing"));
     let said = said.unwrap_or(&Value::Null);
     let word = PROGRESS.iter().find(|(word, _)| status["phase"] == *word);
+    let told = word.map(|(_, progress)| *progress).unwrap_or_default();
+    let progress = match (asked, told) {
+        (Some(asked), told) => asked.progress(told),
+        // It failed before anything was asked, and is asked for again all the same.
+        (None, Progress::Failed) => Progress::Failed,
+        (None, _) => Progress::Waiting,
+    };
     Standing {
-        progress: word.map(|(_, progress)| *progress).unwrap_or_default(),
-        key: status["key"].as_str().filter(|key| !key.is_empty()).map(str::to_owned),
+        progress,
+        key: asked.map(|asked| asked.key.clone()),
         gateway_node: status["gatewayNode"].as_str().filter(|node| !node.is_empty()).map(str::to_owned),
-        proven: status["proven"] == true,
+        proven: asked.is_some_and(|asked| asked.proven),
         reason: text(&said["reason"]),
         text: text(&said["message"]),
     }
@@ -151,28 +161,29 @@ pub fn word(progress: Progress) -> &'static str {
     }
 }
 
-/// What its status says, but for its key, which [`note_key`] alone writes: what waits to be told must not bring an earlier one back. Its conditions
-/// keep the time of their last turn where they did not turn.
+/// What its status says. Its conditions keep the time of their last turn where they did not turn.
 pub fn status(tiding: &Tiding, before: &Value) -> Value {
     let said = tiding
         .conditions
         .each_ref()
         .map(|(kind, status, reason, text)| (*kind, (*status, reason.as_str(), text.clone())));
-    let Standing { progress, proven, gateway_node, .. } = &tiding.standing;
-    let mut status = json!({ "node": tiding.node, "phase": word(*progress), "proven": proven });
+    let Standing { progress, key, proven, gateway_node, .. } = &tiding.standing;
+    let mut status = json!({ "node": tiding.node, "key": key, "phase": word(*progress), "proven": proven });
     if let Some(node) = gateway_node {
         status["gatewayNode"] = json!(node);
     }
     told::conditions(tiding.generation, &said, before, status)
 }
 
-fn path(wish: &WishId) -> String {
+/// Where it is.
+pub fn path(wish: &WishId) -> String {
     let (group, version, plural) = (crd::GROUP, crd::VERSION, crd::remediation::PLURAL);
     format!("/apis/{group}/{version}/namespaces/{}/{plural}/{}", wish.namespace, wish.name)
 }
 
-/// Writes into its status, as it is now: what is not named stays. The API looks at no UID in a patch of the status; what names the version that
-/// was read is refused of any other one, however late it arrives.
+/// Writes into its status, as it is now: what is not named stays. What its status is to say of what it has asked for is noted before; key and Node
+/// are those that are noted, for what waits to be told must not bring earlier ones back. The API looks at no UID in a patch of the status; what
+/// names the version that was read is refused of any other one, however late it arrives.
 ///
 /// # Errors
 /// It was not written, or it is another one by now.
@@ -185,30 +196,27 @@ pub async fn write_status(api: &Api, wish: &WishId, status: &Value) -> Result<()
         if metadata.uid.as_deref() != Some(&wish.uid) {
             return Err(Fault::changed(format!("{wish} is another one by now")));
         }
-        let mut status = status.clone();
-        // Of one that has asked the Node is that of its key.
-        if status.get("key").is_none()
-            && seen.status.as_ref().is_some_and(|seen| seen["key"].is_string())
-            && let Some(status) = status.as_object_mut()
-        {
-            status.remove("node");
-        }
-        let body = json!({ "metadata": { "resourceVersion": metadata.resource_version }, "status": status });
         tries -= 1;
-        match api.send(Method::PATCH, &format!("{path}/status"), Body::Merge(&body)).await {
+        match write_once(api, &path, metadata, status.clone()).await {
             // Somebody else wrote meanwhile.
             Err(fault) if fault.is_changed() && tries > 0 => {}
-            written => return written.map(drop),
+            written => return written,
         }
     }
 }
 
-/// Notes under which key the gateway is asked for which Node, before it is.
-///
-/// # Errors
-/// It is not noted: nothing is to be asked.
-pub async fn note_key(api: &Api, wish: &WishId, node: &str, key: &str) -> Result<(), Fault> {
-    write_status(api, wish, &json!({ "node": node, "key": key, "phase": "Fencing", "proven": false })).await
+async fn write_once(api: &Api, path: &str, metadata: &ObjectMeta, mut status: Value) -> Result<(), Fault> {
+    let (asked, mut version) = (Asked::of(metadata), metadata.resource_version.clone());
+    if let Some(asked) = &asked {
+        let told = asked.told(&status);
+        if told != *asked {
+            version = told.write(api, path, metadata).await?;
+        }
+        status["node"] = json!(asked.node);
+    }
+    status["key"] = json!(asked.map(|asked| asked.key));
+    let body = json!({ "metadata": { "resourceVersion": version }, "status": status });
+    api.send(Method::PATCH, &format!("{path}/status"), Body::Merge(&body)).await.map(drop)
 }
 
 /// Whether the finalizer stands.
@@ -271,6 +279,7 @@ pub async fn holds(api: &Api, wish: &WishId) -> Result<bool, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asked::ASKED;
 
     fn seen(metadata: &Value, status: &Value) -> SeenWish {
         let spec = json!({ "then": "PowerOn", "minimumGrade": "Observed", "deadlineSeconds": 90 });
@@ -303,14 +312,17 @@ mod tests {
 
     #[test]
     fn what_a_status_says_is_read_back() {
-        for (progress, key) in
-            [(Progress::Fencing, Some("k")), (Progress::Succeeded, None), (Progress::Failed, None)]
-        {
+        for (progress, key) in [
+            (Progress::Fencing, Some("k8s/u/b/w")),
+            (Progress::Succeeded, Some("k8s/u/b/w")),
+            (Progress::Failed, None),
+        ] {
+            let proven = key.is_some();
             let standing = Standing {
                 progress,
                 key: key.map(str::to_owned),
                 gateway_node: key.map(|_| "rack1-n1".to_owned()),
-                proven: true,
+                proven,
                 reason: "R".to_owned(),
                 text: "words".to_owned(),
             };
@@ -328,11 +340,14 @@ mod tests {
                 conditions: [said("Processing"), said("Succeeded")],
                 deed: crate::mind::Deed::Nothing,
             };
-            let mut status = status(&tiding, &Value::Null);
-            assert!(status["key"].is_null(), "it is noted before anything is asked, and by nobody else");
-            status["key"] = json!(key);
-            let read = read(&seen(&json!({ "name": "n1" }), &status));
-            assert_eq!(read.standing, standing);
+            let status = status(&tiding, &Value::Null);
+            assert_eq!((&status["key"], &status["node"]), (&json!(key), &json!("n1")));
+            let fulfilled = progress == Progress::Succeeded;
+            let asked = json!({ "node": "n1", "key": "k8s/u/b/w", "proven": proven, "fulfilled": fulfilled })
+                .to_string();
+            let annotations = if key.is_some() { json!({ ASKED: asked }) } else { json!({}) };
+            let made = json!({ "name": "n1", "uid": "w", "annotations": annotations });
+            assert_eq!(read(&seen(&made, &status)).standing, standing);
         }
     }
 
@@ -341,7 +356,9 @@ mod tests {
         let mut wrong = seen(&json!({ "name": "n1" }), &Value::Null);
         wrong.spec["colour"] = json!("red");
         wrong.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
-        wrong.status = Some(json!({ "key": "k8s/u/b/w", "node": "n2" }));
+        wrong.metadata.uid = Some("w".to_owned());
+        let asked = json!({ "node": "n2", "key": "k8s/u/b/w" }).to_string();
+        wrong.metadata.annotations = Some([(ASKED.to_owned(), asked)].into());
         let read = read(&wrong);
         assert!(read.wrong.as_ref().is_some_and(|(_, why)| why.contains("colour")), "{read:?}");
         assert!(read.kept && read.standing.key.is_some(), "what hangs on it is known all the same");
@@ -349,9 +366,11 @@ mod tests {
 
     #[test]
     fn a_key_is_that_of_the_node_for_which_it_was_noted() {
-        let made = json!({ "name": "n1", "annotations": { NODE: "n3" } });
-        let status = |key: &str| json!({ "key": key, "node": "n2" });
-        assert_eq!(read(&seen(&made, &status("k8s/u/b/w"))).node, "n2");
-        assert_eq!(read(&seen(&made, &status(""))).node, "n3", "nothing was asked yet");
+        let made = |key: &str| {
+            let asked = json!({ "node": "n2", "key": key }).to_string();
+            json!({ "name": "n1", "uid": "w", "annotations": { NODE: "n3", ASKED: asked } })
+        };
+        assert_eq!(read(&seen(&made("k8s/u/b/w"), &Value::Null)).node, "n2");
+        assert_eq!(read(&seen(&made(""), &Value::Null)).node, "n3", "nothing was asked yet");
     }
 }

@@ -119,7 +119,7 @@ mod tests {
     /// S16: a person's word alone says that a machine is gone for good.
     #[test]
     fn a_machine_is_retired_by_its_phase_and_by_nothing_else() {
-        let wish = made(&json!({ "key": "k8s/u/b/w", "node": "n1", "gatewayNode": "rack1-n1" }));
+        let wish = made(&json!({ "gatewayNode": "rack1-n1" }));
         let reason = "Kubernetes: the Node n1 is to be remediated (PicketRemediation ns/n1)".to_owned();
         let ours = Hold { holder: "c".to_owned(), reason, ..Hold::default() };
         let known = |phase: i32, name: &str, holds: Vec<Hold>| {
@@ -147,7 +147,9 @@ mod tests {
         }
         for wrong in ["n[1-40]", "n1,n2", "n1; reboot", "--all"] {
             let forged = made(&json!({ "key": "k8s/u/b/w", "node": wrong }));
-            assert_eq!(gateway_node(Select::Name, &forged, None), None, "{wrong}");
+            assert_eq!(gateway_node(Select::Name, &forged, None).as_deref(), Some("n1"), "{wrong}");
+            let odd = Wish { node: wrong.to_owned(), ..forged };
+            assert_eq!(gateway_node(Select::Name, &odd, None), None, "{wrong}");
             assert_eq!(gateway_node(Select::SystemUuid, &named, Some(wrong)), None, "{wrong}");
         }
     }

@@ -7,12 +7,18 @@ use serde_json::json;
 use super::*;
 use crate::letting::{Let, Stays};
 use crate::medik8s::Leases;
-use crate::mind::{Deed, Tiding};
+use crate::mind::{Deed, Progress, Standing, Tiding};
 use crate::object::SeenWish;
-use crate::retired;
+use crate::teller::Waiting;
+use crate::{remediation, retired};
 
 /// A controller over those settings, which has seen nothing. No API server answers.
 fn control(home: &Path, gateway: &str) -> Control {
+    telling(home, gateway).0
+}
+
+/// The same, and what it has to tell.
+fn telling(home: &Path, gateway: &str) -> (Control, Waiting) {
     use std::os::unix::fs::PermissionsExt;
     let [kubeconfig, file] = ["kubeconfig", "controller.toml"].map(|name| home.join(name));
     let text = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
@@ -30,8 +36,8 @@ fn control(home: &Path, gateway: &str) -> Control {
     let gateways = crate::gateway::gateways(&settings);
     let asker = Asker { api, gateways, settings, leading, others: Arc::new(Leases::new(false)) };
     let metrics = crate::measured::metrics();
-    let (teller, _) = Teller::telling(&["ns".to_owned()], metrics.clone());
-    Control::new(asker, teller, metrics, Arc::default())
+    let (teller, waiting) = Teller::telling(&["ns".to_owned()], metrics.clone());
+    (Control::new(asker, teller, metrics, Arc::default()), waiting)
 }
 
 /// Deleted, and its Node is gone.
@@ -41,8 +47,9 @@ fn deleted(number: usize) -> Arc<SeenWish> {
         "metadata": {
             "name": format!("n{number}"), "namespace": "ns", "uid": format!("w{number:03}"),
             "finalizers": ["picket.dev/remediation"], "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": { "picket.dev/asked": format!("{{\"node\":\"n{number}\",\"key\":\"k8s/u{number}/b/w{number:03}\"}}") },
         },
-        "status": { "key": format!("k8s/u{number}/b/w{number:03}"), "node": format!("n{number}"), "gatewayNode": "rack9-n9" },
+        "status": { "gatewayNode": "rack9-n9" },
     });
     Arc::new(serde_json::from_value(seen).expect("a remediation"))
 }
@@ -132,4 +139,40 @@ async fn the_node_s_name_stands_in_the_command_once_a_gateway_has_shown_it() {
         let words = control.wishes.words(&tiding.id.uid);
         assert!(words.contains(&format!("`picket retire {named} --reason TEXT`")), "{words}");
     }
+}
+
+/// K12: whoever may write a status would else have one that came true ask again, once another replica leads.
+#[tokio::test]
+async fn what_a_status_says_beforehand_is_noted_all_the_same() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (mut control, mut waiting) = telling(home.path(), "127.0.0.1:1");
+    let key = "k8s/u/b/w";
+    let seen = |status: Value| -> Arc<SeenWish> {
+        let asked = json!({ "node": "n1", "key": key }).to_string();
+        let whole = json!({
+            "apiVersion": "picket.dev/v1alpha1", "kind": "PicketRemediation", "spec": { "then": "PowerOn", "minimumGrade": "Claimed" }, "status": status,
+            "metadata": { "name": "n1", "namespace": "ns", "uid": "w", "annotations": { "picket.dev/asked": asked } },
+        });
+        Arc::new(serde_json::from_value(whole).expect("a remediation"))
+    };
+    control.read_wishes(vec![seen(Value::Null)]);
+    let id = remediation::id(&seen(Value::Null));
+    let standing = Standing {
+        progress: Progress::Succeeded,
+        key: Some(key.to_owned()),
+        proven: true,
+        ..Standing::default()
+    };
+    control.mind.stands(&id, standing);
+    control.asker.settings = Arc::new(crate::settings::Settings {
+        remediation_namespaces: vec!["ns".to_owned()],
+        ..crate::settings::Settings::clone(&control.asker.settings)
+    });
+    control.read_wishes(vec![seen(Value::Null)]);
+    let tiding = control.mind.judge(Duration::ZERO).tidings.remove(0);
+    assert_eq!(tiding.standing.progress, Progress::Succeeded);
+    control.read_wishes(vec![seen(remediation::status(&tiding, &Value::Null))]);
+    control.serve_wishes(vec![tiding], Instant::now());
+    drop(control);
+    assert!(matches!(waiting.next().await, Some((Tell::Wish(wish, _), _)) if wish == id), "it is written");
 }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::turns::Turns;
 use super::{Control, WRITE_AGAIN};
+use crate::asked::Asked;
 use crate::letting::{self, Let, Stays};
 use crate::measured::{SEEN, STUCK, WISHES};
 use crate::mind::{Deed, Order, Standing, Tiding, Wish, WishId};
@@ -153,7 +154,7 @@ impl Control {
                 tiding.conditions.iter_mut().for_each(|(.., text)| text.clone_from(&told.text));
             }
             let before = seen.status.clone().unwrap_or_default();
-            self.write_wish(&tiding.id, remediation::status(tiding, &before), &before);
+            self.write_wish(&seen, &tiding.id, remediation::status(tiding, &before), &before);
         }
         self.measure_wishes(&tidings);
         self.ask_about(&tidings, now);
@@ -260,9 +261,11 @@ impl Control {
         }
     }
 
-    fn write_wish(&mut self, wish: &WishId, status: Value, before: &Value) {
+    fn write_wish(&mut self, seen: &SeenWish, wish: &WishId, status: Value, before: &Value) {
         let last = self.wishes.written.get(&wish.uid);
-        if is_known(&status, before, last.map(|(written, _)| written)) {
+        // A status that others have written beforehand would else keep it from being noted.
+        let is_noted = Asked::of(&seen.metadata).is_none_or(|asked| asked.told(&status) == asked);
+        if is_noted && is_known(&status, before, last.map(|(written, _)| written)) {
             return;
         }
         if last.is_some_and(|(same, at)| told::is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {

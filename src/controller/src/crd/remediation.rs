@@ -28,7 +28,7 @@ fn status() -> Value {
             "observedGeneration": { "type": "integer", "format": "int64" },
             "node": text("The Node that is meant."),
             "phase": text("How far it is: Waiting, Fencing, Returning, Failed, Succeeded, Interrupted."),
-            "key": text("Under which key the gateway was asked. Not there: it never was."),
+            "key": text("Under which key the gateway was asked, as the annotation picket.dev/asked has it, which alone counts. Not there: it never was."),
             "gatewayNode": text("As the gateway calls the node: `picket status` wants that name. Look there before you retire a node by it, as others may write a status. Not there: it has not said."),
             "proven": {
                 "type": "boolean",

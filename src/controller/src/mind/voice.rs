@@ -10,7 +10,7 @@ use super::note::{Note, Phase};
 use super::policy::{Policy, Unhealthy};
 use super::sight::Sight;
 use super::verdict::Why;
-use super::wish::{Progress, Standing, Wish, is_of_this_life};
+use super::wish::{Standing, Wish, is_of_this_life};
 
 /// How long a Node that the gateway found alive is left alone by a remediation.
 const QUIET: Duration = Duration::from_secs(60);
@@ -88,12 +88,12 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// The key under which a life of the controller that is over had it fenced, where it has booted since. The Node's note must say so, too: a
-    /// remediation's status is its namespace's to write, and what it says there would keep the Node's policy from asking.
+    /// The key under which a life of the controller that is over had it fenced, where it has booted since. The Node's note must say so, too: what
+    /// stands on a remediation is its namespace's to write, and would keep the Node's policy from asking. How far it is by its status is no word of
+    /// it: who writes another one there would have a Node fenced anew that comes back.
     pub(super) fn returning(&self, node: &Node) -> Option<String> {
         let Self::Wish(_, standing) = self else { return None };
-        let is_open = matches!(standing.progress, Progress::Fencing | Progress::Returning);
-        let key = standing.key.as_ref().filter(|_| is_open && !is_of_this_life(standing, node))?;
+        let key = standing.key.as_ref().filter(|_| !is_of_this_life(standing, node))?;
         let note = Note::of(node).filter(|note| note.policy == self.name() && note.key == *key)?;
         matches!(note.phase, Phase::Fencing | Phase::Returning).then(|| key.clone())
     }

@@ -1,7 +1,7 @@
 //! Remediations: what NodeHealthCheck asks for a Node. A wish, and not a lock (K12).
 //!
 //! **Invariants.** A wish has asked for nothing before its finalizer stands, and nothing that has no key. Who timed out, is deleted or is
-//! fulfilled asks for nothing. It succeeded only where the fence said that the Node was proven off and all was released, and where it was to be
+//! fulfilled asks for nothing. Which key that was, for which Node, and what came of it is what its metadata says, and not its status. It succeeded only where the fence said that the Node was proven off and all was released, and where it was to be
 //! powered on, once it is Ready in another life of its kernel. The finalizer goes with the hold, and only while the Node is Ready, or by a
 //! person's word alone.
 
@@ -57,7 +57,7 @@ pub enum Progress {
 pub struct Standing {
     /// How far it is.
     pub progress: Progress,
-    /// Under which key it was asked for; `None`: it never was.
+    /// Under which key it was asked for, by its metadata; `None`: it never was.
     pub key: Option<String>,
     /// As the gateway calls the node that it fences; `None`: it has not said. It is read from a status, which others may write.
     pub gateway_node: Option<String>,
@@ -103,7 +103,7 @@ pub struct Wish {
     pub created: Option<i64>,
     /// Of its spec.
     pub generation: i64,
-    /// The Node's name.
+    /// The Node's name: as it was asked for, or as it is to be.
     pub node: String,
     /// What comes after the fence.
     pub then: Then,
@@ -121,7 +121,7 @@ pub struct Wish {
     pub freed: bool,
     /// Why nothing is asked by it: a word, and in words.
     pub wrong: Option<(&'static str, String)>,
-    /// What its status says.
+    /// What its metadata says of what it has asked for, and its status in words.
     pub standing: Standing,
 }
 

@@ -152,3 +152,37 @@ async fn a_status_that_comes_late_is_refused_by_the_version_that_was_read_and_by
     assert_eq!(nhc.read(&name).await?["status"]["phase"], "Failed");
     nhc.deletes(&name, "n9").await
 }
+
+/// Another Node, another key, and that it came true: the next leader goes by none of it.
+#[tokio::test]
+async fn what_others_write_into_a_status_decides_nothing() -> Result<()> {
+    let scene = Scene::open().await?;
+    let nhc = Nhc::new(&scene, &json!({ "then": "StayOff" }), false).await?;
+    let mut first = nhc.controller().await?;
+    // Its Node is Ready: it waits, and has asked for nothing.
+    let [name, other] = [nhc.gives_up("n3").await?, nhc.gives_up("n2").await?];
+    for name in [&name, &other] {
+        nhc.says(name, ("True", "Unknown", "RemediationStarted"), &first).await?;
+    }
+    first.kill();
+    let forged = json!({ "status": {
+        "key": "k8s/u/b/w", "node": "n4", "gatewayNode": "n4", "phase": "Succeeded", "proven": true,
+    } });
+    for name in [&name, &other] {
+        let into =
+            ["-n", "ops", "patch", "picketremediation", name, "--subresource=status", "--type=merge", "-p"];
+        scene.cluster.kubectl(&[&into[..], &[&forged.to_string()]].concat()).await?;
+    }
+    scene.kubelets.says("n3", false).await?;
+    scene.kubelets.says("n4", false).await?;
+    let second = nhc.controller().await?;
+    nhc.says(&name, ("False", "True", "RemediationFinishedSuccessfully"), &second).await?;
+    let made = nhc.read(&name).await?;
+    let uid = made["metadata"]["uid"].as_str().unwrap_or_default();
+    let key = made["status"]["key"].as_str().unwrap_or_default();
+    assert!(made["status"]["node"] == "n3" && key.ends_with(uid), "{made:#}");
+    assert_eq!(scene.fences().await?, ["n3"], "{}", second.log());
+    // Nothing hangs on the other one.
+    nhc.deletes(&other, "n2").await?;
+    nhc.is_gone(&other, &second).await
+}

@@ -153,3 +153,17 @@ fn a_status_that_says_that_its_node_is_brought_back_is_believed_only_where_the_n
     scene.mind.wishes(vec![Wish { standing, ..wish("w", "n1") }]);
     assert_eq!(first(&mut scene).key, "k8s/uid-n1/boot-n1/w");
 }
+
+/// K12: what is noted on a Node counts, and in a remediation's metadata; whoever may write a status would else have a Node fenced anew that comes back.
+#[test]
+fn a_node_on_its_way_back_is_not_asked_for_anew_whatever_a_status_says() {
+    let key = "k8s/uid-n1/boot-before/w";
+    for progress in [Progress::Waiting, Progress::Fencing, Progress::Returning, Progress::Failed] {
+        let standing = Standing { progress, key: Some(key.to_owned()), ..Standing::default() };
+        let mut scene = wanted(Vec::new());
+        scene.note_of("n1", "PicketRemediation ops/n1", Phase::Returning, key);
+        scene.run(1);
+        scene.mind.wishes(vec![Wish { standing, ..wish("w", "n1") }]);
+        assert_eq!(scene.run(60), [], "{progress:?}");
+    }
+}

@@ -1,0 +1,240 @@
+//! What a remediation has asked for, noted in its metadata before the gateway is asked.
+//!
+//! **Invariants.** Whoever may write a status may write there what it likes (K12): which Node was asked for, under which key, and what came of it
+//! stands in an annotation, beside the finalizer. Whoever may write that may take the finalizer away as well. A status tells it, and decides nothing.
+
+use http::Method;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::api::{Api, Body};
+use crate::fault::Fault;
+use crate::mind::{Progress, WishId};
+use crate::object::SeenWish;
+use crate::remediation::{path, word};
+
+/// The annotation, with JSON in it.
+pub const ASKED: &str = "picket.dev/asked";
+/// So often it is noted on a remediation that somebody else writes into, too.
+const TRIES: u32 = 5;
+
+/// What it says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The Node's name.
+    pub node: String,
+    /// Under which key.
+    pub key: String,
+    /// The fence of that key said that it is proven off, and that everything is released.
+    #[serde(default)]
+    pub proven: bool,
+    /// The wish came true: nothing more is asked by it.
+    #[serde(default)]
+    pub fulfilled: bool,
+}
+
+impl Asked {
+    /// What is noted; `None`: it has asked for nothing. A key has the UID of its remediation: what was copied from another one is no word of it.
+    pub fn of(metadata: &ObjectMeta) -> Option<Self> {
+        let noted: Self = serde_json::from_str(metadata.annotations.as_ref()?.get(ASKED)?).ok()?;
+        let of = noted.key.strip_prefix("k8s/").and_then(|rest| rest.split('/').nth(2));
+        let is_own = of.is_some() && of == metadata.uid.as_deref();
+        (is_own && !noted.node.is_empty()).then_some(noted)
+    }
+
+    /// The same, with what that status says of it, which is about to be told.
+    pub fn told(&self, status: &Value) -> Self {
+        let fulfilled = self.fulfilled || status["phase"] == word(Progress::Succeeded);
+        Self { proven: status["proven"] == true, fulfilled, ..self.clone() }
+    }
+
+    /// How far one is that has asked for that, where its status says `said`.
+    pub fn progress(&self, said: Progress) -> Progress {
+        match said {
+            _ if self.fulfilled => Progress::Succeeded,
+            // The gateway says once more, under the same key, what came of it.
+            Progress::Succeeded => Progress::Fencing,
+            said => said,
+        }
+    }
+
+    /// Writes it onto the one that was read, in that version; its version since.
+    ///
+    /// # Errors
+    /// It was not written, or somebody else wrote meanwhile.
+    pub async fn write(&self, api: &Api, path: &str, metadata: &ObjectMeta) -> Result<Option<String>, Fault> {
+        let noted = serde_json::to_string(self).map_err(|error| Fault::own(error.to_string()))?;
+        let body = json!({ "metadata": {
+            "resourceVersion": metadata.resource_version, "annotations": { ASKED: noted },
+        } });
+        let written = api.send(Method::PATCH, path, Body::Merge(&body)).await?;
+        Ok(written["metadata"]["resourceVersion"].as_str().map(str::to_owned))
+    }
+}
+
+/// Notes under which key the gateway is asked for which Node, before it is.
+///
+/// # Errors
+/// It is not noted: nothing is to be asked.
+pub async fn note(api: &Api, wish: &WishId, node: &str, key: &str) -> Result<(), Fault> {
+    let (path, mut tries) = (path(wish), TRIES);
+    let asked = Asked { node: node.to_owned(), key: key.to_owned(), proven: false, fulfilled: false };
+    loop {
+        let SeenWish { metadata, .. } = api.get(&path).await?;
+        if metadata.uid.as_deref() != Some(&wish.uid) {
+            return Err(Fault::changed(format!("{wish} is another one by now")));
+        }
+        tries -= 1;
+        match asked.write(api, &path, &metadata).await {
+            // Somebody else wrote meanwhile.
+            Err(fault) if fault.is_changed() && tries > 0 => {}
+            written => return written.map(drop),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mind::{Progress, Wish};
+    use crate::remediation::{read, write_status};
+
+    /// One with that note, `Null`: with none.
+    fn whole(noted: &Value, status: &Value) -> Value {
+        let annotations = match noted {
+            Value::Null => json!({}),
+            noted => json!({ ASKED: noted.to_string() }),
+        };
+        let metadata = json!({ "name": "n1", "namespace": "ns", "uid": "w", "resourceVersion": "7", "annotations": annotations });
+        json!({
+            "apiVersion": "picket.dev/v1alpha1", "kind": "PicketRemediation", "metadata": metadata, "spec": {}, "status": status,
+        })
+    }
+
+    fn made(noted: &Value, status: &Value) -> Wish {
+        read(&serde_json::from_value(whole(noted, status)).expect("a remediation"))
+    }
+
+    /// K12: whoever may write a status would else have another Node fenced, or a finalizer gone while its hold stays.
+    #[test]
+    fn a_status_alone_has_asked_for_nothing() {
+        let all = json!({ "key": "k8s/u/b/w", "node": "n2", "phase": "Succeeded", "proven": true });
+        let wish = made(&Value::Null, &all);
+        assert_eq!((wish.node.as_str(), &wish.standing.key), ("n1", &None));
+        assert_eq!((wish.standing.progress, wish.standing.proven), (Progress::Waiting, false));
+        for phase in ["Fencing", "Returning", "Succeeded"] {
+            let wish = made(&Value::Null, &json!({ "phase": phase }));
+            assert_eq!(wish.standing.progress, Progress::Waiting, "{phase}");
+        }
+    }
+
+    #[test]
+    fn what_is_noted_stands_whatever_a_status_says() {
+        let noted = json!({ "node": "n3", "key": "k8s/u/b/w" });
+        for status in [
+            Value::Null,
+            json!({ "key": "", "node": "" }),
+            json!({ "key": "k8s/v/c/w", "node": "n2", "phase": "Succeeded", "proven": true }),
+            json!({ "key": "k8s/v/c/w", "node": "n2", "phase": "Returning", "proven": true }),
+        ] {
+            let wish = made(&noted, &status);
+            assert_eq!(
+                (wish.node.as_str(), wish.standing.key.as_deref()),
+                ("n3", Some("k8s/u/b/w")),
+                "{status}"
+            );
+            assert!(!wish.standing.proven && wish.standing.progress != Progress::Succeeded, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_was_copied_from_another_one_or_makes_no_sense_is_no_word_of_this_one() {
+        for noted in [
+            json!({ "node": "n3", "key": "k8s/u/b/v" }),
+            json!({ "node": "n3", "key": "k8s/u/w" }),
+            json!({ "node": "n3", "key": "w" }),
+            json!({ "node": "", "key": "k8s/u/b/w" }),
+            json!({ "node": "n3" }),
+            json!("k8s/u/b/w"),
+        ] {
+            let wish = made(&noted, &Value::Null);
+            assert_eq!((wish.node.as_str(), wish.standing.key), ("n1", None), "{noted}");
+        }
+        let round = made(&json!({ "node": "n3", "key": "k8s/u/b/w/2" }), &Value::Null);
+        assert_eq!(round.standing.key.as_deref(), Some("k8s/u/b/w/2"));
+    }
+
+    /// K12: by what a status says, one that came true would else ask again, and one that did not would never.
+    #[test]
+    fn one_has_come_true_where_that_is_noted() {
+        let noted = |fulfilled: bool| json!({ "node": "n1", "key": "k8s/u/b/w", "proven": true, "fulfilled": fulfilled });
+        for (phase, right) in [
+            ("Waiting", Progress::Waiting),
+            ("Fencing", Progress::Fencing),
+            ("Returning", Progress::Returning),
+            ("Failed", Progress::Failed),
+            ("Succeeded", Progress::Fencing),
+        ] {
+            let status = json!({ "phase": phase });
+            let standing = made(&noted(false), &status).standing;
+            assert_eq!((standing.progress, standing.proven), (right, true), "{phase}");
+            assert_eq!(made(&noted(true), &status).standing.progress, Progress::Succeeded, "{phase}");
+        }
+    }
+
+    fn id() -> WishId {
+        let (namespace, name, uid) = ("ns".to_owned(), "n1".to_owned(), "w".to_owned());
+        WishId { namespace, name, uid, health_check: None }
+    }
+
+    /// What was asked for is known to the next leader before anybody reads of it in the status.
+    #[tokio::test]
+    async fn what_came_of_it_is_noted_before_the_status_tells_it() {
+        let noted = json!({ "node": "n3", "key": "k8s/u/b/w" });
+        let (api, sent) = Api::answering(&whole(&noted, &json!({ "key": "forged", "node": "n2" })));
+        let late = json!({ "phase": "Succeeded", "proven": true, "node": "n9", "key": "of before" });
+        write_status(&api, &id(), &late).await.expect("written");
+        let sent: Vec<Value> = sent.lock().expect("whole").clone();
+        let [first, second] = &sent[..] else { panic!("{sent:?}") };
+        let asked = first["metadata"]["annotations"][ASKED].as_str().expect("a note");
+        let asked: Asked = serde_json::from_str(asked).expect("JSON");
+        assert!(
+            asked.proven && asked.fulfilled && asked.key == "k8s/u/b/w" && asked.node == "n3",
+            "{asked:?}"
+        );
+        let told = &second["status"];
+        assert_eq!((&told["node"], &told["key"]), (&json!("n3"), &json!("k8s/u/b/w")), "as it is noted");
+        for patch in &sent {
+            assert_eq!(patch["metadata"]["resourceVersion"], "7", "{patch}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_status_of_one_that_has_asked_for_nothing_has_no_key() {
+        let (api, sent) = Api::answering(&whole(&Value::Null, &json!({ "key": "k8s/u/b/w" })));
+        write_status(&api, &id(), &json!({ "phase": "Waiting", "key": "k8s/u/b/w" })).await.expect("written");
+        let sent: Vec<Value> = sent.lock().expect("whole").clone();
+        let [only] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!(only["status"].as_object().and_then(|all| all.get("key")), Some(&Value::Null));
+    }
+
+    #[tokio::test]
+    async fn the_key_is_noted_in_the_version_that_was_read_and_on_no_other_one_of_that_name() {
+        let (api, sent) = Api::answering(&whole(&Value::Null, &Value::Null));
+        note(&api, &id(), "n3", "k8s/u/b/w").await.expect("noted");
+        let first = sent.lock().expect("whole").first().cloned().expect("it was sent");
+        assert_eq!(first["metadata"]["resourceVersion"], "7");
+        let noted: SeenWish = serde_json::from_value({
+            let mut whole = whole(&Value::Null, &Value::Null);
+            whole["metadata"]["annotations"] = first["metadata"]["annotations"].clone();
+            whole
+        })
+        .expect("a remediation");
+        let wish = read(&noted);
+        assert_eq!((wish.node.as_str(), wish.standing.key.as_deref()), ("n3", Some("k8s/u/b/w")));
+        let other = WishId { uid: "v".to_owned(), ..id() };
+        let fault = note(&api, &other, "n3", "k8s/u/b/v").await.expect_err("another one");
+        assert!(fault.is_changed() && sent.lock().expect("whole").len() == 1, "{fault}");
+    }
+}
