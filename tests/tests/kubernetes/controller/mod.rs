@@ -15,5 +15,6 @@ mod policies;
 mod remediated;
 mod retired;
 mod scene;
+mod trio;
 mod waiting;
 mod wishes;

@@ -28,9 +28,9 @@ fn fleet(workers: u32) -> String {
 }
 
 /// Whoever asks by the socket.
-const OURS: &str = "[roles.socket]\nrole = \"admin\"\ncallers = [\"uid:*\"]\n";
+pub const OURS: &str = "[roles.socket]\nrole = \"admin\"\ncallers = [\"uid:*\"]\n";
 /// A BMC's port on the control plane's host.
-const BOARD: u16 = 10_623;
+pub const BOARD: u16 = 10_623;
 
 /// A cluster with five workers and a member of the control plane, a gateway, and what a controller needs.
 pub struct Scene {
