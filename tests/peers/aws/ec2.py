@@ -5,6 +5,7 @@
 Besides EC2 it answers, to POST with JSON, under /_picket/:
 
     make     {"count": 2, "volumes": ["/dev/sdf"]}  instances that run, each with such volumes: their ids
+    spot     {"kind": "one-time"}     an instance that runs, by a spot request of that kind: its id
     volumes  {"instance": "i-"}       its volumes besides the root: {device: id}
     volume   {"volume": "vol-"}       its state, and at which instances it is attached
     user     {"actions": ["ec2:..."]} a user who may do just that: an access key
@@ -13,7 +14,6 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
                  pending: seconds before it runs; detaching: seconds before a volume is free, unless it goes by force; alive: its guest obeys any stop
     switch   {"instance": "i-", "state": "stopped"}  somebody else's hand, at once
     state    {"instance": "i-"}       the truth: running, stopped, or where it is on its way
-    tags     {"instance": "i-"}
     rule     {"action": "StopInstances", "names": "i-", "times": 1, "do": {...}}  what becomes of the next such requests:
                  code, status, message: it is refused so; after: so many seconds it takes; do: "lost" (done, and not answered), "garbled" (done, and
                  answered with what makes no sense), "cut" (done, and half of the answer comes), "unheeded" (answered well,
@@ -25,7 +25,7 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     journal  {"names": "i-"}          what was asked that names it, or all without "names": [{at, action, fields, status}]
     counts   {}                       how many requests for each action came, and how many of them were refused by limits
     became   {"instance": "i-"}       when it came into which state: [{at, state}]
-    root     {"instance": "i-"}       its root volume
+    tags, root {"instance": "i-"}     its tags; its root volume
     blank    {}                       a volume that nobody has: its id
     label    {"volume": "vol-", "tags": {"Name": "x"}}  a volume is tagged so
     attach, detach {"instance": "i-", "volume": "vol-", "device": "/dev/sdf"}  somebody else's hand

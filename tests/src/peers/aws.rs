@@ -145,6 +145,11 @@ impl Ec2 {
         Ok(self.instances(1, devices).await?.remove(0))
     }
 
+    /// One that runs by a spot request: `one-time`, `persistent`.
+    pub async fn spot_instance(&self, kind: &str) -> Result<String> {
+        self.ask("spot", json!({ "kind": kind })).await
+    }
+
     /// The volumes of an instance by their devices, without its root.
     pub async fn volumes(&self, instance: &str) -> Result<BTreeMap<String, String>> {
         self.ask("volumes", json!({ "instance": instance })).await

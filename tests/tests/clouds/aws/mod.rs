@@ -13,5 +13,6 @@ mod racing;
 mod releasing;
 mod scene;
 mod shipped;
+mod spot;
 mod stuck;
 mod wrong;
