@@ -88,7 +88,8 @@ where
     B: http_body::Body<Data = <Body as http_body::Body>::Data, Error: Into<BoxError>> + Send + 'static,
 {
     let (config, namespace) = (known.config.clone(), known.config.default_namespace.clone());
-    let made = move |config: &Config| made(config, sends(config)?);
+    let made =
+        move |config: &Config| made(config, BoxCloneSyncService::new(sends(config)?.map_err(Into::into)));
     let Some((plugin, kept)) = known.plugin.clone() else {
         return Ok(Client::new(made(&config)?, namespace));
     };
@@ -101,21 +102,12 @@ where
     Ok(Client::new(service, namespace))
 }
 
-fn made<S, B>(config: &Config, sends: S) -> Result<Sends<B>, Wrong>
-where
-    S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send + 'static>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    B: 'static,
-{
+fn made<B: 'static>(config: &Config, sends: Sends<B>) -> Result<Sends<B>, Wrong> {
     let wrong = |error: kube::Error| Wrong::new(format!("its credentials: {}", chain(&error)));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(wrong)?)
         .layer(config.extra_headers_layer().map_err(wrong)?)
-        .map_err(S::Error::into)
         .service(sends);
     Ok(BoxCloneSyncService::new(service.map_err(Into::into)))
 }

@@ -196,7 +196,7 @@ async fn only_terminated_with_nothing_under_way_that_may_start_it_is_off() {
             .with(|world| world.operations = theirs.map(|kind| somebody_s(kind, 0)).into_iter().collect());
         let reading = driver.read_power(&scene.call(&orders)).await.expect("read");
         assert_eq!(reading.power, power, "{status} {theirs:?}: {reading:?}");
-        // Whoever waits for it in vain reads both.
+        // The reading names both to a person who waits for an off in vain.
         let names = theirs.is_none_or(|kind| reading.said.contains(&format!("under way: {kind}")));
         assert!(reading.said.contains(status) && (power == Power::Off || names), "{reading:?}");
     }

@@ -22,7 +22,7 @@ const SHIPPED: &str = "deploy/kubernetes";
 /// Its arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What its user may do; several times for several of one account
+    /// The role that its user has; several times for several of one account
     #[arg(long, required = true, value_enum, value_name = "ROLE")]
     role: Vec<Role>,
     /// The API server, at https
@@ -39,7 +39,7 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// What a user may do there.
+/// A role that is shipped, by the part of Picket that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Role {
     /// A release of the kind kubernetes
