@@ -28,9 +28,9 @@ pub struct GroupRules {
 impl GroupRules {
     fn read(table: &mut Table<'_>) -> Self {
         let budget = table.has("budget").then(|| budget::limits(table.table("budget")));
-        let liveness = table
-            .has("liveness")
-            .then(|| Kinded::read(&mut table.table("liveness"), "\"command\", \"http\" or \"kubernetes\""));
+        let liveness = table.has("liveness").then(|| {
+            Kinded::read(&mut table.table("liveness"), "the kind of liveness source, for example \"command\"")
+        });
         Self { budget, liveness, drills: table.flag("drills") }
     }
 

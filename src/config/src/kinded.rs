@@ -21,10 +21,10 @@ pub struct Kinded {
 }
 
 impl Kinded {
-    /// Reads it; `kinds` are those that there are, for people.
-    pub(crate) fn read(table: &mut Table<'_>, kinds: &str) -> Self {
+    /// Reads it; `example`: what it is, and one, for people. Which there are is known to whoever makes something of it: a build leaves some out.
+    pub(crate) fn read(table: &mut Table<'_>, example: &str) -> Self {
         if !table.has("kind") {
-            table.fault("kind", format!("is missing: {kinds}"));
+            table.fault("kind", format!("is missing: {example}"));
         }
         let kind = table.text("kind").unwrap_or_default();
         let rest = table.rest();

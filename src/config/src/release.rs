@@ -12,7 +12,7 @@ use crate::table::Table;
 pub struct ReleaseSettings {
     /// Its name.
     pub id: ReleaseId,
-    /// `kind`: `webhook`, `command`, `volumes`, `kubernetes` or `none`; and what the kind checks.
+    /// `kind`: `webhook`, `command`, `volumes`, `none`, or `kubernetes` where the build has it; and what the kind checks.
     pub how: Kinded,
 }
 
@@ -27,8 +27,7 @@ pub(crate) fn releases(top: &mut Table<'_>) -> BTreeMap<ReleaseId, ReleaseSettin
             }
         };
         let mut table = Table::of(top.log(), entry);
-        let how =
-            Kinded::read(&mut table, "\"webhook\", \"command\", \"volumes\", \"kubernetes\" or \"none\"");
+        let how = Kinded::read(&mut table, "the kind of release, for example \"webhook\"");
         releases.insert(id.clone(), ReleaseSettings { id, how });
     }
     releases

@@ -16,7 +16,7 @@ use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, PowerDriver, SettingFault};
 use picket_engine::{NodePlan, Own};
-use picket_release::{ForNode, Releaser};
+use picket_release::{ForNode, Releaser, unmade};
 use picket_server::Tls;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -335,14 +335,7 @@ impl Builder<'_> {
         let Some(kind) = kinds.iter().find(|kind| kind.name() == device.driver) else {
             let mut known: Vec<&str> = kinds.iter().map(|kind| kind.name()).chain([parent::NAME]).collect();
             known.sort_unstable();
-            let known = known.join(", ");
-            let message = match LEFT_OUT.contains(&device.driver.as_str()) {
-                true => format!(
-                    "the driver {:?} is not in this build of picketd, whose drivers are {known}: take one that was built with it",
-                    device.driver
-                ),
-                false => format!("there is no driver {:?}; known are {known}", device.driver),
-            };
+            let message = unmade("driver", &device.driver, &known, &LEFT_OUT);
             return Err(vec![SettingFault { key: "driver".to_owned(), message }]);
         };
         kind.make(&device.settings, self.context)

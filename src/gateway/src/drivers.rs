@@ -6,7 +6,7 @@ use std::time::Duration;
 use picket_driver::DriverKind;
 use picket_engine::Parents;
 use picket_liveness::Source;
-use picket_release::{Releaser, SettingFault};
+use picket_release::{Releaser, SettingFault, unmade};
 use serde_json::{Map, Value};
 
 use crate::units::Units;
@@ -41,6 +41,9 @@ impl Drivers {
     }
 }
 
+/// The kind of releases, and of liveness sources, that a build may leave out.
+const KUBERNETES: &str = "kubernetes";
+
 /// The releaser `name` of a kind; all faults of its table at once.
 pub(crate) fn releaser(
     name: &str,
@@ -49,17 +52,26 @@ pub(crate) fn releaser(
 ) -> Result<Arc<dyn Releaser>, Vec<SettingFault>> {
     match kind {
         #[cfg(feature = "kubernetes")]
-        "kubernetes" => picket_kubernetes::OutOfService::make(settings),
-        _ => picket_release::make(name, kind, settings),
+        KUBERNETES => picket_kubernetes::OutOfService::make(settings),
+        kind if picket_release::KINDS.contains(&kind) => picket_release::make(name, kind, settings),
+        other => Err(no_kind("kind of release", other, &picket_release::KINDS)),
     }
+}
+
+/// Why nothing is made of a kind. `own`: those that each build has.
+fn no_kind(what: &str, kind: &str, own: &[&str]) -> Vec<SettingFault> {
+    let here = cfg!(feature = "kubernetes").then_some(KUBERNETES);
+    let has: Vec<&str> = own.iter().copied().chain(here).collect();
+    vec![SettingFault { key: "kind".to_owned(), message: unmade(what, kind, &has, &[KUBERNETES]) }]
 }
 
 /// The liveness source of a kind; all faults of its table at once.
 pub(crate) fn source(kind: &str, settings: &Map<String, Value>) -> Result<Source, Vec<SettingFault>> {
     match kind {
         #[cfg(feature = "kubernetes")]
-        "kubernetes" => picket_kubernetes::Alive::source(settings),
-        _ => Source::read(kind, settings),
+        KUBERNETES => picket_kubernetes::Alive::source(settings),
+        kind if picket_liveness::KINDS.contains(&kind) => Source::read(kind, settings),
+        other => Err(no_kind("kind of liveness source", other, &picket_liveness::KINDS)),
     }
 }
 
@@ -115,6 +127,33 @@ mod tests {
         let shown = shown(from, line);
         for key in known.split(", ") {
             assert!(shown.contains(&key), "{key} is not in the example, where {line} is shown");
+        }
+    }
+
+    /// What this build has is known, and nothing else: what it leaves out is told from what nobody has.
+    #[test]
+    fn a_kind_that_this_build_leaves_out_is_told_from_one_that_nobody_has() {
+        let of = |faults: Vec<SettingFault>| match &faults[..] {
+            [fault] if fault.key == "kind" => fault.message.clone(),
+            other => panic!("{other:?}"),
+        };
+        let released = |kind: &str| of(releaser("x", kind, &Map::new()).expect_err(kind));
+        let heard = |kind: &str| of(source(kind, &Map::new()).expect_err(kind));
+        let (releases, sources) = (released("kubernets"), heard("kubernets"));
+        let more = if cfg!(feature = "kubernetes") { ", kubernetes" } else { "" };
+        let right = "there is no kind of release \"kubernets\"; known are webhook, command, volumes, none";
+        assert_eq!(releases, format!("{right}{more}"));
+        let right = "there is no kind of liveness source \"kubernets\"; known are command, http";
+        assert_eq!(sources, format!("{right}{more}"));
+        #[cfg(not(feature = "kubernetes"))]
+        for (told, what, has) in [
+            (released("kubernetes"), "kind of release", "webhook, command, volumes, none"),
+            (heard("kubernetes"), "kind of liveness source", "command, http"),
+        ] {
+            let right = format!(
+                "the {what} \"kubernetes\" is not in this build of picketd, which has {has}: take one that was built with it"
+            );
+            assert_eq!(told, right);
         }
     }
 

@@ -9,7 +9,7 @@ use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::ids::NodeId;
 use picket_reach::program::Program;
-use picket_reach::{SettingFault, Settings};
+use picket_reach::{SettingFault, Settings, unmade};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -18,8 +18,8 @@ use crate::http::{Http, Probe};
 use crate::look::{Liveness, Look, Sign};
 use crate::pace::Pace;
 
-/// The kinds that there are.
-pub const KINDS: [&str; 3] = ["command", "http", "kubernetes"];
+/// The kinds that are read here; the gateway reads `kubernetes`, where its build has it.
+pub const KINDS: [&str; 2] = ["command", "http"];
 
 /// What is asked about each node of a group: a kind that is made elsewhere.
 pub trait Asking: Send + Sync + std::fmt::Debug {
@@ -84,16 +84,8 @@ impl Source {
         let kind = match kind {
             "command" => Program::read(&mut settings, "\"/usr/local/sbin/is-node-alive\"").map(Kind::Command),
             "http" => Probe::read(&mut settings).map(Kind::Http),
-            "kubernetes" => {
-                let has = KINDS.into_iter().filter(|known| *known != kind).collect::<Vec<_>>().join(", ");
-                let message = format!(
-                    "liveness sources of kind {kind:?} are not in this build of picketd, which has {has}: take one that was built with it"
-                );
-                return Err(vec![SettingFault { key: "kind".to_owned(), message }]);
-            }
             other => {
-                let message =
-                    format!("there is no kind of liveness source {other:?}; known are {}", KINDS.join(", "));
+                let message = unmade("kind of liveness source", other, &KINDS, &[]);
                 return Err(vec![SettingFault { key: "kind".to_owned(), message }]);
             }
         };

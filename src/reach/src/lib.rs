@@ -19,5 +19,5 @@ pub mod token;
 pub mod web;
 
 pub use last_word::LastWord;
-pub use settings::{SettingFault, Settings};
+pub use settings::{SettingFault, Settings, unmade};
 pub use text::{KEPT, excerpt};

@@ -15,6 +15,19 @@ pub struct SettingFault {
     pub message: String,
 }
 
+/// Why nothing is made of that name. `what`: "driver", "kind of release"; `has`: those of this build; `all`: further ones, which a build may leave out.
+pub fn unmade(what: &str, name: &str, has: &[&str], all: &[&str]) -> String {
+    let known = has.join(", ");
+    match all.contains(&name) {
+        true => {
+            format!(
+                "the {what} {name:?} is not in this build of picketd, which has {known}: take one that was built with it"
+            )
+        }
+        false => format!("there is no {what} {name:?}; known are {known}"),
+    }
+}
+
 /// The table while it is read.
 pub struct Settings<'a> {
     table: &'a Map<String, Value>,
@@ -179,6 +192,14 @@ mod tests {
         assert_eq!(settings.duration("deadline", Duration::ZERO..=day), None);
         let faults = settings.finish(Some(())).expect_err("two days are too long");
         assert!(faults[0].message.starts_with("expected a duration from \"0s\" to \"1d\""), "{faults:?}");
+    }
+
+    #[test]
+    fn what_a_build_leaves_out_is_told_from_what_nobody_has() {
+        let told = |name: &str| unmade("driver", name, &["ipmi", "sim"], &["gcp", "ipmi"]);
+        let right = "the driver \"gcp\" is not in this build of picketd, which has ipmi, sim: take one that was built with it";
+        assert_eq!(told("gcp"), right);
+        assert_eq!(told("gpc"), "there is no driver \"gpc\"; known are ipmi, sim");
     }
 
     #[test]

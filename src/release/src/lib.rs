@@ -24,7 +24,7 @@ mod volumes;
 pub mod webhook;
 
 pub use pace::Pace;
-pub use picket_reach::SettingFault;
+pub use picket_reach::{SettingFault, unmade};
 pub use registry::{KINDS, make};
 pub use releaser::{Devices, ForNode, Found, InParts, Left, Releaser, Subject, Whose};
 pub use said::{LetOn, Machine, Prepared, Progress, ReleaseError};

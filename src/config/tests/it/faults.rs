@@ -320,7 +320,7 @@ liveness = {{ kind = "command", password = "hunter2", program = "/bin/true" }}
     ));
     let faults = wrong.faults(&[]);
     for want in [
-        "groups.one.liveness.kind: is missing: \"command\", \"http\" or \"kubernetes\"",
+        "groups.one.liveness.kind: is missing: the kind of liveness source, for example \"command\"",
         "r1n07 is in one and in both, whose liveness source is at",
         "groups.both.liveness.password",
     ] {

@@ -246,7 +246,7 @@ fn a_driver_that_a_build_leaves_out_is_told_from_one_that_nobody_has() {
     drivers.kinds.retain(|kind| kind.name() != "gcp");
     let with = |driver: &str| format!("[nodes.n1.devices.vm]\ndriver = \"{driver}\"\ninstance = \"17\"\n");
     for (driver, words) in [
-        ("gcp", "the driver \"gcp\" is not in this build of picketd, whose drivers are "),
+        ("gcp", "the driver \"gcp\" is not in this build of picketd, which has "),
         ("gpc", "there is no driver \"gpc\"; known are "),
     ] {
         let faults = build(&with(driver), &drivers).expect_err("it is not there").to_string();

@@ -190,8 +190,4 @@ fn settings_that_cannot_be_right_are_told_all_at_once() {
     assert!(told.iter().any(|fault| fault.contains("5 answers in a row")), "{told:?}");
     let told = faults("ping", json!({}));
     assert!(told[0].contains("known are command, http"), "{told:?}");
-    // The gateway makes that one itself, where its build has it.
-    let told = faults("kubernetes", json!({}));
-    let words = "kind: liveness sources of kind \"kubernetes\" are not in this build of picketd, which has command, http: ";
-    assert!(told.len() == 1 && told[0].starts_with(words), "{told:?}");
 }
