@@ -1,0 +1,26 @@
+//! etcd's API (v3), as much of it as Picket speaks.
+//!
+//! **Purpose.** The messages of `etcdserverpb.proto`, where every field is described, what makes the usual ones, and a client
+//! that sends them over a channel that it is given.
+//! **Non-goals.** No connection is made here, and no TLS. Nothing is sent a second time. No error is judged: whoever asks knows
+//! whether a request may have had an effect.
+//! **Invariants.** Each request says that the member must have a leader, and who asks, once that is known. No reading is answered
+//! by one member alone. What is not known to be renewed is not told to be.
+
+mod client;
+mod made;
+
+pub use client::{Client, Error, Watch};
+pub use wire::event::EventType;
+pub use wire::range_request::{SortOrder, SortTarget};
+pub use wire::{
+    Compare, Event, KeyValue, LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeResponse, Member,
+    MemberListResponse, PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, ResponseHeader,
+    StatusResponse, TxnRequest, TxnResponse, WatchCreateRequest, WatchResponse,
+};
+
+/// Everything of the package `etcdserverpb` that is spoken here; servers, too, so that a test may stand in for etcd.
+#[allow(missing_docs, clippy::all, rustdoc::all)]
+pub mod wire {
+    tonic::include_proto!("etcdserverpb");
+}
