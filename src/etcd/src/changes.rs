@@ -1,10 +1,10 @@
 //! What changed, and waiting for it.
 
-use etcd_client::{GetOptions, KeyValue};
 use picket_core::ids::{NodeId, Revision};
 use picket_core::store::StoreError;
+use picket_etcd_api::{KeyValue, RangeRequest};
 
-use crate::connection::{Fault, kv};
+use crate::connection::Fault;
 use crate::house::{Etcd, House};
 use crate::keys::{end_of, name_in};
 use crate::page;
@@ -14,28 +14,26 @@ pub(crate) async fn since(house: &House, since: Revision) -> Result<Vec<(Revisio
     house.life().await?;
     let nodes = house.keys.nodes();
     let after = i64::try_from(since.0).unwrap_or(i64::MAX).saturating_add(1);
-    let answer = house
-        .connection
-        .read(|client| {
-            let options =
-                GetOptions::new().with_range(end_of(&nodes)).with_keys_only().with_min_mod_revision(after);
-            let nodes = nodes.clone();
-            async move { kv(&client).get(nodes, Some(options)).await }
-        })
-        .await
-        .map_err(Fault::of_a_read)?;
+    let range = RangeRequest {
+        key: nodes.clone(),
+        range_end: end_of(&nodes),
+        keys_only: true,
+        min_mod_revision: after,
+        ..RangeRequest::default()
+    };
+    let answer = page::range_of(&house.connection, range).await.map_err(Fault::of_a_read)?;
     let newest = page::header(&answer).map_err(Fault::of_a_read)?;
     if after.saturating_sub(1) > newest {
         return Err(StoreError::Compacted(since));
     }
     let named = |entry: &KeyValue| {
-        let name = name_in(&nodes, entry.key()).and_then(|name| NodeId::new(name).ok());
-        let revision = Revision(u64::try_from(entry.mod_revision()).unwrap_or(0));
+        let name = name_in(&nodes, &entry.key).and_then(|name| NodeId::new(name).ok());
+        let revision = Revision(u64::try_from(entry.mod_revision).unwrap_or(0));
         name.map(|node| (revision, node)).ok_or_else(|| {
             StoreError::Damaged("a record in etcd stands under a name that is none".to_owned())
         })
     };
-    let mut changed = answer.kvs().iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    let mut changed = answer.kvs.iter().map(named).collect::<Result<Vec<_>, _>>()?;
     changed.sort();
     Ok(changed)
 }

@@ -4,17 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use etcd_client::{Client, Compare, CompareOp, Error, Txn, TxnOp, TxnResponse};
 use picket_config::EtcdSettings;
 use picket_core::election::Lease;
 use picket_core::ids::{Incarnation, Revision, Term};
 use picket_core::store::{Guard, StoreError};
 use picket_core::time::Clock;
+use picket_etcd_api::{Client, Compare, Error, KeyValue, RequestOp, TxnRequest, TxnResponse};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
-use crate::connection::{Answer, Connection, Fault, kv};
+use crate::connection::{Answer, Connection, Fault};
 use crate::election::{Candidate, EtcdElection};
 use crate::keys::Keys;
 use crate::life::{self, Life};
@@ -192,7 +192,7 @@ impl House {
                 *lock(&self.life) = Some(life.clone());
                 return Ok(life);
             }
-            if !answer.succeeded() || known {
+            if !answer.succeeded || known {
                 break;
             }
             if let Some(fresh) = fresh {
@@ -231,11 +231,11 @@ impl House {
     }
 
     /// Asks a transaction that may be asked again.
-    pub(crate) async fn read_txn(&self, txn: Txn) -> Result<TxnResponse, Fault> {
+    pub(crate) async fn read_txn(&self, txn: TxnRequest) -> Result<TxnResponse, Fault> {
         self.connection
             .read(|client: Client| {
                 let txn = txn.clone();
-                async move { kv(&client).txn(txn).await }
+                async move { client.txn(txn).await }
             })
             .await
     }
@@ -263,26 +263,25 @@ impl House {
 
     /// What every write and every check compares (S6).
     pub(crate) fn guards(&self, held: &Held) -> Result<Vec<Compare>, StoreError> {
-        let equal = CompareOp::Equal;
         Ok(vec![
-            Compare::create_revision(self.keys.leader(), equal, held.revision),
-            Compare::value(self.keys.term(), equal, life::term_bytes(held.term)?),
-            Compare::value(self.keys.incarnation(), equal, held.raw_life.clone()),
-            Compare::version(self.keys.marked(), equal, 0),
+            Compare::create_revision(self.keys.leader(), held.revision),
+            Compare::value(self.keys.term(), life::term_bytes(held.term)?),
+            Compare::value(self.keys.incarnation(), held.raw_life.clone()),
+            Compare::version(self.keys.marked(), 0),
         ])
     }
 
     /// What is read where a guarded write was refused, in the order of [`House::guard_says`].
-    pub(crate) fn guard_reads(&self) -> Vec<TxnOp> {
+    pub(crate) fn guard_reads(&self) -> Vec<RequestOp> {
         let own = [self.keys.leader(), self.keys.term(), self.keys.incarnation(), self.keys.marked()];
-        own.into_iter().map(|key| TxnOp::get(key, None)).collect()
+        own.into_iter().map(RequestOp::get).collect()
     }
 
     /// Why a guard does not hold; `Ok`: it does. Takes its own from `read`, and leaves what comes after.
     pub(crate) fn guard_says(
         &self,
         held: &Held,
-        read: &mut impl Iterator<Item = Option<etcd_client::KeyValue>>,
+        read: &mut impl Iterator<Item = Option<KeyValue>>,
     ) -> Result<(), StoreError> {
         let mut next = || read.next().unwrap_or_default();
         let (leader, term, incarnation, marked) = (next(), next(), next(), next());
@@ -292,14 +291,14 @@ impl House {
         let missing =
             |what| StoreError::Damaged(format!("the store's own value {what:?} is missing from etcd"));
         let incarnation = incarnation.ok_or_else(|| missing("incarnation"))?;
-        if incarnation.value() != held.raw_life {
-            let found = life::incarnation_of(incarnation.value())?;
+        if incarnation.value != held.raw_life {
+            let found = life::incarnation_of(&incarnation.value)?;
             return Err(StoreError::Deposed(format!(
                 "it led in the store's life {}, and this is {found}",
                 held.incarnation
             )));
         }
-        let found = life::term_of(term.ok_or_else(|| missing("term"))?.value())?;
+        let found = life::term_of(&term.ok_or_else(|| missing("term"))?.value)?;
         if found != held.term {
             return Err(StoreError::Deposed(format!(
                 "it led in term {}, and term {found} has begun",
@@ -307,7 +306,7 @@ impl House {
             )));
         }
         match leader {
-            Some(leader) if leader.create_revision() == held.revision => Ok(()),
+            Some(leader) if leader.create_revision == held.revision => Ok(()),
             _ => Err(StoreError::Deposed(format!("its lease of term {} in etcd is over", held.term))),
         }
     }

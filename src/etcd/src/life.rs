@@ -1,8 +1,9 @@
 //! The store's own values: its format, its life, and whether it may be used at all.
 
-use etcd_client::{Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse};
 use picket_core::ids::{Incarnation, Term};
 use picket_core::store::StoreError;
+use picket_etcd_api::wire::response_op::Response;
+use picket_etcd_api::{Compare, KeyValue, RequestOp, TxnRequest, TxnResponse};
 use picket_store::format::{self, FORMAT};
 
 use crate::connection::Fault;
@@ -40,19 +41,18 @@ pub(crate) fn incarnation_of(bytes: &[u8]) -> Result<Incarnation, StoreError> {
 }
 
 /// Reads the store's own values; where there are none and `fresh` says so, makes it a store that begins that life.
-pub(crate) fn look(keys: &Keys, fresh: Option<Incarnation>) -> Result<Txn, StoreError> {
+pub(crate) fn look(keys: &Keys, fresh: Option<Incarnation>) -> Result<TxnRequest, StoreError> {
     let own = [keys.format(), keys.incarnation(), keys.term(), keys.marked(), keys.filling()];
-    let reads: Vec<TxnOp> = own.iter().map(|key| TxnOp::get(key.clone(), None)).collect();
-    let Some(fresh) = fresh else { return Ok(Txn::new().and_then(reads)) };
+    let reads: Vec<RequestOp> = own.into_iter().map(RequestOp::get).collect();
+    let Some(fresh) = fresh else { return Ok(TxnRequest::default().and_then(reads)) };
     // Only where nothing at all stands under the prefix: what lost its own values is damaged, and not new.
-    let nothing = Compare::version(keys.all(), CompareOp::Equal, 0).with_range(end_of(&keys.all()));
-    let put = |key, bytes| TxnOp::put(key, bytes, None::<PutOptions>);
+    let nothing = Compare::version(keys.all(), 0).up_to(end_of(&keys.all()));
     let make = [
-        put(keys.format(), format::encode_meta(FORMAT_KEY, &FORMAT)?),
-        put(keys.incarnation(), format::encode_meta(INCARNATION, &fresh)?),
-        put(keys.term(), term_bytes(Term(0))?),
+        RequestOp::put(keys.format(), format::encode_meta(FORMAT_KEY, &FORMAT)?),
+        RequestOp::put(keys.incarnation(), format::encode_meta(INCARNATION, &fresh)?),
+        RequestOp::put(keys.term(), term_bytes(Term(0))?),
     ];
-    Ok(Txn::new().when([nothing]).and_then(make).or_else(reads))
+    Ok(TxnRequest::default().when([nothing]).and_then(make).or_else(reads))
 }
 
 /// What [`look`] found; `None`: it has just been made, or there is none.
@@ -76,7 +76,7 @@ pub(crate) fn found(keys: &Keys, answer: &TxnResponse) -> Result<Option<Life>, S
     if let Some(refusal) = refusal(keys, filling.is_some(), marked.as_ref()) {
         return Err(refusal);
     }
-    let found = format::decode_format(format.value())?;
+    let found = format::decode_format(&format.value)?;
     if found > FORMAT {
         return Err(StoreError::Damaged(format!(
             "the store under {} in etcd has format {found}, and this version reads formats up to {FORMAT}: run the version \
@@ -85,10 +85,10 @@ pub(crate) fn found(keys: &Keys, answer: &TxnResponse) -> Result<Option<Life>, S
         )));
     }
     Ok(Some(Life {
-        incarnation: incarnation_of(incarnation.value())?,
-        raw: incarnation.value().to_vec(),
-        term: term_of(term.value())?,
-        term_revision: term.mod_revision(),
+        incarnation: incarnation_of(&incarnation.value)?,
+        raw: incarnation.value.clone(),
+        term: term_of(&term.value)?,
+        term_revision: term.mod_revision,
     }))
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn found(keys: &Keys, answer: &TxnResponse) -> Result<Option<Life>, S
 pub(crate) fn refusal(keys: &Keys, filling: bool, marked: Option<&KeyValue>) -> Option<StoreError> {
     let prefix = keys.prefix();
     if let Some(marked) = marked {
-        let to = String::from_utf8_lossy(marked.value()).into_owned();
+        let to = String::from_utf8_lossy(&marked.value).into_owned();
         return Some(StoreError::Moved(format!(
             "the store under {prefix} in etcd was moved to {to}, and is not used any more: two stores that both believe they \
              know the fleet would each let go what the other keeps off. Use the new one; or, if that was never used, take \
@@ -112,16 +112,15 @@ pub(crate) fn refusal(keys: &Keys, filling: bool, marked: Option<&KeyValue>) -> 
 }
 
 /// What the gets of a transaction found, in their order; of each the first entry.
-pub(crate) fn gets(answer: &TxnResponse) -> impl Iterator<Item = Option<KeyValue>> {
-    let responses = answer.op_responses().into_iter();
-    responses.filter_map(|response| match response {
-        TxnOpResponse::Get(mut get) => Some(get.take_kvs().into_iter().next()),
-        _ => None,
+pub(crate) fn gets(answer: &TxnResponse) -> impl Iterator<Item = Option<KeyValue>> + use<'_> {
+    answer.responses.iter().filter_map(|response| {
+        let Response::ResponseRange(get) = response.response.as_ref()?;
+        Some(get.kvs.first().cloned())
     })
 }
 
 /// The revision at which a transaction was answered.
 pub(crate) fn revision_of(answer: &TxnResponse) -> Result<i64, Fault> {
-    let header = answer.header().map(etcd_client::ResponseHeader::revision);
+    let header = answer.header.as_ref().map(|header| header.revision);
     header.ok_or_else(|| Fault::Unknown("etcd answered without a header".to_owned()))
 }

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{EventType, GetOptions, KeyValue, SortOrder, SortTarget, WatchOptions, WatchResponse};
 use picket_core::ids::Revision;
 use picket_core::time::WallTime;
+use picket_etcd_api::{
+    Event, EventType, KeyValue, RangeRequest, SortOrder, SortTarget, WatchCreateRequest, WatchResponse,
+};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::connection::{Fault, kv};
+use crate::connection::Fault;
 use crate::election::{LeaderValue, MemberValue};
 use crate::house::{House, Unseen};
 use crate::keys::{end_of, name_in};
@@ -81,12 +83,12 @@ impl Sight {
     /// Takes in one of the election's keys; `None`: it went.
     fn take(&mut self, room: &[u8], key: &[u8], value: Option<&KeyValue>) {
         let Some(name) = name_in(room, key) else { return };
-        let text = |entry: &KeyValue| String::from_utf8_lossy(entry.value()).into_owned();
+        let text = |entry: &KeyValue| String::from_utf8_lossy(&entry.value).into_owned();
         match name {
             "leader" => {
                 self.leader = value.map(|entry| LeaderSeen {
-                    value: LeaderValue::read(entry.value()),
-                    revision: entry.create_revision(),
+                    value: LeaderValue::read(&entry.value),
+                    revision: entry.create_revision,
                 });
             }
             "digest" => self.digest = value.map(text),
@@ -94,7 +96,7 @@ impl Sight {
             _ => {
                 let Some(gateway) = name.strip_prefix("member/") else { return };
                 match value {
-                    Some(entry) => self.members.insert(gateway.to_owned(), MemberValue::read(entry.value())),
+                    Some(entry) => self.members.insert(gateway.to_owned(), MemberValue::read(&entry.value)),
                     None => self.members.remove(gateway),
                 };
             }
@@ -148,17 +150,20 @@ async fn watch(house: &House) -> Result<(), Away> {
     })?;
     let (room, nodes) = (house.keys.election(), house.keys.nodes());
     let from = read_all(house, &room, &nodes).await?.saturating_add(1);
+    let all_of = |range: &[u8]| WatchCreateRequest {
+        key: range.to_vec(),
+        range_end: end_of(range),
+        start_revision: from,
+    };
     let mut stream = house
         .connection
         .read(|client| {
-            let options = WatchOptions::new().with_range(end_of(&room)).with_start_revision(from);
-            let room = room.clone();
-            async move { client.watch_client().watch(room, Some(options)).await }
+            let range = all_of(&room);
+            async move { client.watch(range).await }
         })
         .await?;
-    let options = WatchOptions::new().with_range(end_of(&nodes)).with_start_revision(from);
-    let lost = |error: etcd_client::Error| Away::from(crate::connection::judge(&error));
-    stream.watch(nodes.clone(), Some(options)).await.map_err(lost)?;
+    let lost = |error: picket_etcd_api::Error| Away::from(crate::connection::judge(&error));
+    stream.also(all_of(&nodes)).await.map_err(lost)?;
     let (mut heard, mut asked) = (Instant::now(), false);
     loop {
         let silent_at = heard + if asked { SILENCE + ANSWER } else { SILENCE };
@@ -167,9 +172,9 @@ async fn watch(house: &House) -> Result<(), Away> {
             message = stream.message() => {
                 let Some(message) = message.map_err(lost)? else { return Ok(()) };
                 (heard, asked) = (Instant::now(), false);
-                if message.canceled() {
-                    let why = Fault::Elsewhere(format!("the watch was ended: {}", message.cancel_reason()));
-                    if message.compact_revision() == 0 {
+                if message.canceled {
+                    let why = Fault::Elsewhere(format!("the watch was ended: {}", message.cancel_reason));
+                    if message.compact_revision == 0 {
                         // A token that is not valid any more is told so as well: the next connection logs in anew.
                         house.connection.leave_present(&why);
                     }
@@ -185,7 +190,7 @@ async fn watch(house: &House) -> Result<(), Away> {
                 }
                 asked = true;
                 // An error shows in the stream as well.
-                let _ = stream.request_progress().await;
+                let _ = stream.ask_for_a_sign().await;
             }
         }
     }
@@ -194,25 +199,23 @@ async fn watch(house: &House) -> Result<(), Away> {
 /// The whole of the election, and when a node last changed. The revision from which on changes are not known.
 async fn read_all(house: &House, room: &[u8], nodes: &[u8]) -> Result<i64, Fault> {
     let read = page::all(&house.connection, room.to_vec()).await?;
-    let newest = house
-        .connection
-        .read(|client| {
-            let options = GetOptions::new()
-                .with_range(end_of(nodes))
-                .with_keys_only()
-                .with_limit(1)
-                .with_sort(SortTarget::Mod, SortOrder::Descend);
-            let nodes = nodes.to_vec();
-            async move { kv(&client).get(nodes, Some(options)).await }
-        })
-        .await?;
-    let newest = newest.kvs().first().map_or(0, KeyValue::mod_revision);
+    let last = RangeRequest {
+        key: nodes.to_vec(),
+        range_end: end_of(nodes),
+        keys_only: true,
+        limit: 1,
+        sort_order: SortOrder::Descend.into(),
+        sort_target: SortTarget::Mod.into(),
+        ..RangeRequest::default()
+    };
+    let newest = page::range_of(&house.connection, last).await?;
+    let newest = newest.kvs.first().map_or(0, |entry| entry.mod_revision);
     let now = house.clock.wall();
     house.sight.send_if_modified(|sight| {
         let before = sight.clone();
         sight.clear();
         sight.away = None;
-        read.entries.iter().for_each(|entry| sight.take(room, entry.key(), Some(entry)));
+        read.entries.iter().for_each(|entry| sight.take(room, &entry.key, Some(entry)));
         sight.nodes = sight.nodes.max(revision(newest));
         sight.revision = read.revision;
         since(sight, &before, now);
@@ -225,20 +228,25 @@ fn take(house: &House, room: &[u8], nodes: &[u8], message: &WatchResponse) {
     let now = house.clock.wall();
     house.sight.send_if_modified(|sight| {
         let before = sight.clone();
-        for event in message.events() {
-            let Some(entry) = event.kv() else { continue };
-            let value = (event.event_type() == EventType::Put).then_some(entry);
-            if entry.key().starts_with(nodes) {
-                sight.nodes = sight.nodes.max(revision(entry.mod_revision()));
+        for event in &message.events {
+            let Some(entry) = &event.kv else { continue };
+            let value = left(event);
+            if entry.key.starts_with(nodes) {
+                sight.nodes = sight.nodes.max(revision(entry.mod_revision));
             } else {
                 // Not of the nodes' changes: the two watches do not wait for each other.
-                sight.revision = sight.revision.max(entry.mod_revision());
-                sight.take(room, entry.key(), value);
+                sight.revision = sight.revision.max(entry.mod_revision);
+                sight.take(room, &entry.key, value);
             }
         }
         since(sight, &before, now);
         *sight != before
     });
+}
+
+/// What stands there since; `None`: it went. What is neither a writing nor a removal is nothing that a leadership could stand on.
+fn left(event: &Event) -> Option<&KeyValue> {
+    event.kv.as_ref().filter(|_| event.r#type == i32::from(EventType::Put))
 }
 
 /// A new moment begins where somebody else leads, or nobody, or etcd is heard again.
@@ -249,4 +257,18 @@ fn since(sight: &mut Sight, before: &Sight, now: WallTime) {
 
 fn revision(number: i64) -> Revision {
     Revision(u64::try_from(number).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_written_stands() {
+        // PUT is 0 and DELETE 1; the third is of an etcd to come.
+        for (kind, stands) in [(0, true), (1, false), (2, false)] {
+            let event = Event { r#type: kind, kv: Some(KeyValue::default()) };
+            assert_eq!(left(&event).is_some(), stands, "{kind}");
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Reading a range of any length, as it stood at one moment.
 
-use etcd_client::{GetOptions, KeyValue, SortOrder, SortTarget};
+use picket_etcd_api::{KeyValue, RangeRequest, RangeResponse, SortOrder, SortTarget};
 
-use crate::connection::{Connection, Fault, kv};
+use crate::connection::{Connection, Fault};
 use crate::keys::end_of;
 
 /// How many entries are asked for at once. A record takes about 4 kB, and rarely 100.
@@ -35,7 +35,7 @@ async fn once(connection: &Connection, prefix: &[u8]) -> Result<Range, Fault> {
     loop {
         let (entries, more, revision) = page(connection, &from, prefix, read.revision, PAGE).await?;
         read.revision = revision;
-        let last = entries.last().map(|entry| [entry.key(), &[0]].concat());
+        let last = entries.last().map(|entry| [&entry.key[..], &[0]].concat());
         read.entries.extend(entries);
         match last {
             Some(next) if more => from = next,
@@ -52,17 +52,16 @@ pub(crate) async fn page(
     revision: i64,
     limit: i64,
 ) -> Result<(Vec<KeyValue>, bool, i64), Fault> {
-    let end = end_of(prefix);
-    let mut answer = connection
-        .read(|client| {
-            let options = GetOptions::new().with_range(end.clone()).with_limit(limit).with_revision(revision);
-            let from = from.to_vec();
-            async move { kv(&client).get(from, Some(options)).await }
-        })
-        .await?;
+    let range = RangeRequest {
+        key: from.to_vec(),
+        range_end: end_of(prefix),
+        limit,
+        revision,
+        ..RangeRequest::default()
+    };
+    let answer = range_of(connection, range).await?;
     let seen = if revision > 0 { revision } else { header(&answer)? };
-    let more = answer.more();
-    Ok((answer.take_kvs(), more, seen))
+    Ok((answer.kvs, answer.more, seen))
 }
 
 /// The last `limit` entries of a range, last first, and the revision.
@@ -73,33 +72,37 @@ pub(crate) async fn last(
     limit: usize,
 ) -> Result<(Vec<KeyValue>, i64), Fault> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut answer = connection
-        .read(|client| {
-            let options = GetOptions::new()
-                .with_range(to.to_vec())
-                .with_limit(limit)
-                .with_sort(SortTarget::Key, SortOrder::Descend);
-            let from = from.to_vec();
-            async move { kv(&client).get(from, Some(options)).await }
-        })
-        .await?;
+    let range = RangeRequest {
+        key: from.to_vec(),
+        range_end: to.to_vec(),
+        limit,
+        sort_order: SortOrder::Descend.into(),
+        sort_target: SortTarget::Key.into(),
+        ..RangeRequest::default()
+    };
+    let answer = range_of(connection, range).await?;
     let revision = header(&answer)?;
-    Ok((answer.take_kvs(), revision))
+    Ok((answer.kvs, revision))
 }
 
 /// One entry; `None`: there is none.
 pub(crate) async fn one(connection: &Connection, key: Vec<u8>) -> Result<Option<KeyValue>, Fault> {
-    let mut answer = connection
+    let answer = range_of(connection, RangeRequest::one(key)).await?;
+    Ok(answer.kvs.into_iter().next())
+}
+
+/// Asks for a range, of each member once.
+pub(crate) async fn range_of(connection: &Connection, range: RangeRequest) -> Result<RangeResponse, Fault> {
+    connection
         .read(|client| {
-            let key = key.clone();
-            async move { kv(&client).get(key, None).await }
+            let range = range.clone();
+            async move { client.range(range).await }
         })
-        .await?;
-    Ok(answer.take_kvs().into_iter().next())
+        .await
 }
 
 /// The revision at which a range was read.
-pub(crate) fn header(answer: &etcd_client::GetResponse) -> Result<i64, Fault> {
-    let header = answer.header().map(etcd_client::ResponseHeader::revision);
+pub(crate) fn header(answer: &RangeResponse) -> Result<i64, Fault> {
+    let header = answer.header.as_ref().map(|header| header.revision);
     header.ok_or_else(|| Fault::Unknown("etcd answered without a header".to_owned()))
 }

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use etcd_client::Client;
+use picket_etcd_api::{Client, Error, PutRequest, RangeRequest};
 use picket_tests::peers::EtcdCluster;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tonic::transport::Endpoint;
 
 use crate::Wrong;
 
@@ -24,16 +25,15 @@ pub struct Written {
 }
 
 /// A client of one member alone.
-async fn client(cluster: &EtcdCluster, member: usize) -> Result<Client, Wrong> {
+fn client(cluster: &EtcdCluster, member: usize) -> Result<Client, Wrong> {
     let endpoint = cluster.endpoints().into_iter().nth(member).ok_or("there is no such member")?;
-    Ok(Client::connect([endpoint], None).await?)
+    Ok(Client::new(Endpoint::from_shared(endpoint)?.connect_lazy()))
 }
 
 /// Which member leads etcd.
 pub async fn leader(cluster: &EtcdCluster) -> Result<usize, Wrong> {
-    for member in 0..cluster.len() {
-        let status = client(cluster, member).await?.status().await?;
-        if status.header().is_some_and(|header| header.member_id() == status.leader()) {
+    for (member, endpoint) in cluster.endpoints().iter().enumerate() {
+        if number(&metrics(endpoint).await?, "etcd_server_is_leader")? > 0.0 {
             return Ok(member);
         }
     }
@@ -42,8 +42,8 @@ pub async fn leader(cluster: &EtcdCluster) -> Result<usize, Wrong> {
 
 /// How much was written so far, as its first member counts it.
 pub async fn written(cluster: &EtcdCluster) -> Result<Written, Wrong> {
-    let status = client(cluster, 0).await?.get("\u{0}", None).await?;
-    let revision = status.header().ok_or("etcd tells no revision")?.revision();
+    let answer = client(cluster, 0)?.range(RangeRequest::one("\u{0}")).await?;
+    let revision = answer.header.ok_or("etcd tells no revision")?.revision;
     let metrics = metrics(&cluster.endpoints()[0]).await?;
     Ok(Written { revision, proposals: number(&metrics, "etcd_server_proposals_committed_total")? })
 }
@@ -68,14 +68,15 @@ fn number(page: &str, name: &str) -> Result<f64, Wrong> {
 pub async fn puts(cluster: &EtcdCluster, writers: usize) -> Result<f64, Wrong> {
     let (mut tasks, began) = (JoinSet::new(), Instant::now());
     for writer in 0..writers {
-        let mut client = client(cluster, writer % cluster.len()).await?;
+        let client = client(cluster, writer % cluster.len())?;
         tasks.spawn(async move {
             let mut count = 0_u32;
             while began.elapsed() < FOR {
-                client.put(format!("/bare/{writer}"), vec![7; RECORD], None).await?;
+                let key = format!("/bare/{writer}").into_bytes();
+                client.put(PutRequest { key, value: vec![7; RECORD], lease: 0 }).await?;
                 count += 1;
             }
-            Ok::<_, etcd_client::Error>(count)
+            Ok::<_, Error>(count)
         });
     }
     let mut count = 0;

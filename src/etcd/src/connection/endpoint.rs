@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Client, ConnectOptions};
 use picket_config::EtcdSettings;
+use picket_etcd_api::{Client, RangeRequest};
 use tokio::sync::Mutex;
 use tonic::transport::Endpoint as Address;
 
 use super::fault::{Fault, judge};
 use super::once::{self, Once};
 use super::seen::Seen;
-use super::{Version, kv, login};
+use super::{Version, login};
 use crate::keys::Keys;
 
 /// How often a connection is asked for a sign of life. etcd closes those that ask more often than every 5 s.
@@ -100,18 +100,14 @@ impl Endpoint {
         if self.url.starts_with("https://") {
             address = login::with_tls(address, &self.settings).map_err(|why| refused(&why))?;
         }
-        // A member that was cut off from the quorum says so at once, instead of waiting for it.
-        let options = ConnectOptions::new().with_require_leader(true);
         let once = Once::default();
-        let client =
-            Client::from_channel(once::channel(&address, &once, self.settings.dial), Some(options)).await;
-        let client = client.map_err(|error| judge(&error))?;
+        let client = Client::new(once::channel(&address, &once, self.settings.dial));
         self.log_in(&client).await?;
-        let status = client.maintenance_client().status().await.map_err(|error| judge(&error))?;
-        self.check_version(status.version())?;
-        let cluster = status.header().map_or(0, etcd_client::ResponseHeader::cluster_id);
+        let status = client.status().await.map_err(|error| judge(&error))?;
+        self.check_version(&status.version)?;
+        let cluster = status.header.map_or(0, |header| header.cluster_id);
         self.goes_on(&client).await?;
-        tracing::debug!(etcd = %self.url, version = status.version(), "connected");
+        tracing::debug!(etcd = %self.url, version = status.version, "connected");
         Ok(Ready { client, cluster, logins: 1, once })
     }
 
@@ -122,9 +118,9 @@ impl Endpoint {
             return Ok(());
         }
         let life = Keys::new(&self.settings.prefix).incarnation();
-        let answer = kv(client).get(life, None).await.map_err(|error| judge(&error))?;
-        let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
-        let life = answer.kvs().first().map(etcd_client::KeyValue::value);
+        let answer = client.range(RangeRequest::one(life)).await.map_err(|error| judge(&error))?;
+        let revision = answer.header.map_or(0, |header| header.revision);
+        let life = answer.kvs.first().map(|entry| entry.value.as_slice());
         self.seen.goes_on(&before, revision, life).map_err(Fault::Refused)
     }
 
@@ -142,9 +138,7 @@ impl Endpoint {
     async fn log_in(&self, client: &Client) -> Result<(), Fault> {
         let Some(user) = &self.settings.user else { return Ok(()) };
         let password = login::password(&user.password).map_err(Fault::Refused)?;
-        let account = Some((user.name.clone(), password.as_str().to_owned()));
-        // A clone shares the token.
-        client.clone().update_user(account).await.map_err(|error| judge(&error))
+        client.log_in(&user.name, &password).await.map_err(|error| judge(&error))
     }
 
     /// Logs in anew, unless somebody else did since `stale` was handed out.

@@ -1,7 +1,7 @@
 //! What an error of etcd's says of the request: surely without effect, or not known.
 
-use etcd_client::Error;
 use picket_core::store::StoreError;
+use picket_etcd_api::Error;
 use tonic::{Code, ConnectError, Status};
 
 /// What became of a request that was not answered well.
@@ -68,13 +68,10 @@ impl Fault {
 /// Judges an error. What is not known to be without effect may have had one.
 pub(crate) fn judge(error: &Error) -> Fault {
     match error {
-        Error::GRpcStatus(status) => of_status(status),
-        Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => {
-            Fault::Refused(error.to_string())
-        }
-        Error::TransportError(_) if never_connected(error) => Fault::Elsewhere(unconnected(error)),
-        Error::LeaseKeepAliveError(why) if why == "lease not found" => Fault::NoLease,
-        _ => Fault::Unknown(chain(error)),
+        Error::Status(status) => of_status(status),
+        Error::Token => Fault::Refused(error.to_string()),
+        Error::NoLease => Fault::NoLease,
+        Error::Ended => Fault::Unknown(error.to_string()),
     }
 }
 
@@ -148,7 +145,7 @@ fn unconnected(error: &(dyn std::error::Error + 'static)) -> String {
     tls.map_or_else(|| chain(error), |why| why.to_string())
 }
 
-/// The error with its sources; etcd's client does not hand on what the transport says.
+/// The error with its sources.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut said = match error.downcast_ref::<Status>() {
         Some(status) => status.message().to_owned(),
@@ -170,7 +167,7 @@ mod tests {
     use super::*;
 
     fn judged(code: Code, said: &str) -> Fault {
-        judge(&Error::GRpcStatus(Status::new(code, said)))
+        judge(&Error::Status(Status::new(code, said)))
     }
 
     #[test]
@@ -218,18 +215,25 @@ mod tests {
     }
 
     #[test]
+    fn what_the_client_says_itself_is_judged_as_what_etcd_says() {
+        assert_eq!(judge(&Error::NoLease), Fault::NoLease);
+        assert!(matches!(judge(&Error::Ended), Fault::Unknown(_)));
+        assert!(matches!(judge(&Error::Token), Fault::Refused(_)));
+    }
+
+    #[test]
     fn a_connection_that_never_came_to_be_carried_nothing() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
-        assert!(matches!(judge(&Error::GRpcStatus(status)), Fault::Elsewhere(_)));
+        assert!(matches!(judge(&Error::Status(status)), Fault::Elsewhere(_)));
         // Over plain http, too, there is nobody's handshake to blame.
         let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
         let status = Status::from_error(Box::new(ConnectError(Box::new(reset))));
-        let told = judge(&Error::GRpcStatus(status));
+        let told = judge(&Error::Status(status));
         let Fault::Elsewhere(why) = &told else { panic!("{told:?}") };
         assert!(why.contains("reset") && !why.contains("TLS"), "{why}");
         let broken = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         let status = Status::from_error(Box::new(broken));
-        assert!(matches!(judge(&Error::GRpcStatus(status)), Fault::Unknown(_)));
+        assert!(matches!(judge(&Error::Status(status)), Fault::Unknown(_)));
     }
 }

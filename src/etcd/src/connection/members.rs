@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use futures::future::join_all;
+use picket_etcd_api::Client;
 use tokio::time::timeout;
 
 use super::{Connection, Fault, judge};
@@ -15,16 +16,14 @@ use super::{Connection, Fault, judge};
 impl Connection {
     /// The names of those that do not answer, or have no leader; none, where nobody tells who they are.
     pub(crate) async fn silent_members(&self) -> BTreeSet<String> {
-        let list = |client: etcd_client::Client| async move { client.cluster_client().member_list().await };
+        let list = |client: Client| async move { client.members().await };
         let answers = join_all((0..self.endpoints.len()).map(|at| self.who_answers(at)));
         let (listed, answers) = tokio::join!(self.read(list), answers);
         let listed: BTreeMap<u64, String> = match listed {
-            Ok(listed) => listed
-                .members()
-                .iter()
-                .filter(|one| !one.is_learner())
-                .map(|one| (one.id(), one.name().to_owned()))
-                .collect(),
+            Ok(listed) => {
+                let voters = listed.members.into_iter().filter(|one| !one.is_learner);
+                voters.map(|one| (one.id, one.name)).collect()
+            }
             Err(fault) => {
                 tracing::warn!(why = %fault, "which of etcd's members there are is not told: none of them counts as lost");
                 return BTreeSet::new();
@@ -45,7 +44,7 @@ impl Connection {
         let asked = async {
             let status = async || {
                 let ready = self.ready(at).await?;
-                let status = ready.client.maintenance_client().status().await;
+                let status = ready.client.status().await;
                 Ok::<_, Fault>((status.map_err(|error| judge(&error)), ready.is_over()))
             };
             let status = match status().await? {
@@ -53,7 +52,7 @@ impl Connection {
                 (Err(_), true) => status().await?.0,
                 (status, _) => status,
             }?;
-            Ok::<_, Fault>(status.header().map(etcd_client::ResponseHeader::member_id))
+            Ok::<_, Fault>(status.header.map(|header| header.member_id))
         };
         match timeout(self.request, asked).await {
             Ok(Ok(member)) => member,

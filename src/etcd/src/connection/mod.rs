@@ -18,21 +18,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use etcd_client::{
-    Client, Error, GetResponse, KvClient, LeaseGrantResponse, LeaseRevokeResponse, MemberListResponse,
-    PutResponse, ResponseHeader, Txn, TxnResponse, WatchStream,
-};
 use futures::future::join_all;
 use picket_config::EtcdSettings;
+use picket_etcd_api::{
+    Client, Error, LeaseGrantResponse, LeaseRevokeResponse, MemberListResponse, PutResponse, RangeResponse,
+    ResponseHeader, TxnRequest, TxnResponse, Watch,
+};
 use tokio::time::{Instant, timeout};
 
 use endpoint::{Endpoint, Ready};
 pub(crate) use fault::{Fault, judge};
 use seen::Seen;
 pub use version::Version;
-
-/// What one answer may take: a page of records, of which a large one has some 100 kB.
-const LARGEST_ANSWER: usize = 128 << 20;
 
 /// Whether a request may be sent a second time when it is not known what became of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +65,15 @@ macro_rules! answers {
     ($($kind:ty),* $(,)?) => { $(
         impl Answer for $kind {
             fn header(&self) -> Option<&ResponseHeader> {
-                <$kind>::header(self)
+                self.header.as_ref()
             }
         }
     )* };
 }
 
-answers!(GetResponse, PutResponse, TxnResponse, LeaseRevokeResponse, MemberListResponse);
+answers!(RangeResponse, PutResponse, TxnResponse, LeaseRevokeResponse, MemberListResponse);
 
-impl Answer for WatchStream {
+impl Answer for Watch {
     /// Each of its messages has one.
     fn header(&self) -> Option<&ResponseHeader> {
         None
@@ -92,7 +89,7 @@ impl Answer for () {
 
 impl Answer for Option<LeaseGrantResponse> {
     fn header(&self) -> Option<&ResponseHeader> {
-        self.as_ref().and_then(LeaseGrantResponse::header)
+        self.as_ref()?.header.as_ref()
     }
 }
 
@@ -138,10 +135,10 @@ impl Connection {
     }
 
     /// One transaction that may change something.
-    pub(crate) async fn commit(&self, txn: Txn) -> Result<TxnResponse, Fault> {
+    pub(crate) async fn commit(&self, txn: TxnRequest) -> Result<TxnResponse, Fault> {
         self.ask(Repeat::OnlyWhatHadNoEffect, self.request, |client| {
             let txn = txn.clone();
-            async move { kv(&client).txn(txn).await }
+            async move { client.txn(txn).await }
         })
         .await
     }
@@ -242,8 +239,8 @@ impl Connection {
     /// One address may lead to several of them, one after the other: the answer counts only where it is of the cluster.
     fn expect_of_it(&self, at: usize, header: Option<&ResponseHeader>) -> Result<(), Fault> {
         let Some(header) = header else { return Ok(()) };
-        self.expect_cluster(at, header.cluster_id())?;
-        self.seen.answered_at(header.revision());
+        self.expect_cluster(at, header.cluster_id)?;
+        self.seen.answered_at(header.revision);
         Ok(())
     }
 
@@ -333,9 +330,4 @@ impl Connection {
     pub(crate) fn leave_present(&self, fault: &Fault) {
         self.leave(self.present.load(Ordering::SeqCst) % self.endpoints.len(), fault);
     }
-}
-
-/// The client for keys and values, taking large answers.
-pub(crate) fn kv(client: &Client) -> KvClient {
-    client.kv_client().max_decoding_message_size(LARGEST_ANSWER)
 }

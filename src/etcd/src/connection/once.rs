@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use etcd_client::Channel;
 use hyper_util::client::legacy::connect::HttpConnector;
 use tonic::codegen::http::Uri;
-use tonic::transport::Endpoint as Address;
+use tonic::transport::{Channel, Endpoint as Address};
 use tower::Service;
 
 /// How often its channel wanted a connection.
@@ -52,5 +51,5 @@ pub(super) fn channel(address: &Address, once: &Once, dial: Duration) -> Channel
             tcp.call(to).await.map_err(io::Error::other)
         }
     });
-    Channel::Tonic(address.connect_with_connector_lazy(connect))
+    address.connect_with_connector_lazy(connect)
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{PutOptions, Txn, TxnOp};
 use picket_core::store::StoreError;
+use picket_etcd_api::{RequestOp, TxnRequest};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -17,10 +17,10 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Stores the digest of a leader's settings.
 pub(super) async fn store(house: &House, held: &Held, digest: &str) -> Result<(), StoreError> {
-    let put = TxnOp::put(house.keys.digest(), digest, None::<PutOptions>);
-    let txn = Txn::new().when(house.guards(held)?).and_then([put]).or_else(house.guard_reads());
+    let put = RequestOp::put(house.keys.digest(), digest);
+    let txn = TxnRequest::default().when(house.guards(held)?).and_then([put]).or_else(house.guard_reads());
     let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
-    if answer.succeeded() {
+    if answer.succeeded {
         return Ok(());
     }
     house.guard_says(held, &mut life::gets(&answer))

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Client, Error, LeaseGrantOptions};
 use picket_core::time::BootTime;
+use picket_etcd_api::{Client, Error, LeaseGrantRequest};
 use tokio::time::{sleep, timeout};
 
 use crate::connection::Fault;
@@ -30,20 +30,19 @@ pub(super) fn new_id(house: &House) -> i64 {
 /// Asks for a lease of so many seconds. How long it is at least: etcd may give more, never less.
 pub(super) async fn grant(house: &House, id: i64, lease: Duration) -> Result<Duration, Fault> {
     let seconds = i64::try_from(lease.as_secs()).unwrap_or(i64::MAX);
-    let options = || LeaseGrantOptions::new().with_id(id);
     let granted = house
         .connection
         .read(|client: Client| async move {
-            match client.lease_client().grant(seconds, Some(options())).await {
+            match client.grant(LeaseGrantRequest { id, ttl: seconds }).await {
                 // The first copy was taken, and its answer was lost.
-                Err(Error::GRpcStatus(status)) if status.message() == "etcdserver: lease already exists" => {
+                Err(Error::Status(status)) if status.message() == "etcdserver: lease already exists" => {
                     Ok(None)
                 }
                 answer => answer.map(Some),
             }
         })
         .await?;
-    let ttl = granted.map_or(lease, |granted| Duration::from_secs(u64::try_from(granted.ttl()).unwrap_or(0)));
+    let ttl = granted.map_or(lease, |granted| Duration::from_secs(u64::try_from(granted.ttl).unwrap_or(0)));
     if ttl > lease {
         tracing::warn!(
             asked = ?lease,
@@ -56,8 +55,7 @@ pub(super) async fn grant(house: &House, id: i64, lease: Duration) -> Result<Dur
 
 /// Gives a lease back, and with it all keys under it. One that is gone already is given back.
 pub(super) async fn revoke(house: &House, id: i64) -> Result<(), Fault> {
-    let revoked =
-        house.connection.read(|client: Client| async move { client.lease_client().revoke(id).await }).await;
+    let revoked = house.connection.read(|client: Client| async move { client.revoke(id).await }).await;
     match revoked {
         Err(Fault::NoLease) => Ok(()),
         other => other.map(drop),
@@ -66,12 +64,7 @@ pub(super) async fn revoke(house: &House, id: i64) -> Result<(), Fault> {
 
 /// One keep-alive, of a stream of its own, so that its answer is the answer to it.
 pub(super) async fn keep(house: &House, id: i64, patience: Duration) -> Result<(), Fault> {
-    house
-        .ask_within(
-            patience,
-            |client: Client| async move { client.lease_client().keep_alive(id).await.map(drop) },
-        )
-        .await
+    house.ask_within(patience, |client: Client| async move { client.keep_alive(id).await }).await
 }
 
 /// Renews a leadership until it is over, or given up: then also where giving back its lease failed, which would otherwise bar

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Client, PutOptions};
+use picket_etcd_api::{Client, PutRequest};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::lease;
 use super::values::MemberValue;
-use crate::connection::{Fault, kv};
+use crate::connection::Fault;
 use crate::house::{House, lock};
 use crate::page;
 
@@ -74,7 +74,7 @@ async fn once(
 /// Whether our key still stands under our lease.
 async fn is_ours(house: &House, gateway: &str, lease: i64) -> Result<bool, Fault> {
     let found = page::one(&house.connection, house.keys.member(gateway)).await?;
-    Ok(found.is_some_and(|entry| entry.lease() == lease))
+    Ok(found.is_some_and(|entry| entry.lease == lease))
 }
 
 /// Writing it twice comes to the same.
@@ -82,8 +82,8 @@ async fn put(house: &House, key: Vec<u8>, bytes: Vec<u8>, lease: i64) -> Result<
     house
         .connection
         .read(|client: Client| {
-            let (key, bytes) = (key.clone(), bytes.clone());
-            async move { kv(&client).put(key, bytes, Some(PutOptions::new().with_lease(lease))).await }
+            let put = PutRequest { key: key.clone(), value: bytes.clone(), lease };
+            async move { client.put(put).await }
         })
         .await
         .map(drop)

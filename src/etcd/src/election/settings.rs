@@ -3,8 +3,8 @@
 //! **Invariants.** It binds in one transaction, which compares that nobody leads and that no other settings came meanwhile: by
 //! what a leader works is never changed under it. Nothing else is changed by it, and it is used up at once.
 
-use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp};
 use picket_core::store::StoreError;
+use picket_etcd_api::{Compare, RequestOp, TxnRequest};
 
 use super::LeaderValue;
 use super::standing::short;
@@ -30,12 +30,12 @@ impl Etcd {
         let (house, names) = (&self.house, &self.house.keys);
         house.look_only().await?;
         let own = [names.leader(), names.digest()];
-        let reads = own.map(|key| TxnOp::get(key, None));
-        let answer = house.read_txn(Txn::new().and_then(reads)).await.map_err(Fault::of_a_read)?;
+        let reads = own.map(RequestOp::get);
+        let answer = house.read_txn(TxnRequest::default().and_then(reads)).await.map_err(Fault::of_a_read)?;
         let mut read = gets(&answer);
         let (leader, stored) = (read.next().flatten(), read.next().flatten());
         let Some(stored) = stored else { return Ok(Accepted::NobodyLedYet) };
-        let before = String::from_utf8_lossy(stored.value()).into_owned();
+        let before = String::from_utf8_lossy(&stored.value).into_owned();
         if before == digest {
             return Ok(Accepted::Already);
         }
@@ -43,23 +43,22 @@ impl Etcd {
             return Err(StoreError::Unavailable(format!(
                 "{} leads by other settings ({}): give it these ({}) and reload it, then the others. Only where nobody leads \
                  they are accepted so",
-                LeaderValue::read(leader.value()).gateway,
+                LeaderValue::read(&leader.value).gateway,
                 short(&before),
                 short(digest)
             )));
         }
-        let equal = CompareOp::Equal;
         let same = [
-            Compare::version(names.leader(), equal, 0),
-            Compare::mod_revision(names.digest(), equal, stored.mod_revision()),
-            Compare::version(names.marked(), equal, 0),
-            Compare::version(names.filling(), equal, 0),
+            Compare::version(names.leader(), 0),
+            Compare::mod_revision(names.digest(), stored.mod_revision),
+            Compare::version(names.marked(), 0),
+            Compare::version(names.filling(), 0),
         ];
-        let put = TxnOp::put(names.digest(), digest, None::<PutOptions>);
-        let txn = Txn::new().when(same).and_then([put]);
+        let put = RequestOp::put(names.digest(), digest);
+        let txn = TxnRequest::default().when(same).and_then([put]);
         // Asked again after an answer that was lost, it is so already.
         let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
-        if answer.succeeded() {
+        if answer.succeeded {
             return Ok(Accepted::Now(before));
         }
         Err(StoreError::Unavailable(

@@ -1,8 +1,8 @@
 //! Winning: the leader's key, the next term and what binds successors, in one transaction.
 
-use etcd_client::{Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
 use picket_core::election::{Lease, Won};
 use picket_core::store::StoreError;
+use picket_etcd_api::{Compare, KeyValue, PutRequest, RequestOp, TxnRequest};
 use uuid::Builder;
 
 use super::EtcdElection;
@@ -59,31 +59,29 @@ impl EtcdElection {
             StoreError::Unavailable(format!("the leader's key cannot be written: {error}"))
         })?;
         let names = &house.keys;
-        let equal = CompareOp::Equal;
         let compares = vec![
-            Compare::version(names.leader(), equal, 0),
-            Compare::mod_revision(names.term(), equal, life.term_revision),
-            Compare::value(names.incarnation(), equal, life.raw.clone()),
-            Compare::version(names.marked(), equal, 0),
-            Compare::version(names.filling(), equal, 0),
-            Compare::mod_revision(names.digest(), equal, read.digest_at),
-            Compare::mod_revision(names.least_version(), equal, read.least_at),
+            Compare::version(names.leader(), 0),
+            Compare::mod_revision(names.term(), life.term_revision),
+            Compare::value(names.incarnation(), life.raw.clone()),
+            Compare::version(names.marked(), 0),
+            Compare::version(names.filling(), 0),
+            Compare::mod_revision(names.digest(), read.digest_at),
+            Compare::mod_revision(names.least_version(), read.least_at),
         ];
-        let put = |key, bytes, options| TxnOp::put(key, bytes, options);
         let mut puts = vec![
-            put(names.leader(), value, Some(PutOptions::new().with_lease(lease_id))),
-            put(names.term(), life::term_bytes(term)?, None),
+            PutRequest { key: names.leader(), value, lease: lease_id }.into(),
+            RequestOp::put(names.term(), life::term_bytes(term)?),
         ];
         if !digest.is_empty() && read.sight.digest.as_deref() != Some(digest) {
-            puts.push(put(names.digest(), digest.as_bytes().to_vec(), None));
+            puts.push(RequestOp::put(names.digest(), digest));
         }
         let least = read.sight.least_version.as_deref().and_then(Version::parse);
         if let Some(own) = candidate.least_version.filter(|own| least.is_none_or(|least| least < *own)) {
-            puts.push(put(names.least_version(), own.to_string().into_bytes(), None));
+            puts.push(RequestOp::put(names.least_version(), own.to_string()));
         }
-        let txn = Txn::new().when(compares).and_then(puts);
+        let txn = TxnRequest::default().when(compares).and_then(puts);
         let answer = match house.connection.commit(txn).await {
-            Ok(answer) if answer.succeeded() => answer,
+            Ok(answer) if answer.succeeded => answer,
             other => {
                 // Also where it is not known whether it was won: with the lease the key goes.
                 self.give_up(lease_id).await;
@@ -116,13 +114,13 @@ impl EtcdElection {
     async fn binding(&self) -> Result<Binding, Fault> {
         let house = &self.etcd.house;
         let own = [house.keys.leader(), house.keys.digest(), house.keys.least_version()];
-        let reads: Vec<TxnOp> = own.into_iter().map(|key| TxnOp::get(key, None)).collect();
-        let answer = house.read_txn(Txn::new().and_then(reads)).await?;
+        let reads = own.map(RequestOp::get);
+        let answer = house.read_txn(TxnRequest::default().and_then(reads)).await?;
         let mut read = gets(&answer);
         let mut next = || read.next().unwrap_or_default();
         let (leader, digest, least) = (next(), next(), next());
-        let at = |entry: &Option<KeyValue>| entry.as_ref().map_or(0, KeyValue::mod_revision);
-        let text = |entry: &KeyValue| String::from_utf8_lossy(entry.value()).into_owned();
+        let at = |entry: &Option<KeyValue>| entry.as_ref().map_or(0, |entry| entry.mod_revision);
+        let text = |entry: &KeyValue| String::from_utf8_lossy(&entry.value).into_owned();
         let mut sight = Sight::not_yet(house.clock.wall());
         sight.digest = digest.as_ref().map(text);
         sight.least_version = least.as_ref().map(text);

@@ -3,9 +3,9 @@
 //! **Invariants.** A store that is being filled has the key `filling` and no life of its own: nobody uses it, also where the
 //! filling never ends. Its life, its term and the end of `filling` are one transaction, the last.
 
-use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp};
 use picket_core::ids::NodeId;
 use picket_core::store::{BoundEntry, Content, StoreError, Stored};
+use picket_etcd_api::{Compare, RequestOp, TxnRequest};
 use picket_store::format::{self, FORMAT};
 
 use super::Snapshot;
@@ -44,31 +44,31 @@ pub(super) async fn read(house: &House, life: Life) -> Result<Snapshot, StoreErr
     let content = &mut seen.content;
     let (nodes, fences, bound, notes) = (keys.nodes(), keys.fences(), keys.all_keys(), keys.notes());
     for entry in &read.entries {
-        let key = entry.key();
-        if key == keys.incarnation() && life::incarnation_of(entry.value())? != life.incarnation {
+        let key = entry.key.as_slice();
+        if key == keys.incarnation() && life::incarnation_of(&entry.value)? != life.incarnation {
             return Err(StoreError::Unavailable(
                 "the store was restored meanwhile: take it again".to_owned(),
             ));
         } else if key == keys.term() {
-            content.term = life::term_of(entry.value())?;
-            seen.term_revision = entry.mod_revision();
+            content.term = life::term_of(&entry.value)?;
+            seen.term_revision = entry.mod_revision;
         } else if key == keys.leader() {
-            seen.leader = Some(LeaderValue::read(entry.value()).gateway);
+            seen.leader = Some(LeaderValue::read(&entry.value).gateway);
         } else if key.starts_with(&nodes) {
             let name = name_in(&nodes, key).ok_or_else(|| damaged("a record"))?;
             content.records.push(stored(name, entry)?);
         } else if key.starts_with(&fences) {
             let id = fence_id_of(key).ok_or_else(|| damaged("a fence"))?;
-            content.fences.push(format::decode_fence(id, entry.value())?);
+            content.fences.push(format::decode_fence(id, &entry.value)?);
         } else if key.starts_with(&bound) {
             let named =
                 node_and_key(&bound, key).and_then(|(node, key)| Some((NodeId::new(node).ok()?, key)));
             let (node, key) = named.ok_or_else(|| damaged("an idempotency key"))?;
-            let entry = format::decode_key(key, entry.value())?;
+            let entry = format::decode_key(key, &entry.value)?;
             content.keys.push(BoundEntry { node, key: key.to_owned(), entry });
         } else if key.starts_with(&notes) {
             let name = name_in(&notes, key).ok_or_else(|| damaged("a note"))?;
-            content.notes.push((name.to_owned(), format::decode_note(name, entry.value())?));
+            content.notes.push((name.to_owned(), format::decode_note(name, &entry.value)?));
         }
     }
     Ok(seen)
@@ -77,9 +77,9 @@ pub(super) async fn read(house: &House, life: Life) -> Result<Snapshot, StoreErr
 pub(super) async fn fill(house: &House, content: &Content) -> Result<(), StoreError> {
     let keys = &house.keys;
     let token: [u8; 16] = house.random();
-    let put = |key, bytes| TxnOp::put(key, bytes, None::<PutOptions>);
-    let nothing = Compare::version(keys.all(), CompareOp::Equal, 0).with_range(end_of(&keys.all()));
-    let begin = Txn::new().when([nothing]).and_then([put(keys.filling(), token.to_vec())]);
+    let nothing = Compare::version(keys.all(), 0).up_to(end_of(&keys.all()));
+    let begin =
+        TxnRequest::default().when([nothing]).and_then([RequestOp::put(keys.filling(), token.to_vec())]);
     if !commit(house, begin).await? {
         return Err(StoreError::Unavailable(format!(
             "under {0} in etcd something stands already, and a backup is restored into an empty prefix only: name another \
@@ -87,7 +87,7 @@ pub(super) async fn fill(house: &House, content: &Content) -> Result<(), StoreEr
             keys.prefix()
         )));
     }
-    let ours = || Compare::value(keys.filling(), CompareOp::Equal, token.to_vec());
+    let ours = || Compare::value(keys.filling(), token);
     let mut entries = entries(house, content)?.into_iter().peekable();
     while entries.peek().is_some() {
         let (mut ops, mut bytes) = (Vec::new(), 0);
@@ -95,17 +95,17 @@ pub(super) async fn fill(house: &House, content: &Content) -> Result<(), StoreEr
             ops.is_empty() || ops.len() < TOGETHER && bytes + key.len() + value.len() <= BYTES
         }) {
             bytes += key.len() + value.len();
-            ops.push(put(key, value));
+            ops.push(RequestOp::put(key, value));
         }
-        expect_ours(house, commit(house, Txn::new().when([ours()]).and_then(ops)).await?)?;
+        expect_ours(house, commit(house, TxnRequest::default().when([ours()]).and_then(ops)).await?)?;
     }
     let end = [
-        put(keys.format(), format::encode_meta("format", &FORMAT)?),
-        put(keys.incarnation(), format::encode_meta("incarnation", &content.incarnation)?),
-        put(keys.term(), life::term_bytes(content.term)?),
-        TxnOp::delete(keys.filling(), None),
+        RequestOp::put(keys.format(), format::encode_meta("format", &FORMAT)?),
+        RequestOp::put(keys.incarnation(), format::encode_meta("incarnation", &content.incarnation)?),
+        RequestOp::put(keys.term(), life::term_bytes(content.term)?),
+        RequestOp::delete(keys.filling()),
     ];
-    expect_ours(house, commit(house, Txn::new().when([ours()]).and_then(end)).await?)
+    expect_ours(house, commit(house, TxnRequest::default().when([ours()]).and_then(end)).await?)
 }
 
 fn expect_ours(house: &House, done: bool) -> Result<(), StoreError> {
@@ -118,9 +118,9 @@ fn expect_ours(house: &House, done: bool) -> Result<(), StoreError> {
     )))
 }
 
-async fn commit(house: &House, txn: Txn) -> Result<bool, StoreError> {
+async fn commit(house: &House, txn: TxnRequest) -> Result<bool, StoreError> {
     let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
-    Ok(answer.succeeded())
+    Ok(answer.succeeded)
 }
 
 /// A key and what stands there.

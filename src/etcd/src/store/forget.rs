@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etcd_client::{Compare, CompareOp, KeyValue, Txn, TxnOp};
 use picket_core::ids::FenceId;
 use picket_core::store::{Guard, KeyEntry, StoreError};
 use picket_core::time::WallTime;
+use picket_etcd_api::{Compare, KeyValue, RangeRequest, RequestOp, TxnRequest};
 use picket_store::format;
 
 use super::MOST_OPERATIONS;
@@ -42,14 +42,14 @@ async fn forget_fences(house: &House, held: &Held, before: WallTime) -> Result<u
         let mut going = Vec::new();
         let mut all_newer = false;
         for entry in &seen {
-            let id = fence_id_of(entry.key())
+            let id = fence_id_of(&entry.key)
                 .ok_or_else(|| StoreError::Damaged("a fence of the history has no id".to_owned()))?;
             // Ids grow with the time at which a fence was opened, and none ended before it was opened.
             all_newer = format::opened_at(id).is_some_and(|opened| opened >= before);
             if all_newer {
                 break;
             }
-            let fence = format::decode_fence(id, entry.value())?;
+            let fence = format::decode_fence(id, &entry.value)?;
             if fence.ended_at.is_some_and(|ended| ended < before) {
                 going.push((entry, house.keys.fence_of_node(&fence.node, id)));
             }
@@ -57,8 +57,9 @@ async fn forget_fences(house: &House, held: &Held, before: WallTime) -> Result<u
         let mut again = false;
         for batch in going.chunks(BATCH) {
             let same = batch.iter().map(|(entry, _)| unchanged(entry)).collect();
-            let removals =
-                batch.iter().flat_map(|(entry, of)| [entry.key(), of].map(|key| TxnOp::delete(key, None)));
+            let removals = batch
+                .iter()
+                .flat_map(|(entry, of)| [&entry.key, of].map(|key| RequestOp::delete(key.clone())));
             match guarded(house, held, same, removals.collect(), Vec::new()).await? {
                 Ok(()) => gone += batch.len(),
                 Err(_) => again = true,
@@ -69,7 +70,7 @@ async fn forget_fences(house: &House, held: &Held, before: WallTime) -> Result<u
             continue;
         }
         match seen.last() {
-            Some(last) if more && !all_newer => from = [last.key(), &[0]].concat(),
+            Some(last) if more && !all_newer => from = [&last.key[..], &[0]].concat(),
             _ => return Ok(gone),
         }
     }
@@ -83,9 +84,9 @@ async fn forget_keys(house: &House, held: &Held, before: WallTime) -> Result<(),
             page::page(&house.connection, &from, &room, 0, STEP).await.map_err(Fault::of_a_read)?;
         let mut old: Vec<(&KeyValue, KeyEntry)> = Vec::new();
         for entry in &seen {
-            let (_, key) = node_and_key(&room, entry.key())
+            let (_, key) = node_and_key(&room, &entry.key)
                 .ok_or_else(|| StoreError::Damaged("an idempotency key in etcd has no node".to_owned()))?;
-            let bound = format::decode_key(key, entry.value())?;
+            let bound = format::decode_key(key, &entry.value)?;
             if bound.at < before {
                 old.push((entry, bound));
             }
@@ -98,10 +99,10 @@ async fn forget_keys(house: &House, held: &Held, before: WallTime) -> Result<(),
             let gone: BTreeMap<FenceId, Compare> = batch
                 .iter()
                 .filter_map(|(_, bound)| bound.fence)
-                .map(|fence| (fence, Compare::version(house.keys.fence(fence), CompareOp::Equal, 0)))
+                .map(|fence| (fence, Compare::version(house.keys.fence(fence), 0)))
                 .collect();
             same.extend(gone.into_values());
-            let removals = batch.iter().map(|(entry, _)| TxnOp::delete(entry.key(), None)).collect();
+            let removals = batch.iter().map(|(entry, _)| RequestOp::delete(entry.key.clone())).collect();
             again |= guarded(house, held, same, removals, Vec::new()).await?.is_err();
         }
         if again && failed < ATTEMPTS {
@@ -109,14 +110,14 @@ async fn forget_keys(house: &House, held: &Held, before: WallTime) -> Result<(),
             continue;
         }
         match seen.last() {
-            Some(last) if more => from = [last.key(), &[0]].concat(),
+            Some(last) if more => from = [&last.key[..], &[0]].concat(),
             _ => return Ok(()),
         }
     }
 }
 
 fn unchanged(entry: &KeyValue) -> Compare {
-    Compare::mod_revision(entry.key(), CompareOp::Equal, entry.mod_revision())
+    Compare::mod_revision(entry.key.clone(), entry.mod_revision)
 }
 
 /// Those of these fences that are in the history.
@@ -124,10 +125,9 @@ async fn still_there(house: &House, ids: BTreeSet<FenceId>) -> Result<BTreeSet<F
     let ids: Vec<FenceId> = ids.into_iter().collect();
     let mut there = BTreeSet::new();
     for ids in ids.chunks(MOST_OPERATIONS) {
-        let only_key = || etcd_client::GetOptions::new().with_keys_only();
-        let reads: Vec<TxnOp> =
-            ids.iter().map(|id| TxnOp::get(house.keys.fence(*id), Some(only_key()))).collect();
-        let answer = house.read_txn(Txn::new().and_then(reads)).await.map_err(Fault::of_a_read)?;
+        let only_key = |key| RangeRequest { keys_only: true, ..RangeRequest::one(key) };
+        let reads: Vec<RequestOp> = ids.iter().map(|id| only_key(house.keys.fence(*id)).into()).collect();
+        let answer = house.read_txn(TxnRequest::default().and_then(reads)).await.map_err(Fault::of_a_read)?;
         there.extend(ids.iter().zip(gets(&answer)).filter(|(_, found)| found.is_some()).map(|(id, _)| *id));
     }
     Ok(there)

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use etcd_client::{GetOptions, KeyValue, Txn, TxnOp};
 use picket_core::ids::FenceId;
 use picket_core::record::Fence;
 use picket_core::store::{FenceQuery, StoreError};
 use picket_core::time::WallTime;
+use picket_etcd_api::{KeyValue, RangeRequest, RequestOp, TxnRequest};
 use picket_store::format;
 
 use super::MOST_OPERATIONS;
@@ -55,7 +55,7 @@ pub(super) async fn fences(house: &House, query: &FenceQuery) -> Result<Vec<Fenc
     if query.node.is_some() {
         let ids: Vec<FenceId> = entries
             .iter()
-            .map(|entry| fence_id_of(entry.key()).ok_or_else(no_id))
+            .map(|entry| fence_id_of(&entry.key).ok_or_else(no_id))
             .collect::<Result<_, _>>()?;
         return listed(house, &ids, revision).await;
     }
@@ -64,8 +64,8 @@ pub(super) async fn fences(house: &House, query: &FenceQuery) -> Result<Vec<Fenc
 
 fn decoded(entries: &[KeyValue]) -> Result<Vec<Fence>, StoreError> {
     let read = entries.iter().map(|entry| {
-        let id = fence_id_of(entry.key()).ok_or_else(no_id)?;
-        format::decode_fence(id, entry.value())
+        let id = fence_id_of(&entry.key).ok_or_else(no_id)?;
+        format::decode_fence(id, &entry.value)
     });
     read.collect()
 }
@@ -74,12 +74,12 @@ fn decoded(entries: &[KeyValue]) -> Result<Vec<Fence>, StoreError> {
 async fn listed(house: &House, ids: &[FenceId], revision: i64) -> Result<Vec<Fence>, StoreError> {
     let mut found = Vec::new();
     for ids in ids.chunks(MOST_OPERATIONS) {
-        let at = || GetOptions::new().with_revision(revision);
-        let reads: Vec<TxnOp> = ids.iter().map(|id| TxnOp::get(house.keys.fence(*id), Some(at()))).collect();
-        let answer = house.read_txn(Txn::new().and_then(reads)).await.map_err(Fault::of_a_read)?;
+        let at = |key| RangeRequest { revision, ..RangeRequest::one(key) };
+        let reads: Vec<RequestOp> = ids.iter().map(|id| at(house.keys.fence(*id)).into()).collect();
+        let answer = house.read_txn(TxnRequest::default().and_then(reads)).await.map_err(Fault::of_a_read)?;
         for (id, entry) in ids.iter().zip(gets(&answer)) {
             let missing = || StoreError::Damaged(format!("fence {id} is listed and is not there"));
-            found.push(format::decode_fence(*id, entry.ok_or_else(missing)?.value())?);
+            found.push(format::decode_fence(*id, &entry.ok_or_else(missing)?.value)?);
         }
     }
     Ok(found)

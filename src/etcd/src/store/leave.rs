@@ -4,8 +4,8 @@
 //! saw, when nobody led either: only a leader writes, so nothing changed in between. Taking leadership and every guarded write
 //! compare that there is no mark, so that a gateway that stood by meanwhile is refused as well.
 
-use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp};
 use picket_core::store::{Content, StoreError};
+use picket_etcd_api::{Compare, RequestOp, TxnRequest};
 
 use crate::connection::Fault;
 use crate::house::House;
@@ -31,18 +31,17 @@ pub(super) async fn seal(house: &House, to: &str, of: &Snapshot) -> Result<(), S
              and take it again"
         )));
     }
-    let equal = CompareOp::Equal;
     let same = [
-        Compare::version(keys.leader(), equal, 0),
-        Compare::mod_revision(keys.term(), equal, of.term_revision),
-        Compare::value(keys.incarnation(), equal, of.raw_life.clone()),
-        Compare::version(keys.marked(), equal, 0),
-        Compare::version(keys.filling(), equal, 0),
+        Compare::version(keys.leader(), 0),
+        Compare::mod_revision(keys.term(), of.term_revision),
+        Compare::value(keys.incarnation(), of.raw_life.clone()),
+        Compare::version(keys.marked(), 0),
+        Compare::version(keys.filling(), 0),
     ];
-    let put = TxnOp::put(keys.marked(), to, None::<PutOptions>);
-    let txn = Txn::new().when(same).and_then([put]).or_else([TxnOp::get(keys.marked(), None)]);
+    let put = RequestOp::put(keys.marked(), to);
+    let txn = TxnRequest::default().when(same).and_then([put]).or_else([RequestOp::get(keys.marked())]);
     let (done, found) = match house.connection.commit(txn).await {
-        Ok(answer) => (answer.succeeded(), gets(&answer).next().flatten()),
+        Ok(answer) => (answer.succeeded, gets(&answer).next().flatten()),
         Err(Fault::Unknown(why)) => match page::one(&house.connection, keys.marked()).await {
             Ok(Some(found)) => (false, Some(found)),
             // Absent now, it may still come.
@@ -52,11 +51,11 @@ pub(super) async fn seal(house: &House, to: &str, of: &Snapshot) -> Result<(), S
     };
     match found {
         _ if done => Ok(()),
-        Some(marked) if marked.value() == to.as_bytes() => Ok(()),
+        Some(marked) if marked.value == to.as_bytes() => Ok(()),
         Some(marked) => Err(StoreError::Unavailable(format!(
             "the store under {} in etcd is marked already, as moved to {}",
             keys.prefix(),
-            String::from_utf8_lossy(marked.value())
+            String::from_utf8_lossy(&marked.value)
         ))),
         None => Err(StoreError::Unavailable(format!(
             "the store under {} in etcd is not marked: a gateway led since the backup was taken, or the store was restored. \
@@ -68,14 +67,15 @@ pub(super) async fn seal(house: &House, to: &str, of: &Snapshot) -> Result<(), S
 
 pub(super) async fn moved(house: &House) -> Result<Option<String>, StoreError> {
     let found = page::one(&house.connection, house.keys.marked()).await.map_err(Fault::of_a_read)?;
-    Ok(found.map(|marked| String::from_utf8_lossy(marked.value()).into_owned()))
+    Ok(found.map(|marked| String::from_utf8_lossy(&marked.value).into_owned()))
 }
 
 pub(super) async fn unseal(house: &House) -> Result<Option<String>, StoreError> {
     let marked = || house.keys.marked();
-    let there = Compare::version(marked(), CompareOp::Greater, 0);
-    let txn = Txn::new().when([there]).and_then([TxnOp::get(marked(), None), TxnOp::delete(marked(), None)]);
+    let there = Compare::is_there(marked());
+    let txn =
+        TxnRequest::default().when([there]).and_then([RequestOp::get(marked()), RequestOp::delete(marked())]);
     let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
     let found = gets(&answer).next().flatten();
-    Ok(found.map(|marked| String::from_utf8_lossy(marked.value()).into_owned()))
+    Ok(found.map(|marked| String::from_utf8_lossy(&marked.value).into_owned()))
 }

@@ -13,13 +13,13 @@ mod write;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use etcd_client::KeyValue;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
 use picket_core::store::{
     Content, FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written,
 };
 use picket_core::time::WallTime;
+use picket_etcd_api::KeyValue;
 use picket_store::format;
 
 use crate::changes;
@@ -40,15 +40,15 @@ pub struct EtcdStore {
 
 /// etcd's count of a key's writes since it came to be.
 fn version_of(entry: &KeyValue) -> Version {
-    Version(u64::try_from(entry.version()).unwrap_or(0))
+    Version(u64::try_from(entry.version).unwrap_or(0))
 }
 
 fn revision_of(entry: &KeyValue) -> Revision {
-    Revision(u64::try_from(entry.mod_revision()).unwrap_or(0))
+    Revision(u64::try_from(entry.mod_revision).unwrap_or(0))
 }
 
 fn stored(node: &str, entry: &KeyValue) -> Result<Stored, StoreError> {
-    let read = format::decode_record(node, entry.value())?;
+    let read = format::decode_record(node, &entry.value)?;
     Ok(Stored { version: version_of(entry), revision: revision_of(entry), ..read })
 }
 
@@ -103,7 +103,7 @@ impl Store for EtcdStore {
         let nodes = house.keys.nodes();
         let read = page::all(&house.connection, nodes.clone()).await.map_err(Fault::of_a_read)?;
         let records = read.entries.iter().map(|entry| {
-            let name = name_in(&nodes, entry.key());
+            let name = name_in(&nodes, &entry.key);
             let damaged = || StoreError::Damaged("a record in etcd has a name that is no text".to_owned());
             stored(name.ok_or_else(damaged)?, entry)
         });
@@ -134,14 +134,14 @@ impl Store for EtcdStore {
         house.life().await?;
         let found =
             page::one(&house.connection, house.keys.key(node, key)).await.map_err(Fault::of_a_read)?;
-        found.map(|entry| format::decode_key(key, entry.value())).transpose()
+        found.map(|entry| format::decode_key(key, &entry.value)).transpose()
     }
 
     async fn fence(&self, id: FenceId) -> Result<Option<Fence>, StoreError> {
         let house = &self.etcd.house;
         house.life().await?;
         let found = page::one(&house.connection, house.keys.fence(id)).await.map_err(Fault::of_a_read)?;
-        found.map(|entry| format::decode_fence(id, entry.value())).transpose()
+        found.map(|entry| format::decode_fence(id, &entry.value)).transpose()
     }
 
     async fn fences(&self, query: FenceQuery) -> Result<Vec<Fence>, StoreError> {

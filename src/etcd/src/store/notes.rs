@@ -1,19 +1,19 @@
 //! Notes of the fleet.
 
-use etcd_client::{Compare, CompareOp, KeyValue, TxnOp};
 use picket_core::ids::Version;
 use picket_core::store::{Guard, Note, StoreError};
+use picket_etcd_api::{Compare, KeyValue, RequestOp};
 use picket_store::format;
 
 use super::version_of;
-use super::write::{guarded, put as put_op};
+use super::write::guarded;
 use crate::connection::Fault;
 use crate::house::House;
 use crate::keys::name_in;
 use crate::page;
 
 fn read(name: &str, entry: &KeyValue) -> Result<Note, StoreError> {
-    let note = format::decode_note(name, entry.value())?;
+    let note = format::decode_note(name, &entry.value)?;
     Ok(Note { version: version_of(entry), ..note })
 }
 
@@ -26,7 +26,7 @@ pub(super) async fn notes(house: &House, prefix: &str) -> Result<Vec<(String, No
     let room = house.keys.notes();
     let found = page::all(&house.connection, house.keys.note(prefix)).await.map_err(Fault::of_a_read)?;
     let read = found.entries.iter().map(|entry| {
-        let name = name_in(&room, entry.key())
+        let name = name_in(&room, &entry.key)
             .ok_or_else(|| StoreError::Damaged("a note in etcd has a name that is no text".to_owned()))?;
         Ok((name.to_owned(), read(name, entry)?))
     });
@@ -51,14 +51,13 @@ pub(super) async fn put(
         }
     };
     let change = match &bytes {
-        None => TxnOp::delete(key.clone(), None),
-        Some(bytes) => put_op(key.clone(), bytes.clone()),
+        None => RequestOp::delete(key.clone()),
+        Some(bytes) => RequestOp::put(key.clone(), bytes.clone()),
     };
     let number = i64::try_from(expected.0).unwrap_or(i64::MAX);
-    let same = Compare::version(key.clone(), CompareOp::Equal, number);
-    let ask = || {
-        guarded(house, &held, vec![same.clone()], vec![change.clone()], vec![TxnOp::get(key.clone(), None)])
-    };
+    let same = Compare::version(key.clone(), number);
+    let ask =
+        || guarded(house, &held, vec![same.clone()], vec![change.clone()], vec![RequestOp::get(key.clone())]);
     let (answer, lost) = match ask().await {
         // Sent again it happens once at most, since it compares the version.
         Err(StoreError::Unknown(why)) => match ask().await {
@@ -70,7 +69,7 @@ pub(super) async fn put(
     let Err(read) = answer else { return Ok(version) };
     let found = read.into_iter().next().flatten();
     let version_found = found.as_ref().map_or(Version(0), version_of);
-    if lost && version_found == version && found.map(|entry| entry.value().to_vec()) == bytes {
+    if lost && version_found == version && found.map(|entry| entry.value) == bytes {
         return Ok(version);
     }
     Err(StoreError::NoteChanged { name: name.to_owned(), expected, found: version_found })

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use etcd_client::{Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
 use picket_core::ids::{FenceId, NodeId, Revision, Version};
 use picket_core::record::Fence;
 use picket_core::store::{Guard, KeyEntry, StoreError, Stored, Write, Written};
+use picket_etcd_api::{Compare, KeyValue, RequestOp, TxnRequest};
 use picket_store::format;
 
 use super::{MOST_OPERATIONS, version_of};
@@ -20,10 +20,6 @@ const ATTEMPTS: usize = 4;
 /// etcd's number of a version; one that it cannot have is compared with what no key has.
 fn number(version: Version) -> i64 {
     i64::try_from(version.0).unwrap_or(i64::MAX)
-}
-
-pub(super) fn put(key: Vec<u8>, value: Vec<u8>) -> TxnOp {
-    TxnOp::put(key, value, None::<PutOptions>)
 }
 
 /// The keys of a write, each once, in the order in which they are looked at; `None`: one of them has two digests.
@@ -48,7 +44,7 @@ async fn refused(house: &House, guard: Guard, write: &Write) -> StoreError {
     let mut digests: BTreeMap<&str, String> = BTreeMap::new();
     for (name, entry) in &write.keys {
         let stored = match page::one(&house.connection, house.keys.key(node, name)).await {
-            Ok(stored) => stored.map(|stored| format::decode_key(name, stored.value())).transpose(),
+            Ok(stored) => stored.map(|stored| format::decode_key(name, &stored.value)).transpose(),
             Err(fault) => return fault.of_a_read(),
         };
         let stored = match stored {
@@ -77,16 +73,16 @@ fn puts(
     write: &Write,
     record: &[u8],
     keys: &[(&str, &KeyEntry)],
-) -> Result<Vec<TxnOp>, StoreError> {
+) -> Result<Vec<RequestOp>, StoreError> {
     let (names, node) = (&house.keys, &write.record.node);
-    let mut puts = vec![put(names.node(node), record.to_vec())];
+    let mut puts = vec![RequestOp::put(names.node(node), record.to_vec())];
     let fences: BTreeMap<FenceId, &Fence> = write.fences.iter().map(|fence| (fence.id, fence)).collect();
     for (id, fence) in fences {
-        puts.push(put(names.fence(id), format::encode_fence(fence)?));
-        puts.push(put(names.fence_of_node(&fence.node, id), Vec::new()));
+        puts.push(RequestOp::put(names.fence(id), format::encode_fence(fence)?));
+        puts.push(RequestOp::put(names.fence_of_node(&fence.node, id), Vec::new()));
     }
     for (name, entry) in keys {
-        puts.push(put(names.key(node, name), format::encode_key(name, entry)?));
+        puts.push(RequestOp::put(names.key(node, name), format::encode_key(name, entry)?));
     }
     Ok(puts)
 }
@@ -99,8 +95,8 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
     let record = record_of(write)?;
     let puts = puts(house, write, &record, &keys)?;
     let mut reads = house.guard_reads();
-    reads.push(TxnOp::get(names.node(node), None));
-    reads.extend(keys.iter().map(|(name, _)| TxnOp::get(names.key(node, name), None)));
+    reads.push(RequestOp::get(names.node(node)));
+    reads.extend(keys.iter().map(|(name, _)| RequestOp::get(names.key(node, name))));
     let most = puts.len().max(reads.len());
     if most > MOST_OPERATIONS {
         return Err(StoreError::Unavailable(format!(
@@ -113,12 +109,12 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
     let mut lost: Option<String> = None;
     for _ in 0..ATTEMPTS {
         let mut compares = house.guards(&held)?;
-        compares.push(Compare::version(names.node(node), CompareOp::Equal, number(write.expected)));
+        compares.push(Compare::version(names.node(node), number(write.expected)));
         compares.extend(keys.iter().map(|(name, _)| {
             let at = bound.get(*name).copied().unwrap_or(0);
-            Compare::mod_revision(names.key(node, name), CompareOp::Equal, at)
+            Compare::mod_revision(names.key(node, name), at)
         }));
-        let txn = Txn::new().when(compares).and_then(puts.clone()).or_else(reads.clone());
+        let txn = TxnRequest::default().when(compares).and_then(puts.clone()).or_else(reads.clone());
         let answer = match house.connection.commit(txn).await {
             Ok(answer) => answer,
             // Sent again it happens once at most, since it compares the version; and whichever of the two comes later, after this
@@ -129,7 +125,7 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
             }
             Err(fault) => return Err(lost.map_or_else(|| fault.of_a_write(), StoreError::Unknown)),
         };
-        if answer.succeeded() {
+        if answer.succeeded {
             let revision = revision_of(&answer).map_err(Fault::of_a_write)?;
             let revision = Revision(u64::try_from(revision).unwrap_or(0));
             return Ok(Written { version: write.expected.next(), revision });
@@ -137,8 +133,7 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
         let mut read = gets(&answer);
         house.guard_says(&held, &mut read)?;
         let found = read.next().flatten();
-        let is_ours =
-            |found: &&KeyValue| version_of(found) == write.expected.next() && found.value() == record;
+        let is_ours = |found: &&KeyValue| version_of(found) == write.expected.next() && found.value == record;
         if let Some(ours) = found.as_ref().filter(is_ours).filter(|_| lost.is_some()) {
             // The first copy came through.
             return Ok(Written { version: version_of(ours), revision: super::revision_of(ours) });
@@ -146,10 +141,10 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
         version_says(node, write.expected, found.as_ref())?;
         for ((name, wanted), found) in keys.iter().zip(read) {
             let Some(found) = found else { continue };
-            if format::decode_key(name, found.value())?.digest != wanted.digest {
+            if format::decode_key(name, &found.value)?.digest != wanted.digest {
                 return Err(StoreError::KeyTaken((*name).to_owned()));
             }
-            bound.insert(name, found.mod_revision());
+            bound.insert(name, found.mod_revision);
         }
     }
     Err(StoreError::Unavailable(format!(
@@ -176,12 +171,12 @@ pub(super) async fn check(
     let held = house.held_for(guard)?;
     let key = house.keys.node(node);
     let mut compares = house.guards(&held)?;
-    compares.push(Compare::version(key.clone(), CompareOp::Equal, number(version)));
+    compares.push(Compare::version(key.clone(), number(version)));
     let mut reads = house.guard_reads();
-    reads.push(TxnOp::get(key.clone(), None));
-    let txn = Txn::new().when(compares).and_then([TxnOp::get(key, None)]).or_else(reads);
+    reads.push(RequestOp::get(key.clone()));
+    let txn = TxnRequest::default().when(compares).and_then([RequestOp::get(key)]).or_else(reads);
     let answer = house.read_txn(txn).await.map_err(Fault::of_a_read)?;
-    if answer.succeeded() {
+    if answer.succeeded {
         return Ok(());
     }
     let mut read = gets(&answer);
@@ -195,16 +190,16 @@ pub(super) async fn guarded(
     house: &House,
     held: &Held,
     further: Vec<Compare>,
-    changes: Vec<TxnOp>,
-    reads: Vec<TxnOp>,
+    changes: Vec<RequestOp>,
+    reads: Vec<RequestOp>,
 ) -> Result<Result<(), Vec<Option<KeyValue>>>, StoreError> {
     let mut compares = house.guards(held)?;
     compares.extend(further);
     let mut all_reads = house.guard_reads();
     all_reads.extend(reads);
-    let txn = Txn::new().when(compares).and_then(changes).or_else(all_reads);
+    let txn = TxnRequest::default().when(compares).and_then(changes).or_else(all_reads);
     let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
-    if answer.succeeded() {
+    if answer.succeeded {
         return Ok(Ok(()));
     }
     let mut read = gets(&answer);

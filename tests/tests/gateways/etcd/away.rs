@@ -41,8 +41,8 @@ async fn write_on(house: &House, won: picket_core::store::Guard, generation: u64
 async fn etcds_leader(cluster: &mut EtcdCluster) -> usize {
     for n in 0..3 {
         let endpoint = cluster.endpoints()[n].clone();
-        let status = raw(&[endpoint]).await.status().await.unwrap();
-        if status.leader() == status.header().unwrap().member_id() {
+        let status = raw(&[endpoint]).ask("maintenance/status", serde_json::json!({})).await.unwrap();
+        if status["leader"] == status["header"]["member_id"] {
             return n;
         }
     }

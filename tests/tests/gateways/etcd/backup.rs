@@ -61,9 +61,9 @@ async fn what_is_filled_is_what_is_taken_out_and_is_led_in_the_next_term() {
 #[tokio::test]
 async fn what_is_half_filled_is_nobodys() {
     let cluster = EtcdCluster::start(1).await.unwrap();
-    let mut client = raw(&cluster.endpoints()).await;
-    client.put("/picket/filling", "somebody", None).await.unwrap();
-    client.put("/picket/node/n1", "half", None).await.unwrap();
+    let raw = raw(&cluster.endpoints());
+    raw.put("/picket/filling", "somebody").await.unwrap();
+    raw.put("/picket/node/n1", "half").await.unwrap();
     let house = House::named(cluster.endpoints(), "g1");
     let refused = house.etcd.look().await.unwrap_err().to_string();
     assert!(refused.contains("is being filled by a restore, or one did not end"), "{refused}");

@@ -11,6 +11,8 @@ use picket_core::time::Clock;
 use picket_engine::clock::SystemClock;
 use picket_etcd::{Candidate, Etcd, EtcdElection, EtcdStore, Random};
 
+use super::raw::Raw;
+
 /// What one gateway has of etcd.
 pub struct House {
     pub etcd: Etcd,
@@ -86,9 +88,9 @@ pub fn guard(won: &Won) -> Guard {
     Guard { term: won.term, incarnation: won.incarnation }
 }
 
-/// etcd's own client, for what a gateway never does.
-pub async fn raw(endpoints: &[String]) -> etcd_client::Client {
-    etcd_client::Client::connect(endpoints, None).await.expect("a client of etcd's")
+/// The first member, for what a gateway never does.
+pub fn raw(endpoints: &[String]) -> Raw {
+    Raw::at(&endpoints[0])
 }
 
 /// Asks until it says yes, for `seconds` at most.

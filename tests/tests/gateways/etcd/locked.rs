@@ -4,16 +4,17 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use etcd_client::Permission;
 use picket_config::{EtcdSettings, EtcdTls, EtcdUser, SecretSource};
 use picket_core::election::{Election, ElectionError};
 use picket_core::ids::Version;
 use picket_core::store::{Store, StoreError};
 use picket_tests::peers::{Etcd, EtcdCluster, TcpFault};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use serde_json::json;
 
 use crate::etcd::common::{plain, write_of};
 use crate::etcd::house::{House, candidate, guard, raw, settings, soon};
+use crate::etcd::raw::bytes;
 
 fn new(settings: EtcdSettings) -> House {
     House::new(settings, candidate("g1"))
@@ -85,9 +86,9 @@ async fn an_etcd_that_was_set_back_is_refused_by_who_saw_more() {
     // What is only started again goes on where it was.
     let load = async || house.store.load(&crate::etcd::common::node("r1n01")).await;
     soon("it is asked again", 20, async || load().await.is_ok()).await;
-    let mut raw = raw(&cluster.endpoints()).await;
+    let raw = raw(&cluster.endpoints());
     for _ in 0..10 {
-        raw.put("/elsewhere", "1", None).await.unwrap();
+        raw.put("/elsewhere", "1").await.unwrap();
     }
     assert!(load().await.unwrap().is_some());
     cluster.member(0).set_back().await.unwrap();
@@ -96,7 +97,7 @@ async fn an_etcd_that_was_set_back_is_refused_by_who_saw_more() {
     soon("it is refused", 20, set_back).await;
     // Also once it has as much again.
     for _ in 0..30 {
-        raw.put("/elsewhere", "2", None).await.unwrap();
+        raw.put("/elsewhere", "2").await.unwrap();
     }
     says(load().await, "was set back");
     // A gateway that starts knows nothing of it.
@@ -188,16 +189,20 @@ async fn tls_is_spoken_with_whom_the_ca_vouches_for_and_nobody_else() {
 /// An etcd that knows users: root, and one for us.
 async fn with_users(arguments: &[&str]) -> EtcdCluster {
     let cluster = EtcdCluster::start_with(Etcd::Present, 1, arguments).await.unwrap();
-    let mut raw = raw(&cluster.endpoints()).await;
-    raw.role_add("root").await.unwrap();
-    raw.user_add("root", "toor", None).await.unwrap();
-    raw.user_grant_role("root", "root").await.unwrap();
-    raw.role_add("picket").await.unwrap();
-    let everything = Permission::read_write("/picket/").with_prefix();
-    raw.role_grant_permission("picket", everything).await.unwrap();
-    raw.user_add("picket", "secret12", None).await.unwrap();
-    raw.user_grant_role("picket", "picket").await.unwrap();
-    raw.auth_enable().await.unwrap();
+    let everything =
+        json!({ "permType": "READWRITE", "key": bytes("/picket/"), "range_end": bytes("/picket0") });
+    for (call, what) in [
+        ("auth/role/add", json!({ "name": "root" })),
+        ("auth/user/add", json!({ "name": "root", "password": "toor" })),
+        ("auth/user/grant", json!({ "user": "root", "role": "root" })),
+        ("auth/role/add", json!({ "name": "picket" })),
+        ("auth/role/grant", json!({ "name": "picket", "perm": everything })),
+        ("auth/user/add", json!({ "name": "picket", "password": "secret12" })),
+        ("auth/user/grant", json!({ "user": "picket", "role": "picket" })),
+        ("auth/enable", json!({})),
+    ] {
+        raw(&cluster.endpoints()).ask(call, what).await.unwrap();
+    }
     cluster
 }
 
@@ -243,12 +248,14 @@ async fn a_token_that_expired_or_was_voided_is_replaced_without_a_word() {
     let leadership = house.permit().await;
     house.store.write(leadership.guard(), write_of(plain("r1n01", 1), 0)).await.unwrap();
     // Any change of users voids what was handed out; so does a new password.
-    let options = etcd_client::ConnectOptions::new().with_user("root", "toor");
-    let mut root = etcd_client::Client::connect(cluster.endpoints(), Some(options)).await.unwrap();
-    root.user_add("somebody", "else", None).await.unwrap();
+    let root = async |call, name, password| {
+        let root = raw(&cluster.endpoints()).by("root", "toor").await;
+        root.ask(call, json!({ "name": name, "password": password })).await.unwrap();
+    };
+    root("auth/user/add", "somebody", "else").await;
     house.store.write(leadership.guard(), write_of(plain("r1n01", 2), 1)).await.expect("a new token");
     files.write("password", "another1");
-    root.user_change_password("picket", "another1").await.unwrap();
+    root("auth/user/changepw", "picket", "another1").await;
     house.store.write(leadership.guard(), write_of(plain("r1n01", 3), 2)).await.expect("the new password");
     tokio::time::sleep(Duration::from_secs(4)).await;
     leadership.check().expect("its lease was kept all the while");

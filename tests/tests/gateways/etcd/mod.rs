@@ -8,6 +8,7 @@ mod backup;
 mod house;
 mod leading;
 mod locked;
+mod raw;
 mod space;
 mod standing;
 mod unknown;

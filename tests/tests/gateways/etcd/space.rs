@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
 use picket_core::election::{Election, ElectionError};
 use picket_core::ids::Version;
 use picket_core::store::{Store, StoreError};
 use picket_tests::peers::{Etcd, EtcdCluster};
+use serde_json::json;
 
 use crate::etcd::common::{node, plain, write_of};
 use crate::etcd::house::{House, guard, raw, settings, soon};
+use crate::etcd::raw::bytes;
 
 #[tokio::test]
 async fn without_space_nothing_is_written_and_leadership_lasts() {
@@ -18,9 +19,9 @@ async fn without_space_nothing_is_written_and_leadership_lasts() {
     let house = House::named(cluster.endpoints(), "g1");
     let leadership = house.permit().await;
     house.store.write(leadership.guard(), write_of(plain("r1n01", 1), 0)).await.unwrap();
-    let mut raw = raw(&cluster.endpoints()).await;
+    let raw = raw(&cluster.endpoints());
     let filler = vec![b'x'; 200_000];
-    while raw.put("/filler", filler.clone(), None).await.is_ok() {}
+    while raw.put("/filler", &filler).await.is_ok() {}
 
     let full = house.store.write(leadership.guard(), write_of(plain("r1n01", 2), 1)).await;
     assert!(
@@ -31,14 +32,13 @@ async fn without_space_nothing_is_written_and_leadership_lasts() {
     leadership.check().expect("leases are kept without space");
     house.store.check(leadership.guard(), &node("r1n01"), Version(1)).await.unwrap();
 
-    let revision = raw.delete("/filler", None).await.unwrap().header().unwrap().revision();
-    raw.compact(revision, None).await.unwrap();
-    raw.defragment().await.unwrap();
-    let alarms = raw.alarm(AlarmAction::Get, AlarmType::Nospace, None).await.unwrap();
-    for alarm in alarms.alarms() {
-        let mut options = AlarmOptions::new();
-        options.with_member(alarm.member_id());
-        raw.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options)).await.unwrap();
+    let revision = raw.delete("/filler").await;
+    raw.ask("kv/compaction", json!({ "revision": revision })).await.unwrap();
+    raw.ask("maintenance/defragment", json!({})).await.unwrap();
+    let alarms = raw.ask("maintenance/alarm", json!({ "action": "GET", "alarm": "NOSPACE" })).await.unwrap();
+    for alarm in alarms["alarms"].as_array().unwrap() {
+        let ended = json!({ "action": "DEACTIVATE", "alarm": "NOSPACE", "memberID": alarm["memberID"] });
+        raw.ask("maintenance/alarm", ended).await.unwrap();
     }
     // One that was done and not answered in time is written, too: another one is refused then.
     soon("it is written", 10, async || {
@@ -81,12 +81,12 @@ async fn a_large_fleet_is_read_whole() {
 #[tokio::test]
 async fn a_store_that_may_not_be_used_says_why() {
     let cluster = EtcdCluster::start(1).await.unwrap();
-    let mut raw = raw(&cluster.endpoints()).await;
+    let raw = raw(&cluster.endpoints());
     let house = House::named(cluster.endpoints(), "g1");
     let won = house.lead().await;
 
     // Left for another one: not even the leader goes on.
-    raw.put("/picket/marked", "etcd at b, 2026-11-21", None).await.unwrap();
+    raw.put("/picket/marked", "etcd at b, 2026-11-21").await.unwrap();
     let left = house.store.write(guard(&won), write_of(plain("r1n01", 1), 0)).await;
     assert!(matches!(&left, Err(StoreError::Deposed(why)) if why.contains("moved to etcd at b")), "{left:?}");
     let fresh = || House::named(cluster.endpoints(), "g2");
@@ -100,24 +100,24 @@ async fn a_store_that_may_not_be_used_says_why() {
         matches!(&refused, Err(ElectionError::Unavailable(why)) if why.contains("moved to etcd at b")),
         "{refused:?}"
     );
-    raw.delete("/picket/marked", None).await.unwrap();
+    raw.delete("/picket/marked").await;
     fresh().store.load_all().await.unwrap();
 
-    raw.put("/picket/filling", "", None).await.unwrap();
+    raw.put("/picket/filling", "").await.unwrap();
     let refused = fresh().store.load_all().await;
     assert!(matches!(&refused, Err(StoreError::Damaged(why)) if why.contains("restore")), "{refused:?}");
-    raw.delete("/picket/filling", None).await.unwrap();
+    raw.delete("/picket/filling").await;
 
-    raw.put("/picket/format", r#"{"v":9,"body":9}"#, None).await.unwrap();
+    raw.put("/picket/format", r#"{"v":9,"body":9}"#).await.unwrap();
     let refused = fresh().store.load_all().await;
     assert!(matches!(&refused, Err(StoreError::Damaged(why)) if why.contains("format 9")), "{refused:?}");
 
     // What lost its own values is damaged, and no new store, also to who never saw it.
-    raw.delete("/picket/format", None).await.unwrap();
+    raw.delete("/picket/format").await;
     let refused = fresh().store.load_all().await;
     assert!(matches!(&refused, Err(StoreError::Damaged(why)) if why.contains("missing")), "{refused:?}");
-    let options = etcd_client::DeleteOptions::new().with_prefix();
-    raw.delete("/picket/", Some(options)).await.unwrap();
+    let all = json!({ "key": bytes("/picket/"), "range_end": bytes("/picket0") });
+    raw.ask("kv/deleterange", all).await.unwrap();
     let refused = house.etcd.store().revision().await;
     assert!(matches!(&refused, Err(StoreError::Damaged(why)) if why.contains("is gone")), "{refused:?}");
 }

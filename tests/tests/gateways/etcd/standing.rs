@@ -75,10 +75,9 @@ async fn settings_that_were_taken_while_etcd_was_away_are_known_once_it_is_back(
     way.shut();
     house.election.set_fleet("sha256:b").await.expect_err("etcd does not hear it");
     way.heal();
-    let mut raw = raw(&cluster.endpoints()).await;
+    let raw = raw(&cluster.endpoints());
     soon("it is stored", 20, async || {
-        let stored = raw.get("/picket/election/digest", None).await.unwrap();
-        stored.kvs()[0].value() == b"sha256:b"
+        raw.get("/picket/election/digest").await.expect("there is one") == b"sha256:b"
     })
     .await;
     leadership.check().expect("it led all the while");
@@ -142,8 +141,8 @@ async fn an_older_version_follows() {
     // It is never lowered again.
     let newest = of("g4", "0.9.0", Some("0.2.0"));
     newest.lead().await;
-    let least = raw(&cluster.endpoints()).await.get("/picket/election/least-version", None).await.unwrap();
-    assert_eq!(least.kvs()[0].value(), b"0.4.0");
+    let least = raw(&cluster.endpoints()).get("/picket/election/least-version").await;
+    assert_eq!(least.as_deref(), Some(&b"0.4.0"[..]));
 }
 
 #[tokio::test]

@@ -6,8 +6,10 @@ use std::time::Duration;
 use picket_core::election::{Election, Lease};
 use picket_core::ids::Version;
 use picket_core::store::{Store, StoreError};
+use picket_etcd_api::{Client, Error, LeaseGrantRequest, PutRequest, RangeRequest, RequestOp, TxnRequest};
 use picket_tests::peers::{EtcdCluster, TcpFault};
 use tokio::runtime::Builder;
+use tonic::transport::Endpoint;
 
 use crate::etcd::common::{node, plain, write_of};
 use crate::etcd::house::{House, guard};
@@ -72,17 +74,23 @@ async fn a_write_whose_answer_was_cut_off_is_found_by_the_next_member() {
 #[tokio::test]
 async fn nothing_is_won_under_a_lease_that_was_given_back() {
     let cluster = EtcdCluster::start(1).await.unwrap();
-    let mut raw = crate::etcd::house::raw(&cluster.endpoints()).await;
-    let lease = raw.lease_grant(5, None).await.unwrap().id();
-    raw.lease_revoke(lease).await.unwrap();
-    let under = Some(etcd_client::PutOptions::new().with_lease(lease));
-    let puts = [
-        etcd_client::TxnOp::put("/picket/term", "2", None),
-        etcd_client::TxnOp::put("/picket/election/leader", "late", under),
-    ];
-    raw.txn(etcd_client::Txn::new().and_then(puts)).await.expect_err("the lease is gone");
-    let nothing = raw.get("/picket/term", None).await.unwrap();
-    assert!(nothing.kvs().is_empty(), "all of it or nothing, and etcd lives");
+    let endpoint = Endpoint::from_shared(cluster.endpoints()[0].clone()).unwrap();
+    let etcd = Client::new(endpoint.connect_lazy());
+    let lease = 0x70_1d;
+    etcd.grant(LeaseGrantRequest { id: lease, ttl: 5 }).await.unwrap();
+    etcd.keep_alive(lease).await.unwrap();
+    etcd.revoke(lease).await.unwrap();
+    let over = etcd.keep_alive(lease).await;
+    assert!(matches!(over, Err(Error::NoLease)), "{over:?}");
+    let under = PutRequest { key: b"/picket/election/leader".to_vec(), value: b"late".to_vec(), lease };
+    let puts = [RequestOp::put("/picket/term", "2"), under.into()];
+    let late = etcd.txn(TxnRequest::default().and_then(puts)).await;
+    assert!(
+        matches!(&late, Err(Error::Status(why)) if why.message().contains("lease not found")),
+        "{late:?}"
+    );
+    let nothing = etcd.range(RangeRequest::one("/picket/term")).await.unwrap();
+    assert!(nothing.kvs.is_empty(), "all of it or nothing, and etcd lives");
 }
 
 #[tokio::test]
@@ -157,8 +165,7 @@ fn whose_key_is_gone_leads_no_more_also_where_nobody_else_leads() {
         (house, won)
     });
     observer.block_on(async {
-        let mut raw = crate::etcd::house::raw(&cluster.endpoints()).await;
-        raw.delete("/picket/election/leader", None).await.unwrap();
+        crate::etcd::house::raw(&cluster.endpoints()).delete("/picket/election/leader").await;
     });
     gateway.block_on(async {
         let late = house.store.write(guard(&won), write_of(plain("r1n01", 1), 0)).await;

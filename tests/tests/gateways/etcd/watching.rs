@@ -55,10 +55,11 @@ async fn a_watch_outlives_compaction_and_a_restart_of_etcd() {
     let _ = timeout(Duration::from_millis(200), two.store.changed(since)).await;
 
     // What changes while etcd is away from the watch is compacted before it is back.
-    let mut raw = raw(&cluster.endpoints()).await;
+    let raw = raw(&cluster.endpoints());
     let first = one.store.write(guard, write_of(plain("r1n01", 1), 0)).await.unwrap();
     let second = one.store.write(guard, write_of(plain("r1n02", 1), 0)).await.unwrap();
-    raw.compact(second.revision.0.cast_signed(), None).await.unwrap();
+    let compacted = serde_json::json!({ "revision": second.revision.0.to_string() });
+    raw.ask("kv/compaction", compacted).await.unwrap();
     let heard = news(&two, since).await;
     assert_eq!(heard, [(first.revision, node("r1n01")), (second.revision, node("r1n02"))]);
 

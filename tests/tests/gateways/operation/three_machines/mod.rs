@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use etcd_client::{Channel, Client};
+use picket_etcd_api::{Client, RangeRequest};
 use picket_tests::Result;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
@@ -25,9 +25,8 @@ async fn etcd_lets_in(endpoint: &str, ca: &Path, certificate: &Path, key: &Path)
         .and_then(|endpoint| endpoint.tls_config(tls))
         .expect("a URL");
     let channel = endpoint.connect_timeout(Duration::from_secs(10)).connect_lazy();
-    let ask = async {
-        Client::from_channel(Channel::Tonic(channel), None).await?.get("/picket/format", None).await
-    };
+    let etcd = Client::new(channel);
+    let ask = etcd.range(RangeRequest::one("/picket/format"));
     tokio::time::timeout(Duration::from_secs(20), ask).await.expect("an answer").is_ok()
 }
 
