@@ -7,6 +7,7 @@
 
 mod arguments;
 mod bench;
+mod builds;
 mod debian;
 mod demo;
 mod etcd;

@@ -60,26 +60,17 @@ const RUNC: Package = Package { name: "runc", sign: Sign::Program("runc") };
 const POD_NETWORK: Package =
     Package { name: "containernetworking-plugins", sign: Sign::File("/usr/lib/cni/ptp") };
 
-/// The crate etcd-client generates its messages when it is built.
-const PROTOC: Package = Package { name: "protobuf-compiler", sign: Sign::Program("protoc") };
-const PROTOC_FILES: Package =
-    Package { name: "libprotobuf-dev", sign: Sign::File("/usr/include/google/protobuf/descriptor.proto") };
-
 /// So that packages start no services: systemctl heeds the first, invoke-rc.d the second.
 const NO_START: [&str; 2] = ["SYSTEMD_OFFLINE=1", "RUNLEVEL=1"];
 
-/// What a build of the whole workspace needs.
-pub const FOR_BUILD: &[Package] = &[PROTOC, PROTOC_FILES];
+/// What a build of the whole workspace needs besides Rust.
+pub const FOR_BUILD: &[Package] = &[COMPILER];
 /// What the demonstration needs: simulated BMCs before real machines.
-pub const FOR_DEMO: &[Package] =
-    &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON];
+pub const FOR_DEMO: &[Package] = &[IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON];
 /// What the demonstration of several gateways needs besides: where there is no Go, etcd's is of a Python package.
-pub const FOR_DEMO_HA: &[Package] =
-    &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON, VENV];
+pub const FOR_DEMO_HA: &[Package] = &[IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON, VENV];
 /// What the demonstration of a cluster needs: machines with containers, behind simulated BMCs.
 pub const FOR_DEMO_KUBERNETES: &[Package] = &[
-    PROTOC,
-    PROTOC_FILES,
     IPMI_SIM,
     IPMI_SIM_HEADERS,
     IPMITOOL,
@@ -94,8 +85,6 @@ pub const FOR_DEMO_KUBERNETES: &[Package] = &[
 ];
 /// What the tests need besides: other people's clients, and a second BMC in Python.
 pub const FOR_TESTS: &[Package] = &[
-    PROTOC,
-    PROTOC_FILES,
     IPMI_SIM,
     IPMI_SIM_HEADERS,
     QEMU,
@@ -121,21 +110,17 @@ pub const FOR_TESTS: &[Package] = &[
     POD_NETWORK,
 ];
 /// What the bench of the IPMI driver needs: BMCs, and the others in the race.
-pub const FOR_BENCH_IPMI: &[Package] =
-    &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, IPMIPOWER, POWERMAN];
+pub const FOR_BENCH_IPMI: &[Package] = &[IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, IPMIPOWER, POWERMAN];
 /// What the bench of thousands of BMCs needs, which are our own.
-pub const FOR_BENCH_FLEET: &[Package] = &[PROTOC, PROTOC_FILES, IPMIPOWER, POWERMAN, FENCE_AGENTS];
+pub const FOR_BENCH_FLEET: &[Package] = &[COMPILER, IPMIPOWER, POWERMAN, FENCE_AGENTS];
 /// What the bench of several gateways needs: a BMC and etcd.
-pub const FOR_BENCH_HA: &[Package] =
-    &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, PYTHON, VENV];
+pub const FOR_BENCH_HA: &[Package] = &[IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, PYTHON, VENV];
 
 /// What the bench of clouds needs: their fence agents.
-pub const FOR_BENCH_CLOUD: &[Package] = &[PROTOC, PROTOC_FILES, COMPILER, PYTHON, VENV, FENCE_AGENTS];
+pub const FOR_BENCH_CLOUD: &[Package] = &[COMPILER, PYTHON, VENV, FENCE_AGENTS];
 
 /// What the bench of a cluster needs besides the demonstration: the agent that others fence by.
 pub const FOR_BENCH_KUBERNETES: &[Package] = &[
-    PROTOC,
-    PROTOC_FILES,
     IPMI_SIM,
     IPMI_SIM_HEADERS,
     IPMITOOL,
