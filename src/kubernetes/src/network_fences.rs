@@ -193,7 +193,10 @@ impl OutOfService {
             // Every node of a cluster asks the same, again and again.
             None => self.cluster.network_fences(FRESH, until).await?,
         };
-        let Some(all) = &*all else { return Ok(None) };
+        let Some(all) = &*all else {
+            // Whoever makes them may be on its way there.
+            return Ok(to_undo.map(|_| "csi-addons, which serves no NetworkFence".to_owned()));
+        };
         let (made, others): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.of(ours).is_some());
         let (mut waits, mut wrong) = (None, None);
         for one in made {

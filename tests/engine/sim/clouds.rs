@@ -13,7 +13,7 @@ use picket_core::record::{Phase, Then};
 use picket_core::store::FenceQuery;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Disk, Fault, Verb};
-use picket_engine::EngineError;
+use picket_engine::{EngineError, Until};
 use tokio::time::Instant;
 
 pub use self::far::{Cloud, Far};
@@ -298,4 +298,36 @@ async fn whoever_watches_another_machine_in_its_place_says_so_by_the_answers_alo
     lab.reach("needs_operator", s(60)).await;
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::IdentityMismatch));
     assert_eq!(lab.received("nova").offs, 1, "nothing is sent to it");
+}
+
+/// Nova says that a server is off before it has noted that our stop did it: the next level, which may be a hypervisor with all its guests, waits for
+/// that for as long as this one has its share.
+#[tokio::test(start_paused = true)]
+async fn a_grade_that_may_rise_spends_no_level_at_once() {
+    for noted_after in [Some(s(8)), None] {
+        let setup = Setup { clouds: true, ..Setup::new(NODE, &[&["nova"], &["second"]]) };
+        let far = setup.far.clone();
+        let mut lab = Lab::set_up(80, setup, |world| {
+            world.add_machine(NODE).add_host(NODE, "nova").add_host(NODE, "second");
+        })
+        .await;
+        *far.lowered_by.lock().expect("whole") = Some("no stop of ours ended".to_owned());
+        let mut call = lab.call();
+        call.min_grade = Some(Grade::Observed);
+        let id = lab.engine.fence(&node(), call).await.expect("let in").fence();
+        if let Some(after) = noted_after {
+            tokio::time::sleep(after).await;
+            assert_eq!((lab.phase(), lab.received("second").offs), ("fencing", 0));
+            *far.lowered_by.lock().expect("whole") = None;
+        }
+        let outcome = lab.outcome(id, Until::Released).await;
+        let offs = lab.received("second").offs;
+        match noted_after {
+            Some(_) => assert_eq!((outcome, offs), (Outcome::Fenced { released: true }, 0)),
+            None => {
+                assert_eq!(outcome, Outcome::NeedsOperator(Reason::GradeTooLow));
+                assert!(offs > 0, "the next level had its turn");
+            }
+        }
+    }
 }

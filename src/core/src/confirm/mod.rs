@@ -38,8 +38,15 @@ pub enum Verdict {
     Open,
     /// Proven off.
     Confirmed(ConfirmedOff),
-    /// It would be proven, but with a grade below the least that was asked for; and what lowered it.
-    GradeTooLow(Grade, Vec<String>),
+    /// It would be proven, but with a grade below the least that was asked for.
+    GradeTooLow {
+        /// The grade.
+        grade: Grade,
+        /// What lowered it, in words.
+        lowered_by: Vec<String>,
+        /// It is what was read that lowered it too far: a later reading may say more.
+        may_rise: bool,
+    },
     /// Devices say Off whose session was lost within this fence, and which were not seen on since.
     Restarted(Vec<DeviceId>),
     /// Host devices contradict each other, or a host is on though its supplies are off.

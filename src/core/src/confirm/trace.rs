@@ -322,16 +322,22 @@ impl Trace {
         self.last
     }
 
-    /// The grade of its Off, and what lowers it.
+    /// The grade of its Off as it was read last, and what lowered it.
     pub(super) fn grade(&self) -> (Grade, Vec<String>) {
+        let (mut grade, mut why) = self.grade_at_best();
+        if let Some(told) = &self.lowered_by {
+            grade = grade.lowered();
+            why.push(format!("{}: {told}", self.spec.id));
+        }
+        (grade, why)
+    }
+
+    /// The same of a reading that says nothing against itself.
+    pub(super) fn grade_at_best(&self) -> (Grade, Vec<String>) {
         let (mut grade, mut why) = self.spec.best_grade(self.identity);
         if matches!(self.long(), Some(Long::Restarted(_))) {
             grade = grade.min(Grade::Claimed);
             why.push(format!("{}: {}", self.spec.id, self.trusted_for()));
-        }
-        if let Some(told) = &self.lowered_by {
-            grade = grade.lowered();
-            why.push(format!("{}: {told}", self.spec.id));
         }
         (grade, why)
     }

@@ -89,11 +89,11 @@ impl Judge {
         long.then(|| format!("{} says On and {off} Off for {:?}", on.spec.id, self.contradiction))
     }
 
-    fn mint(&self, dark_at: BootTime, now: BootTime, wall: WallTime) -> Verdict {
+    /// The grade of a proof by this level, whose devices have these, and what lowered it.
+    fn grade(&self, of_device: impl Fn(&Trace) -> (Grade, Vec<String>)) -> (Grade, Vec<String>) {
         let mut grade = Grade::Observed;
         let mut lowered_by = Vec::new();
-        for trace in self.level_traces() {
-            let (own, why) = trace.grade();
+        for (own, why) in self.level_traces().map(of_device) {
             grade = grade.min(own);
             lowered_by.extend(why);
         }
@@ -108,8 +108,14 @@ impl Judge {
             grade = grade.lowered();
             lowered_by.push(by_name(release));
         }
+        (grade, lowered_by)
+    }
+
+    fn mint(&self, dark_at: BootTime, now: BootTime, wall: WallTime) -> Verdict {
+        let (grade, lowered_by) = self.grade(Trace::grade);
         if grade < self.min_grade {
-            return Verdict::GradeTooLow(grade, lowered_by);
+            let may_rise = self.grade(Trace::grade_at_best).0 >= self.min_grade;
+            return Verdict::GradeTooLow { grade, lowered_by, may_rise };
         }
         let back = |moment: BootTime| {
             let ago = u64::try_from(now.since(moment).as_millis()).unwrap_or(u64::MAX);

@@ -355,7 +355,7 @@ impl Turn<'_> {
             }
             Verdict::Restarted(_) => self.level_spent(Reason::BmcRestarted),
             Verdict::Contradiction(_) => self.gives_up(Reason::Contradiction),
-            Verdict::GradeTooLow(..) => self.level_spent(Reason::GradeTooLow),
+            Verdict::GradeTooLow { .. } => self.level_spent(Reason::GradeTooLow),
             Verdict::Open => {}
         }
     }

@@ -41,6 +41,8 @@ pub struct Far {
     pub takes_no_hold: AtomicBool,
     /// Another machine is in its place, and each answer shows it.
     pub exchanged: AtomicBool,
+    /// What lowers the grade of what it says.
+    pub lowered_by: Mutex<Option<String>>,
     /// What is left changed beside its machine.
     pub left: Mutex<Option<String>>,
 }
@@ -89,7 +91,8 @@ impl PowerDriver for Cloud {
             let detail = "another machine is in its place";
             return Err(DriverError::new(ErrorKind::IdentityMismatch, Effect::DidNotHappen, detail));
         }
-        self.of.read_power(call).await
+        let reading = self.of.read_power(call).await?;
+        Ok(Reading { lowered_by: self.far.lowered_by.lock().expect("whole").clone(), ..reading })
     }
 
     async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {

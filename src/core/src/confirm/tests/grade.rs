@@ -36,7 +36,9 @@ fn an_identity_that_only_the_device_itself_has_said_is_graded_learned() {
                 );
                 assert_eq!(evidence.lowered_by, ["bmc: its identity was learned from the device itself"]);
             }
-            Verdict::GradeTooLow(Grade::Learned, _) => assert!(!enough, "{least:?}"),
+            Verdict::GradeTooLow { grade: Grade::Learned, may_rise: false, .. } => {
+                assert!(!enough, "{least:?}")
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -125,7 +127,7 @@ fn a_release_that_goes_by_the_name_lowers_it_once() {
                 assert_eq!(evidence.grade, Grade::Hypervisor);
                 assert_eq!(evidence.lowered_by, ["release pods may know the node by its name alone"]);
             }
-            Verdict::GradeTooLow(Grade::Hypervisor, why) => {
+            Verdict::GradeTooLow { grade: Grade::Hypervisor, lowered_by: why, may_rise: false } => {
                 assert!(!enough && why == ["release pods may know the node by its name alone"], "{why:?}");
             }
             other => panic!("{other:?}"),
@@ -162,7 +164,9 @@ fn a_reading_that_lowers_it_does_so_where_it_is_the_last_one() {
                     let told: Vec<String> = last.iter().map(|why| format!("cloud: {why}")).collect();
                     assert_eq!(evidence.lowered_by, told);
                 }
-                Verdict::GradeTooLow(is, _) => assert_eq!((is, graded < least), (graded, true)),
+                Verdict::GradeTooLow { grade, may_rise, .. } => {
+                    assert_eq!((grade, graded < least, may_rise), (graded, true, true));
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -185,7 +189,9 @@ fn less_than_was_asked_for_is_not_confirmed() {
         bench.falls("bmc");
         match bench.verdict() {
             Verdict::Confirmed(_) => assert!(enough, "{least:?}"),
-            Verdict::GradeTooLow(Grade::Claimed, _) => assert!(!enough, "{least:?}"),
+            Verdict::GradeTooLow { grade: Grade::Claimed, may_rise: false, .. } => {
+                assert!(!enough, "{least:?}")
+            }
             other => panic!("{other:?}"),
         }
     }
