@@ -48,7 +48,7 @@ fn ended(teller: &Teller) -> Result<()> {
     teller.say("cargo xtask demo --keep      leaves it running: fence n2 yourself, kill a BMC, kill the gateway in the middle");
     teller.say("cargo xtask demo --ha        three gateways, a webhook, and the one that leads is killed in the middle of a fence");
     teller.say("cargo xtask test             everything that must hold, against these peers and worse ones");
-    teller.say("README.md                    five minutes to a first real node");
+    teller.say("docs/bare-metal.md           five minutes to a first real node");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What is in deploy/ and in the README: settings are parsed, the unit is one that systemd takes.
+//! What is in deploy/ and in the first pages of docs/: settings are parsed, the unit is one that systemd takes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -82,20 +82,23 @@ async fn what_the_example_shows_of_clouds_is_right() {
 }
 
 #[tokio::test]
-async fn the_settings_in_the_readme_are_right() {
-    let readme = std::fs::read_to_string(top().join("README.md")).expect("read");
+async fn the_settings_in_the_pages_are_right() {
     let mut blocks: Vec<String> = Vec::new();
-    let mut inside: Option<String> = None;
-    for line in readme.lines() {
-        match (line.trim(), &mut inside) {
-            ("```toml", None) => inside = Some(String::new()),
-            ("```", Some(_)) => blocks.extend(inside.take()),
-            (_, Some(block)) => *block += &format!("{line}\n"),
-            _ => {}
+    for page in ["bare-metal.md", "releases.md", "recovered.md"] {
+        let text = std::fs::read_to_string(top().join("docs").join(page)).expect("read");
+        let before = blocks.len();
+        let mut inside: Option<String> = None;
+        for line in text.lines() {
+            match (line.trim(), &mut inside) {
+                ("```toml", None) => inside = Some(String::new()),
+                ("```", Some(_)) => blocks.extend(inside.take()),
+                (_, Some(block)) => *block += &format!("{line}\n"),
+                _ => {}
+            }
         }
+        assert!(blocks.len() > before, "{page} shows no settings");
     }
-    assert!(blocks.len() >= 2, "{blocks:?}");
-    // One after the other they are one file, as the README builds it up.
+    // One after the other they are one file, as the pages build it up.
     let mut text = String::new();
     for block in blocks {
         let next = format!("{text}\n{block}");
