@@ -13,7 +13,7 @@ use crate::fitted::Fitted;
 ///
 /// | key | what | default |
 /// | --- | --- | --- |
-/// | `agent` | the agent's program, as docs/agents.md lists it | needed |
+/// | `agent` | the agent's program, as docs/agents-list.md lists it | needed |
 /// | `trust_agent` | the same name, for an agent that is not on that list | none |
 /// | `class` | `host` or `supply`, of an agent that is not on the list, and of `fence_powerman` | the list's |
 /// | `directory` | where the program is | `/usr/sbin` |

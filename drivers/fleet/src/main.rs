@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// The settings: which machines there are, and what happens to them (docs/rehearse.md).
+    /// The settings: which machines there are, and what happens to them (docs/rehearse-settings.md).
     settings: PathBuf,
     /// Only say whether the settings are right.
     #[arg(long)]

@@ -6,7 +6,7 @@ use crate::copies::NOT_TOLD;
 use crate::placement::Migration;
 
 /// The evacuations that left a copy of the server: their migrations are `done` once the server runs elsewhere, and `completed` only when
-/// nova-compute of the host from which it went has removed what it finds there (docs/openstack.md).
+/// nova-compute of the host from which it went has removed what it finds there (docs/openstack-copies.md).
 fn done(migrations: &[Migration]) -> impl Iterator<Item = &Migration> {
     migrations.iter().filter(|migration| migration.is_a("evacuation") && migration.status == "done")
 }

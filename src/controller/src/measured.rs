@@ -1,4 +1,4 @@
-//! What is counted. `docs/controller.md` lists the same; a test holds it.
+//! What is counted. `docs/controller-tells.md` lists the same; a test holds it.
 
 use picket_metrics::{Kind, LEFT_OUT, Metric, Metrics};
 
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_page_lists_every_metric() {
-        let page = include_str!("../../../docs/controller.md");
+        let page = include_str!("../../../docs/controller-tells.md");
         for metric in ALL {
             let row = format!("| `{}` |", metric.name);
             assert!(page.contains(&row), "{row} is missing");

@@ -367,7 +367,7 @@ pub(crate) async fn told(cluster: &Cluster, undoes: bool, until: Instant) -> Res
         return Ok(vec![format!(
             "the CSI driver {} is ceph-csi's: where it fences, the address of a Node whose volumes are let go under out-of-service stays on \
              Ceph's blocklist for years, and nothing of Ceph mounts there once it is back: `ceph osd blocklist ls` shows it, `ceph osd \
-             blocklist range rm ADDRESS/32` undoes it, and so does network_fences = \"undone\" (docs/kubernetes.md, With Ceph)",
+             blocklist range rm ADDRESS/32` undoes it, and so does network_fences = \"undone\" (docs/kubernetes-ceph.md)",
             drivers.join(" and ")
         )]);
     }

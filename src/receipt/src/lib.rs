@@ -1,7 +1,7 @@
 //! Receipts as they are signed and read: keys, bodies, signatures.
 //!
 //! **Purpose.** Signs what the store has as issued, and tells a receipt of ours from any other. The format stands in
-//! `docs/receipts.md`.
+//! `docs/receipts-form.md`.
 //! **Non-goals.** Whether a receipt holds: that the record says, and the leader answers. No store, no clock, no network.
 //! **Invariants.** Nothing is signed but a [`ReceiptOrder`](picket_core::receipt::ReceiptOrder), which only the store's
 //! `Saved` opens. A body is verified as the very bytes that were signed, and read only after that. A private key is in no

@@ -169,7 +169,7 @@ volumeClaimTemplates:
 {{- fail "\n\nsettings.toml and settings.existingConfigMap: one of the two." }}
 {{- end }}
 {{- if not .Values.gateways.tls.secretName }}
-{{- fail "\n\ngateways.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt. Callers and gateways know each other by certificates; docs/deploy.md says how they are made." }}
+{{- fail "\n\ngateways.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt. Callers and gateways know each other by certificates; docs/chart.md says how they are made." }}
 {{- end }}
 {{- if and .Values.controller.enabled (not .Values.gateways.fenceThisCluster) }}
 {{- fail "\n\ncontroller.enabled: it watches the Nodes of the cluster in which it runs, and by gateways.fenceThisCluster=false these are not the fleet's. Install it in the cluster whose Nodes are fenced, with gateways.enabled=false there." }}

@@ -1,7 +1,7 @@
 use super::*;
 use std::fmt::Write;
 
-const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agents.md");
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agents-list.md");
 
 #[test]
 fn each_agent_stands_in_it_once_and_in_order() {
@@ -125,12 +125,12 @@ fn table() -> String {
 #[test]
 fn the_documentation_shows_the_list() {
     const BEGIN: &str = "<!-- what follows is made from drivers/agent/src/list.rs: PICKET_BLESS=1 cargo test -p picket-driver-agent -->\n";
-    let docs = std::fs::read_to_string(DOCS).expect("docs/agents.md is there");
+    let docs = std::fs::read_to_string(DOCS).expect("docs/agents-list.md is there");
     let (head, shown) =
-        docs.split_once(BEGIN).expect("docs/agents.md has the line after which the list begins");
+        docs.split_once(BEGIN).expect("docs/agents-list.md has the line after which the list begins");
     if std::env::var_os("PICKET_BLESS").is_some() {
         std::fs::write(DOCS, format!("{head}{BEGIN}{}", table())).expect("it can be written");
         return;
     }
-    assert_eq!(shown, table(), "docs/agents.md does not show the list: PICKET_BLESS=1 writes it");
+    assert_eq!(shown, table(), "docs/agents-list.md does not show the list: PICKET_BLESS=1 writes it");
 }

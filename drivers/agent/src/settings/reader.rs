@@ -57,7 +57,7 @@ impl Reader<'_> {
 
     pub(super) fn agent(&mut self) -> Option<String> {
         if !self.table.contains_key("agent") {
-            self.fault("agent", "is missing: the agent's program, for example \"fence_eaton_snmp\" (docs/agents.md lists them)");
+            self.fault("agent", "is missing: the agent's program, for example \"fence_eaton_snmp\" (docs/agents-list.md lists them)");
         }
         let agent = self.text("agent")?;
         let is_name = agent.starts_with("fence_")
@@ -96,7 +96,7 @@ impl Reader<'_> {
             }
             (None, None) => {
                 let message = format!(
-                    "{agent} is not on the reviewed list (docs/agents.md): nobody read what its off and status mean. Where you did, and \
+                    "{agent} is not on the reviewed list (docs/agents-list.md): nobody read what its off and status mean. Where you did, and \
                      its off cuts power and its status says off of nothing else, write trust_agent = {agent:?} and its class; its Off \
                      counts as claimed"
                 );

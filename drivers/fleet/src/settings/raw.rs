@@ -119,7 +119,7 @@ impl Group {
         let (idle, redfish_idle) = (idle("idle", a_minute), idle("redfish_idle", five_minutes));
         let redfish_sessions = table.read("redfish_sessions", "redfish_sessions = 16").unwrap_or(16);
         let tasks = table.read("tasks", "tasks = true").unwrap_or_default();
-        let faults = table.each("faults", "one of docs/rehearse.md", Fault::wrong);
+        let faults = table.each("faults", "one of docs/rehearse-settings.md", Fault::wrong);
         table.done();
         Self { count, ipmi, redfish, suites, sessions, idle, redfish_sessions, redfish_idle, tasks, faults }
     }
@@ -129,7 +129,7 @@ impl Event {
     fn read(mut table: Table<'_>) -> Self {
         let at = table.needed("at", "at = \"30s\"").map(|Span(at)| at);
         let nodes = table.needed("nodes", "nodes = \"all\"");
-        let what = table.needed("what", "one of docs/rehearse.md");
+        let what = table.needed("what", "one of docs/rehearse-settings.md");
         if let Some(wrong) = what.as_ref().and_then(What::wrong) {
             table.fault("what", wrong);
         }

@@ -1,4 +1,4 @@
-//! Each fault of docs/rehearse.md before the drivers that may meet it: how a fence ends, and in which words.
+//! Each fault of docs/rehearse-settings.md before the drivers that may meet it: how a fence ends, and in which words.
 
 mod both;
 mod fence;

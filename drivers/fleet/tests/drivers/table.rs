@@ -173,11 +173,11 @@ pub async fn walk(over: Over, usual: &str, rows: Vec<Row>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The names of the faults in docs/rehearse.md.
+/// The names of the faults in docs/rehearse-settings.md.
 fn told() -> BTreeSet<String> {
-    let text = include_str!("../../../../docs/rehearse.md");
-    let (_, text) = text.split_once("### Faults").expect("they have a heading");
-    let (text, _) = text.split_once("### What happens").expect("it follows");
+    let text = include_str!("../../../../docs/rehearse-settings.md");
+    let (_, text) = text.split_once("## Faults").expect("they have a heading");
+    let (text, _) = text.split_once("## What happens").expect("it follows");
     let cells = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
     let bare = |name: &str| {

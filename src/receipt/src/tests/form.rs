@@ -8,7 +8,7 @@ use crate::key::KeyId;
 use crate::listed::ListedKey;
 use crate::signed::{CONTEXT, Signed};
 
-/// As `docs/receipts.md` has it.
+/// As `docs/receipts-form.md` has it.
 const BODY: &str = concat!(
     r#"{"id":"019aa53b-3f0a-7909-8909-090909090909","node":"r1n07","#,
     r#""systemUuid":"00112233445566778899aabbccddeeff","incarnation":"019aa53b-3f0a-7707-8707-070707070707","#,

@@ -157,10 +157,10 @@ impl<'a> Guard<'a> {
             "cargo xtask demo --kubernetes --without-proof     the same by the taint alone: two writers, counted",
         );
         teller.say(
-            "docs/controller.md                                 when a Node is asked for, and when it is not",
+            "docs/controller-when.md                            when a Node is asked for, and when it is not",
         );
         teller
-            .say("docs/kubernetes.md                                 what is done, in which order, and why");
+            .say("docs/kubernetes-release.md                         what is done, in which order, and why");
         Ok(())
     }
 

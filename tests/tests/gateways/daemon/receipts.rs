@@ -65,9 +65,9 @@ fn changed(receipt: &Path, change: impl Fn(&mut Value)) -> PathBuf {
     path
 }
 
-/// The program that `docs/receipts.md` shows, as it stands there.
+/// The program that `docs/receipts-form.md` shows, as it stands there.
 fn shown_program() -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/receipts.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/receipts-form.md");
     let page = std::fs::read_to_string(page).expect("the page");
     let (_, rest) = page.split_once("```python\n").expect("a program in Python");
     rest.split_once("```").expect("its end").0.to_owned()

@@ -9,7 +9,7 @@ use crate::story::scene::{ATTACHING, Login, scene, stuck};
 
 /// A gateway that is an administrator locks the server before the off, and with that keeps everybody out who is a member of the project,
 /// the CSI driver among them. Nothing is let go too early by that, but too late: a person gives the release of the pods up, and the
-/// gateway, whom its lock does not bind, detaches. `docs/openstack.md` says which login is the right one.
+/// gateway, whom its lock does not bind, detaches. `docs/openstack-volumes.md` says which login is the right one.
 #[tokio::test]
 async fn an_administrator_s_lock_keeps_the_csi_driver_from_detaching() -> Result<()> {
     let scene = scene().await?;
