@@ -1,5 +1,6 @@
 //! What is in deploy/ and in the first pages of docs/: settings are parsed, the unit is one that systemd takes.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -37,8 +38,14 @@ async fn faults(text: &str) -> Vec<String> {
 async fn every_settings_file_of_deploy_is_right() {
     let files = files(&top().join("deploy"), "toml");
     assert!(files.len() >= 3, "{files:?}");
+    // What a page has made for its settings.
+    let home = tempfile::tempdir().expect("a directory");
+    let password = home.path().join("bmc.password");
+    std::fs::write(&password, "secret12").expect("written");
+    std::fs::set_permissions(&password, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let made = format!("{}/", home.path().display());
     for file in files {
-        let text = std::fs::read_to_string(&file).expect("read");
+        let text = std::fs::read_to_string(&file).expect("read").replace("/tmp/rehearse/", &made);
         // The settings of a simulated fleet are those of another program.
         if file.ends_with("rehearse.toml") {
             picket_fleet::Settings::parse(&text)
@@ -81,14 +88,14 @@ async fn what_the_example_shows_of_clouds_is_right() {
     }
 }
 
-#[tokio::test]
-async fn the_settings_in_the_pages_are_right() {
-    let mut blocks: Vec<String> = Vec::new();
-    for page in ["bare-metal.md", "releases.md", "recovered.md"] {
-        let text = std::fs::read_to_string(top().join("docs").join(page)).expect("read");
-        let before = blocks.len();
+/// The settings that these pages show, one after the other: one file, as a reader builds it up.
+fn built_up(pages: &[&str]) -> String {
+    let mut text = String::new();
+    for page in pages {
+        let shown = std::fs::read_to_string(top().join("docs").join(page)).expect("read");
+        let mut blocks: Vec<String> = Vec::new();
         let mut inside: Option<String> = None;
-        for line in text.lines() {
+        for line in shown.lines() {
             match (line.trim(), &mut inside) {
                 ("```toml", None) => inside = Some(String::new()),
                 ("```", Some(_)) => blocks.extend(inside.take()),
@@ -96,19 +103,23 @@ async fn the_settings_in_the_pages_are_right() {
                 _ => {}
             }
         }
-        assert!(blocks.len() > before, "{page} shows no settings");
+        assert!(!blocks.is_empty(), "{page} shows no settings");
+        for block in blocks {
+            let stands = |line: &&str| text.lines().any(|old| old.trim() == line.trim());
+            let twice = block.lines().filter(|line| line.trim().starts_with('[')).find(stands);
+            assert!(twice.is_none(), "{page}: {twice:?} stands twice");
+            text += &format!("\n{block}");
+        }
     }
-    // One after the other they are one file, as the pages build it up.
-    let mut text = String::new();
-    for block in blocks {
-        let next = format!("{text}\n{block}");
-        let twice = block
-            .lines()
-            .find(|line| line.trim().starts_with('[') && text.lines().any(|old| old.trim() == line.trim()));
-        assert!(twice.is_none(), "{twice:?} stands twice");
-        text = next;
+    text
+}
+
+#[tokio::test]
+async fn the_settings_in_the_pages_are_right() {
+    for pages in [&["bare-metal.md", "releases.md", "recovered.md"][..], &["kubernetes-tutorial.md"]] {
+        let text = built_up(pages);
+        assert_eq!(faults(&text).await, Vec::<String>::new(), "{text}");
     }
-    assert_eq!(faults(&text).await, Vec::<String>::new(), "{text}");
 }
 
 #[test]
