@@ -19,6 +19,7 @@ mod kubernetes;
 mod licences;
 mod openstack;
 mod packages;
+mod pages;
 mod place;
 mod prometheus;
 mod python;

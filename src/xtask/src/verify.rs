@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::failure::Failure;
 use crate::test::mutants;
-use crate::{builds, licences, packages, place, run};
+use crate::{builds, licences, packages, pages, place, run};
 
 /// A check of the sources, by what it looks at.
 type Check = (&'static str, fn() -> Result<(), Failure>);
@@ -16,11 +16,11 @@ type Check = (&'static str, fn() -> Result<(), Failure>);
 /// is not built once more for each part. The tests are left out, since they want a gateway with all parts.
 const ALONE: [&str; 7] = ["etcd", "ipmi", "redfish", "agent", "openstack", "gcp", "kubernetes"];
 
-/// Formatting, clippy, a gateway of few parts, documentation, licences, that nothing wants protoc, the fuzz targets' manifest. All are looked
-/// at, whichever fails.
+/// Formatting, clippy, a gateway of few parts, documentation, the pages, licences, that nothing wants protoc, the fuzz targets' manifest. All
+/// are looked at, whichever fails.
 pub fn verify() -> Result<(), Failure> {
     packages::ensure(packages::FOR_BUILD, false)?;
-    let checks: [Check; 9] = [
+    let checks: [Check; 10] = [
         ("formatting (cargo xtask fix mends it)", || cargo(&["fmt", "--all", "--check"], &[])),
         ("clippy", || clippy(&["--workspace"])),
         ("a gateway without any part", || clippy(&["-p", "picket-gateway", "--no-default-features"])),
@@ -33,6 +33,7 @@ pub fn verify() -> Result<(), Failure> {
             looked.into_iter().collect()
         }),
         ("documentation", documentation),
+        ("the pages", pages::check),
         ("licences", licences::check),
         ("a build without protoc", builds::check),
         ("the lines that weaken the law", mutants::check),
@@ -49,7 +50,7 @@ pub fn verify() -> Result<(), Failure> {
         .collect();
     if failed.is_empty() {
         println!(
-            "\nverified: formatting, clippy, a gateway with one part alone, documentation, licences, no protoc, mutants"
+            "\nverified: formatting, clippy, a gateway with one part alone, documentation, pages, licences, no protoc, mutants"
         );
         return Ok(());
     }

@@ -37,7 +37,7 @@ usage: cargo xtask <command>
                               OCI image archives of what runs in clusters, for ctr images import and podman load, without
                               a container engine; of the profile release unless another one is named, or of programs that
                               are built already
-  verify                      formatting, clippy, documentation, licences; changes nothing
+  verify                      formatting, clippy, documentation, pages, licences; changes nothing
   fix                         formats, and lets clippy mend what it can
 
   --yes     installs missing Debian packages without asking
