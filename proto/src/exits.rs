@@ -1,6 +1,6 @@
 //! The ways out of what stops a fence: for each reason what a person does, and with which commands.
 //!
-//! **Purpose.** One table. The command line's words are made from it, the README is held to it, and a test walks every way.
+//! **Purpose.** One table. The command line's words are made from it, `docs/stops.md` is held to it, and a test walks every way.
 //! **Invariant.** Each reason that keeps a node off has a way that the role operator may take, or one that the settings open.
 
 use crate::v1::{OutcomeKind, Phase, Reason};

@@ -14,13 +14,14 @@ const README_LINES: usize = 150;
 /// The most words of a page.
 const PAGE_WORDS: usize = 900;
 /// Tables that tests hold to the product, and those of boards: whoever looks something up reads a row, and not the page.
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "docs/agents-list.md",
     "docs/ipmi-boards.md",
     "docs/metrics.md",
     "docs/redfish-boards.md",
     "docs/redfish-check.md",
     "docs/rehearse-settings.md",
+    "docs/stops.md",
     "docs/threat-model.md",
 ];
 

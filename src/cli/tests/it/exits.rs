@@ -1,4 +1,4 @@
-//! What to do about what stops a fence (S16): the README and the command line name the same ways, and every command is one.
+//! What to do about what stops a fence (S16): the page and the command line name the same ways, and every command is one.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,9 +11,9 @@ use crate::common::ask;
 use crate::common::gateway::{Gateway, Script, Step};
 use crate::common::make::{ended, outcome, release, troubled};
 
-const README: &str = include_str!("../../../../README.md");
+const PAGE: &str = include_str!("../../../../docs/stops.md");
 
-/// How the README's table begins the row.
+/// How the page's table begins the row.
 fn head(kind: OutcomeKind, reason: Reason) -> String {
     let reason = reason.as_str_name().trim_start_matches("REASON_").to_lowercase().replace('_', " ");
     match kind {
@@ -31,15 +31,13 @@ fn named(row: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn the_readme_names_the_ways_of_each_reason_and_no_others() {
-    let (_, chapter) = README.split_once("## When it stops and asks").expect("its chapter");
-    let chapter = chapter.split("\n## ").next().expect("up to the next one");
-    let rows: Vec<&str> = chapter.lines().filter(|line| line.starts_with("| `")).collect();
+fn the_page_names_the_ways_of_each_reason_and_no_others() {
+    let rows: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("| `")).collect();
     let mut found = BTreeSet::new();
     for (kind, reason, ways) in exits::all() {
         let head = head(kind, reason);
         let row = rows.iter().find(|row| row.starts_with(&head));
-        let row = row.unwrap_or_else(|| panic!("the README has no row {head}"));
+        let row = row.unwrap_or_else(|| panic!("the page has no row {head}"));
         let commands: BTreeSet<&str> =
             ways.iter().flat_map(|way| way.exits).map(|exit| exit.command()).collect();
         assert_eq!(named(row), commands, "{head}");
