@@ -22,22 +22,22 @@ use crate::wire::{
     WatchProgressRequest, WatchRequest, WatchResponse,
 };
 
-/// What one answer of keys and values may take: a page of records, of which a large one has some 100 kB. What is told otherwise has
-/// tonic's own bound, 4 MiB.
+/// What one answer of keys and values may take: a page of records, of which a large one has some 100 kB. Other
+/// answers have tonic's own bound, 4 MiB.
 const LARGEST_ANSWER: usize = 128 << 20;
-/// How many wishes of a watch may wait to be sent.
-const WISHES: usize = 100;
+/// How many requests of a watch may wait to be sent.
+const PENDING_REQUESTS: usize = 100;
 /// A member that was cut off from the quorum says so at once to whoever says this, instead of waiting for it (etcd's
 /// `api/v3rpc/rpctypes/metadatafields.go`, as the next one).
 const REQUIRE_LEADER: (&str, &str) = ("hasleader", "true");
-/// Who asks.
+/// The user's token.
 const TOKEN: &str = "token";
 
 /// Why a call has no good answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// What etcd said, or the transport. Whether the request had an effect stands in its words.
-    #[error("{0}")]
+    #[error(transparent)]
     Status(#[from] Status),
     /// There is no such lease, and nothing was renewed.
     #[error("the lease in etcd is over")]
@@ -63,17 +63,17 @@ impl Client {
         Self { channel, token: Arc::default() }
     }
 
-    /// What is asked of a member that has a leader.
-    fn bare<T>(message: T) -> Request<T> {
+    /// A request to a member that has a leader.
+    fn without_token<T>(message: T) -> Request<T> {
         let mut request = Request::new(message);
         let (name, value) = REQUIRE_LEADER;
         request.metadata_mut().insert(name, AsciiMetadataValue::from_static(value));
         request
     }
 
-    /// The same, by whom.
-    fn asks<T>(&self, message: T) -> Request<T> {
-        let mut request = Self::bare(message);
+    /// The same, with the token, once there is one.
+    fn authenticated<T>(&self, message: T) -> Request<T> {
+        let mut request = Self::without_token(message);
         if let Some(token) = &*self.token.read().unwrap_or_else(PoisonError::into_inner) {
             request.metadata_mut().insert(TOKEN, token.clone());
         }
@@ -95,8 +95,9 @@ impl Client {
     pub async fn log_in(&self, name: &str, password: &str) -> Result<(), Error> {
         let who = AuthenticateRequest { name: name.to_owned(), password: password.to_owned() };
         // Without the token: an old one would be refused, and with it the way to a new one.
-        let answer = AuthClient::new(self.channel.clone()).authenticate(Self::bare(who)).await?;
+        let answer = AuthClient::new(self.channel.clone()).authenticate(Self::without_token(who)).await?;
         let mut token: AsciiMetadataValue = answer.into_inner().token.parse().map_err(|_| Error::Token)?;
+        // Debug output hides it, and HPACK never puts it into its table: it goes whole with each request, some hundred bytes for a JWT.
         token.set_sensitive(true);
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
         Ok(())
@@ -107,39 +108,43 @@ impl Client {
     /// # Errors
     /// Nothing was changed.
     pub async fn range(&self, what: RangeRequest) -> Result<RangeResponse, Error> {
-        Ok(self.kv().range(self.asks(what)).await?.into_inner())
+        Ok(self.kv().range(self.authenticated(what)).await?.into_inner())
     }
 
     /// Writes a key.
     ///
     /// # Errors
-    /// Whether it was written is told by the status alone.
+    /// Whether it was written stands in the status alone.
     pub async fn put(&self, what: PutRequest) -> Result<PutResponse, Error> {
-        Ok(self.kv().put(self.asks(what)).await?.into_inner())
+        Ok(self.kv().put(self.authenticated(what)).await?.into_inner())
     }
 
     /// Compares, and does one of two things.
     ///
     /// # Errors
-    /// Whether it was done is told by the status alone.
+    /// Whether it was done stands in the status alone.
     pub async fn txn(&self, what: TxnRequest) -> Result<TxnResponse, Error> {
-        Ok(self.kv().txn(self.asks(what)).await?.into_inner())
+        Ok(self.kv().txn(self.authenticated(what)).await?.into_inner())
     }
 
     /// Makes a lease.
     ///
     /// # Errors
-    /// Whether it was made is told by the status alone; it can be ended by the number that was chosen.
+    /// Whether it was made stands in the status alone; it can be ended by the number that was chosen.
     pub async fn grant(&self, what: LeaseGrantRequest) -> Result<LeaseGrantResponse, Error> {
-        Ok(self.lease().lease_grant(self.asks(what)).await?.into_inner())
+        Ok(self.lease().lease_grant(self.authenticated(what)).await?.into_inner())
     }
 
     /// Ends a lease, and with it all that stands under it.
     ///
     /// # Errors
-    /// Whether it was ended is told by the status alone.
+    /// Whether it was ended stands in the status alone.
     pub async fn revoke(&self, lease: i64) -> Result<LeaseRevokeResponse, Error> {
-        Ok(self.lease().lease_revoke(self.asks(LeaseRevokeRequest { id: lease })).await?.into_inner())
+        Ok(self
+            .lease()
+            .lease_revoke(self.authenticated(LeaseRevokeRequest { id: lease }))
+            .await?
+            .into_inner())
     }
 
     /// Renews a lease once, over a stream of its own, so that its answer is the answer to it.
@@ -152,7 +157,7 @@ impl Client {
         let (open, sent) = mpsc::channel(1);
         open.send(LeaseKeepAliveRequest { id: lease }).await.map_err(|_| Error::Ended)?;
         let mut answers =
-            self.lease().lease_keep_alive(self.asks(ReceiverStream::new(sent))).await?.into_inner();
+            self.lease().lease_keep_alive(self.authenticated(ReceiverStream::new(sent))).await?.into_inner();
         let answer = answers.message().await;
         drop(open);
         match answer? {
@@ -167,12 +172,12 @@ impl Client {
     /// # Errors
     /// Nothing is watched.
     pub async fn watch(&self, range: WatchCreateRequest) -> Result<Watch, Error> {
-        let (wishes, sent) = mpsc::channel(WISHES);
+        let (requests, sent) = mpsc::channel(PENDING_REQUESTS);
         let first = WatchRequest { request_union: Some(RequestUnion::CreateRequest(range)) };
-        wishes.send(first).await.map_err(|_| Error::Ended)?;
+        requests.send(first).await.map_err(|_| Error::Ended)?;
         let mut watch = WatchClient::new(self.channel.clone());
-        let told = watch.watch(self.asks(ReceiverStream::new(sent))).await?.into_inner();
-        Ok(Watch { wishes, told })
+        let responses = watch.watch(self.authenticated(ReceiverStream::new(sent))).await?.into_inner();
+        Ok(Watch { requests, responses })
     }
 
     /// All of etcd's members, as this one knows them.
@@ -181,7 +186,7 @@ impl Client {
     /// Nothing was changed.
     pub async fn members(&self) -> Result<MemberListResponse, Error> {
         let mut cluster = ClusterClient::new(self.channel.clone());
-        Ok(cluster.member_list(self.asks(MemberListRequest {})).await?.into_inner())
+        Ok(cluster.member_list(self.authenticated(MemberListRequest {})).await?.into_inner())
     }
 
     /// Who this member is.
@@ -190,44 +195,44 @@ impl Client {
     /// Nothing was changed.
     pub async fn status(&self) -> Result<StatusResponse, Error> {
         let mut maintenance = MaintenanceClient::new(self.channel.clone());
-        Ok(maintenance.status(self.asks(StatusRequest {})).await?.into_inner())
+        Ok(maintenance.status(self.authenticated(StatusRequest {})).await?.into_inner())
     }
 }
 
 /// A stream of watches.
 #[derive(Debug)]
 pub struct Watch {
-    wishes: mpsc::Sender<WatchRequest>,
-    told: Streaming<WatchResponse>,
+    requests: mpsc::Sender<WatchRequest>,
+    responses: Streaming<WatchResponse>,
 }
 
 impl Watch {
-    async fn wish(&self, what: RequestUnion) -> Result<(), Error> {
-        let wish = WatchRequest { request_union: Some(what) };
-        self.wishes.send(wish).await.map_err(|_| Error::Ended)
+    async fn send(&self, what: RequestUnion) -> Result<(), Error> {
+        let request = WatchRequest { request_union: Some(what) };
+        self.requests.send(request).await.map_err(|_| Error::Ended)
     }
 
     /// Watches one range more.
     ///
     /// # Errors
     /// [`Error::Ended`]: the stream is over.
-    pub async fn also(&self, range: WatchCreateRequest) -> Result<(), Error> {
-        self.wish(RequestUnion::CreateRequest(range)).await
+    pub async fn add_range(&self, range: WatchCreateRequest) -> Result<(), Error> {
+        self.send(RequestUnion::CreateRequest(range)).await
     }
 
-    /// Asks for a message, also where nothing changed.
+    /// Requests a message, also where nothing changed.
     ///
     /// # Errors
     /// [`Error::Ended`]: the stream is over.
-    pub async fn ask_for_a_sign(&self) -> Result<(), Error> {
-        self.wish(RequestUnion::ProgressRequest(WatchProgressRequest {})).await
+    pub async fn request_progress(&self) -> Result<(), Error> {
+        self.send(RequestUnion::ProgressRequest(WatchProgressRequest {})).await
     }
 
     /// The next message; `None`: etcd ended the stream. It may be dropped while it waits, and no message is lost.
     ///
     /// # Errors
-    /// The stream is over, and what changes from now on is not told.
+    /// The stream is over, and changes from now on are not reported.
     pub async fn message(&mut self) -> Result<Option<WatchResponse>, Error> {
-        Ok(self.told.message().await?)
+        Ok(self.responses.message().await?)
     }
 }

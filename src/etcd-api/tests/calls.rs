@@ -148,16 +148,16 @@ impl Watch for Fake {
     ) -> Result<Response<Self::WatchStream>, Status> {
         self.note("watch", request.metadata());
         let open = self.open.clone();
-        let told = request.into_inner().map(move |asked| {
+        let responses = request.into_inner().map(move |asked| {
             let _while_it_lasts = &open;
             let said = match asked?.request_union {
                 Some(RequestUnion::CreateRequest(range)) => String::from_utf8_lossy(&range.key).into_owned(),
-                Some(RequestUnion::ProgressRequest(_)) => "a sign".to_owned(),
+                Some(RequestUnion::ProgressRequest(_)) => "progress".to_owned(),
                 None => return Err(Status::invalid_argument("nothing")),
             };
             Ok(WatchResponse { cancel_reason: said, ..Default::default() })
         });
-        Ok(Response::new(told.take(3).boxed()))
+        Ok(Response::new(responses.take(3).boxed()))
     }
 }
 
@@ -227,8 +227,8 @@ async fn only_a_lease_that_lasts_on_was_renewed() {
     let (_fake, client) = Fake::served().await;
     client.keep_alive(1).await.expect("a second more");
     for over in [0, -1] {
-        let told = client.keep_alive(over).await;
-        assert!(matches!(told, Err(Error::NoLease)), "{told:?}");
+        let renewed = client.keep_alive(over).await;
+        assert!(matches!(renewed, Err(Error::NoLease)), "{renewed:?}");
     }
     let silent = client.keep_alive(99).await;
     assert!(matches!(silent, Err(Error::Ended)), "{silent:?}");
@@ -259,6 +259,8 @@ async fn what_etcd_says_is_handed_on_by_code_and_word() {
     let (_fake, client) = Fake::served().await;
     let full = client.put(PutRequest::default()).await.expect_err("it is full");
     assert_eq!(said(&full), (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"));
+    // Whoever prints the error with its sources prints the status once.
+    assert!(std::error::Error::source(&full).is_none());
 }
 
 #[tokio::test]
@@ -275,9 +277,9 @@ async fn a_stream_of_watches_takes_further_ones_and_ends() {
     let (_fake, client) = Fake::served().await;
     let range = |key: &str| WatchCreateRequest { key: key.into(), ..Default::default() };
     let mut watch = client.watch(range("a")).await.expect("a watch");
-    watch.also(range("b")).await.expect("another one");
-    watch.ask_for_a_sign().await.expect("it is asked");
-    for wanted in ["a", "b", "a sign"] {
+    watch.add_range(range("b")).await.expect("another one");
+    watch.request_progress().await.expect("it is asked");
+    for wanted in ["a", "b", "progress"] {
         let message = watch.message().await.expect("it lasts").expect("a message");
         assert_eq!(message.cancel_reason, wanted);
     }

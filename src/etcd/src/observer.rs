@@ -163,7 +163,7 @@ async fn watch(house: &House) -> Result<(), Away> {
         })
         .await?;
     let lost = |error: picket_etcd_api::Error| Away::from(crate::connection::judge(&error));
-    stream.also(all_of(&nodes)).await.map_err(lost)?;
+    stream.add_range(all_of(&nodes)).await.map_err(lost)?;
     let (mut heard, mut asked) = (Instant::now(), false);
     loop {
         let silent_at = heard + if asked { SILENCE + ANSWER } else { SILENCE };
@@ -190,7 +190,7 @@ async fn watch(house: &House) -> Result<(), Away> {
                 }
                 asked = true;
                 // An error shows in the stream as well.
-                let _ = stream.ask_for_a_sign().await;
+                let _ = stream.request_progress().await;
             }
         }
     }
