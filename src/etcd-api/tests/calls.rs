@@ -6,17 +6,20 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use picket_etcd_api::wire::auth_server::{Auth, AuthServer};
+use picket_etcd_api::wire::cluster_server::{Cluster, ClusterServer};
 use picket_etcd_api::wire::kv_server::{Kv, KvServer};
 use picket_etcd_api::wire::lease_server::{Lease, LeaseServer};
+use picket_etcd_api::wire::maintenance_server::{Maintenance, MaintenanceServer};
 use picket_etcd_api::wire::watch_request::RequestUnion;
 use picket_etcd_api::wire::watch_server::{Watch, WatchServer};
 use picket_etcd_api::wire::{
     AuthenticateRequest, AuthenticateResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
-    LeaseRevokeRequest, WatchRequest,
+    LeaseRevokeRequest, MemberListRequest, StatusRequest, WatchRequest,
 };
 use picket_etcd_api::{
-    Client, Error, KeyValue, LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeResponse, PutRequest,
-    PutResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchCreateRequest, WatchResponse,
+    Client, Error, KeyValue, LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeResponse, MemberListResponse,
+    PutRequest, PutResponse, RangeRequest, RangeResponse, StatusResponse, TxnRequest, TxnResponse,
+    WatchCreateRequest, WatchResponse,
 };
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -65,6 +68,8 @@ impl Fake {
             .add_service(KvServer::new(fake.clone()))
             .add_service(LeaseServer::new(fake.clone()))
             .add_service(WatchServer::new(fake.clone()))
+            .add_service(ClusterServer::new(fake.clone()))
+            .add_service(MaintenanceServer::new(fake.clone()))
             .add_service(AuthServer::new(fake.clone()));
         tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(place)));
         let channel = Channel::from_shared(url).expect("an address").connect_lazy();
@@ -162,6 +167,25 @@ impl Watch for Fake {
 }
 
 #[tonic::async_trait]
+impl Cluster for Fake {
+    async fn member_list(
+        &self,
+        request: Request<MemberListRequest>,
+    ) -> Result<Response<MemberListResponse>, Status> {
+        self.note("members", request.metadata());
+        Ok(Response::new(MemberListResponse::default()))
+    }
+}
+
+#[tonic::async_trait]
+impl Maintenance for Fake {
+    async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
+        self.note("status", request.metadata());
+        Ok(Response::new(StatusResponse::default()))
+    }
+}
+
+#[tonic::async_trait]
 impl Auth for Fake {
     async fn authenticate(
         &self,
@@ -187,7 +211,7 @@ fn said(error: &Error) -> (Code, &str) {
 }
 
 #[tokio::test]
-async fn every_call_wants_a_leader_and_says_who_asks_once_that_is_known() {
+async fn every_call_wants_a_leader_and_has_the_token_once_there_is_one() {
     let (fake, client) = Fake::served().await;
     let calls = async |client: &Client| {
         client.range(RangeRequest::one("k")).await.expect("an answer");
@@ -197,8 +221,10 @@ async fn every_call_wants_a_leader_and_says_who_asks_once_that_is_known() {
         client.revoke(1).await.expect("an answer");
         client.keep_alive(5).await.expect("it is renewed");
         client.watch(WatchCreateRequest::default()).await.expect("a watch");
+        client.members().await.expect("an answer");
+        client.status().await.expect("an answer");
     };
-    let all = ["range", "put", "txn", "grant", "revoke", "keep_alive", "watch"];
+    let all = ["range", "put", "txn", "grant", "revoke", "keep_alive", "watch", "members", "status"];
     let by = |token: Option<&str>| all.map(|call| (call, true, token.map(str::to_owned))).to_vec();
     calls(&client).await;
     assert_eq!(fake.heard(), by(None));
