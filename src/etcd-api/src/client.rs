@@ -180,13 +180,14 @@ impl Client {
         Ok(Watch { requests, responses })
     }
 
-    /// All of etcd's members, as this one knows them.
+    /// All of etcd's members, as its quorum knows them; of etcd 3.4 as this member does.
     ///
     /// # Errors
     /// Nothing was changed.
     pub async fn members(&self) -> Result<MemberListResponse, Error> {
         let mut cluster = ClusterClient::new(self.channel.clone());
-        Ok(cluster.member_list(self.authenticated(MemberListRequest {})).await?.into_inner())
+        let all = MemberListRequest { linearizable: true };
+        Ok(cluster.member_list(self.authenticated(all)).await?.into_inner())
     }
 
     /// Who this member is.

@@ -4,8 +4,8 @@
 //! that sends them over a channel that it is given.
 //! **Non-goals.** No connection is made here, and no TLS. Nothing is sent a second time. No error is judged: whoever asks knows
 //! whether a request may have had an effect.
-//! **Invariants.** Each request says that the member must have a leader, and who asks, once that is known. No reading is answered
-//! by one member alone. What is not known to be renewed is not told to be.
+//! **Invariants.** Each request says that the member must have a leader, and who asks, once that is known. No reading of keys is
+//! answered by one member alone, nor is the list of the members (of etcd 3.5 and later). What is not known to be renewed does not count as renewed.
 
 mod client;
 mod made;

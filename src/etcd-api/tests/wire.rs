@@ -59,12 +59,13 @@ fn what_etcd_answers_is_read_from_its_own_fields() {
     let gone = || Event { r#type: EventType::Delete.into(), kv: None };
     is(gone(), &[number(1, 1)]);
     let watch = WatchResponse {
+        header: header(),
         canceled: true,
         compact_revision: 8,
         cancel_reason: "c".into(),
         events: vec![gone()],
     };
-    is(watch, &[number(4, 1), number(5, 8), bytes(6, "c"), bytes(11, number(1, 1))]);
+    is(watch, &[bytes(1, head()), number(4, 1), number(5, 8), bytes(6, "c"), bytes(11, number(1, 1))]);
     is(LeaseGrantResponse { header: header(), ttl: 5 }, &[bytes(1, head()), number(3, 5)]);
     is(LeaseRevokeResponse { header: header() }, &[bytes(1, head())]);
     is(LeaseKeepAliveResponse { ttl: 5 }, &[number(3, 5)]);
@@ -115,7 +116,7 @@ fn what_is_asked_is_written_into_etcds_fields() {
     is(LeaseGrantRequest { ttl: 5, id: 9 }, &[number(1, 5), number(2, 9)]);
     is(LeaseRevokeRequest { id: 9 }, &[number(1, 9)]);
     is(LeaseKeepAliveRequest { id: 9 }, &[number(1, 9)]);
-    is(MemberListRequest {}, &[]);
+    is(MemberListRequest { linearizable: true }, &[number(1, 1)]);
     let who = AuthenticateRequest { name: "n".into(), password: "p".into() };
     assert_eq!(who.encode_to_vec(), [bytes(1, "n"), bytes(2, "p")].concat());
 }
