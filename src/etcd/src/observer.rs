@@ -172,6 +172,7 @@ async fn watch(house: &House) -> Result<(), Away> {
             message = stream.message() => {
                 let Some(message) = message.map_err(lost)? else { return Ok(()) };
                 (heard, asked) = (Instant::now(), false);
+                take(house, &room, &nodes, &message)?;
                 if message.canceled {
                     let why = Fault::Elsewhere(format!("the watch was ended: {}", message.cancel_reason));
                     if message.compact_revision == 0 {
@@ -180,7 +181,6 @@ async fn watch(house: &House) -> Result<(), Away> {
                     }
                     return Ok(());
                 }
-                take(house, &room, &nodes, &message);
             }
             () = sleep_until(silent_at) => {
                 if asked {
@@ -224,7 +224,9 @@ async fn read_all(house: &House, room: &[u8], nodes: &[u8]) -> Result<i64, Fault
     Ok(read.revision)
 }
 
-fn take(house: &House, room: &[u8], nodes: &[u8], message: &WatchResponse) {
+/// Takes in what changed, of the cluster that is known.
+fn take(house: &House, room: &[u8], nodes: &[u8], message: &WatchResponse) -> Result<(), Fault> {
+    house.connection.expect_of_present(message.header.as_ref())?;
     let now = house.clock.wall();
     house.sight.send_if_modified(|sight| {
         let before = sight.clone();
@@ -242,6 +244,7 @@ fn take(house: &House, room: &[u8], nodes: &[u8], message: &WatchResponse) {
         since(sight, &before, now);
         *sight != before
     });
+    Ok(())
 }
 
 /// What stands there since; `None`: it went. What is neither a writing nor a removal is nothing that a leadership could stand on.
@@ -261,7 +264,58 @@ fn revision(number: i64) -> Revision {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use picket_core::time::{BootTime, Clock};
+    use picket_etcd_api::ResponseHeader;
+
     use super::*;
+    use crate::house::Etcd;
+
+    #[derive(Debug)]
+    struct Still;
+
+    impl Clock for Still {
+        fn boot(&self) -> BootTime {
+            BootTime::from_boot(Duration::ZERO)
+        }
+
+        fn wall(&self) -> WallTime {
+            WallTime::from_millis(1)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_watch_tells_of_another_cluster_is_not_taken() {
+        let settings = picket_config::EtcdSettings {
+            endpoints: vec!["http://127.0.0.1:1".to_owned()],
+            tls: picket_config::EtcdTls::default(),
+            user: None,
+            prefix: "/picket/".to_owned(),
+            request: Duration::from_secs(2),
+            dial: Duration::from_secs(1),
+            members: BTreeMap::new(),
+            allow_lease_bug: false,
+        };
+        let etcd = Etcd::new(settings, Arc::new(Still), Arc::new(|bytes: &mut [u8]| bytes.fill(1)));
+        let house = &etcd.house;
+        let (room, nodes) = (house.keys.election(), house.keys.nodes());
+        let message = |cluster_id, mod_revision| {
+            let kv = KeyValue { key: house.keys.leader(), mod_revision, ..KeyValue::default() };
+            WatchResponse {
+                header: Some(ResponseHeader { cluster_id, ..ResponseHeader::default() }),
+                events: vec![Event { r#type: EventType::Put.into(), kv: Some(kv) }],
+                ..WatchResponse::default()
+            }
+        };
+        take(house, &room, &nodes, &message(1, 7)).expect("it is the first cluster");
+        let refused = take(house, &room, &nodes, &message(2, 8));
+        assert!(
+            matches!(&refused, Err(Fault::Refused(why)) if why.contains("another cluster")),
+            "{refused:?}"
+        );
+        assert_eq!(house.sight.borrow().revision, 7);
+    }
 
     #[test]
     fn only_what_was_written_stands() {

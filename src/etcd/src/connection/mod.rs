@@ -74,7 +74,7 @@ macro_rules! answers {
 answers!(RangeResponse, PutResponse, TxnResponse, LeaseRevokeResponse, MemberListResponse);
 
 impl Answer for Watch {
-    /// Each of its messages has one.
+    /// Each of its messages has one, which is looked at when it comes.
     fn header(&self) -> Option<&ResponseHeader> {
         None
     }
@@ -242,6 +242,14 @@ impl Connection {
         self.expect_cluster(at, header.cluster_id)?;
         self.seen.answered_at(header.revision);
         Ok(())
+    }
+
+    /// What a watch brings says of which cluster it is, too. The member that is asked now is the one that is watched, but for the moment in
+    /// which another one is turned to: one that is barred for another's answer is looked at again, and asked on. Its revision does not count as
+    /// seen: it comes beside the answers, and may be of the life before the one that was just read.
+    pub(crate) fn expect_of_present(&self, header: Option<&ResponseHeader>) -> Result<(), Fault> {
+        let Some(header) = header else { return Ok(()) };
+        self.expect_cluster(self.present.load(Ordering::SeqCst) % self.endpoints.len(), header.cluster_id)
     }
 
     fn expect_cluster(&self, at: usize, cluster: u64) -> Result<(), Fault> {
