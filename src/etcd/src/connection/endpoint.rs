@@ -75,7 +75,7 @@ impl Endpoint {
                 Fault::Refused(format!("it wants to know who asks: set user in [store] ({why})"))
                     .at(&self.url)
             }
-            Fault::Login(why) => Fault::Elsewhere(why).at(&self.url),
+            Fault::Login(why) => Fault::Stranger(why).at(&self.url),
             other => other.at(&self.url),
         }
     }

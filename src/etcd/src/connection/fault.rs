@@ -13,6 +13,8 @@ pub(crate) enum Fault {
     Refused(String),
     /// Surely without effect: who we are is not known there any more.
     Login(String),
+    /// The same just after a login. The member answers, and another one may do better.
+    Stranger(String),
     /// The lease is gone, and with it all that stood under it. Surely without effect.
     NoLease,
     /// What was asked for is of a revision that is no longer kept.
@@ -24,9 +26,11 @@ pub(crate) enum Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Fault::Elsewhere(why) | Fault::Refused(why) | Fault::Login(why) | Fault::Unknown(why) => {
-                f.write_str(why)
-            }
+            Fault::Elsewhere(why)
+            | Fault::Refused(why)
+            | Fault::Login(why)
+            | Fault::Stranger(why)
+            | Fault::Unknown(why) => f.write_str(why),
             Fault::NoLease => f.write_str("the lease in etcd is over"),
             Fault::Compacted => f.write_str("that revision is no longer kept by etcd"),
         }
@@ -36,7 +40,12 @@ impl std::fmt::Display for Fault {
 impl Fault {
     /// Whether the member is at fault rather than the request.
     pub(super) fn is_the_members(&self) -> bool {
-        matches!(self, Fault::Elsewhere(_) | Fault::Unknown(_))
+        self.may_go_elsewhere() || matches!(self, Fault::Unknown(_))
+    }
+
+    /// Whether another member may be asked for what surely had no effect here.
+    pub(super) fn may_go_elsewhere(&self) -> bool {
+        matches!(self, Fault::Elsewhere(_) | Fault::Stranger(_))
     }
 
     /// For a request that changes nothing: nothing was written, whatever happened.
@@ -59,6 +68,7 @@ impl Fault {
             Fault::Elsewhere(why) => Fault::Elsewhere(named(why)),
             Fault::Refused(why) => Fault::Refused(named(why)),
             Fault::Login(why) => Fault::Login(named(why)),
+            Fault::Stranger(why) => Fault::Stranger(named(why)),
             Fault::Unknown(why) => Fault::Unknown(named(why)),
             other => other,
         }

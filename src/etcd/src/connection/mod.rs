@@ -162,7 +162,7 @@ impl Connection {
                 Ok(answer) => return Ok(answer),
                 Err(fault) if fault.is_the_members() => {
                     self.leave(at, &fault);
-                    let again = repeat == Repeat::Anything || matches!(fault, Fault::Elsewhere(_));
+                    let again = repeat == Repeat::Anything || fault.may_go_elsewhere();
                     last = fault;
                     if !again {
                         break;

@@ -1,5 +1,6 @@
 //! Whom etcd lets in, and whom we believe to be etcd: TLS, users, versions, clusters.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -187,8 +188,8 @@ async fn tls_is_spoken_with_whom_the_ca_vouches_for_and_nobody_else() {
 }
 
 /// An etcd that knows users: root, and one for us.
-async fn with_users(arguments: &[&str]) -> EtcdCluster {
-    let cluster = EtcdCluster::start_with(Etcd::Present, 1, arguments).await.unwrap();
+async fn with_users(members: usize, arguments: &[&str]) -> EtcdCluster {
+    let cluster = EtcdCluster::start_with(Etcd::Present, members, arguments).await.unwrap();
     let everything =
         json!({ "permType": "READWRITE", "key": bytes("/picket/"), "range_end": bytes("/picket0") });
     for (call, what) in [
@@ -213,7 +214,7 @@ fn password(pki: &Pki, text: &str) -> Option<EtcdUser> {
 
 #[tokio::test]
 async fn etcd_knows_us_by_name_and_password() {
-    let cluster = with_users(&["--bcrypt-cost=4"]).await;
+    let cluster = with_users(1, &["--bcrypt-cost=4"]).await;
     let files = Pki::new();
     says(new(settings(cluster.endpoints())).store.load_all().await, "set user in [store]");
     let wrong = new(EtcdSettings { user: password(&files, "hunter2"), ..settings(cluster.endpoints()) });
@@ -237,7 +238,7 @@ async fn etcd_knows_us_by_name_and_password() {
 
 #[tokio::test]
 async fn a_token_that_expired_or_was_voided_is_replaced_without_a_word() {
-    let cluster = with_users(&["--bcrypt-cost=4", "--auth-token=simple", "--auth-token-ttl=1"]).await;
+    let cluster = with_users(1, &["--bcrypt-cost=4", "--auth-token=simple", "--auth-token-ttl=1"]).await;
     let files = Pki::new();
     let mine = EtcdSettings { user: password(&files, "secret12"), ..settings(cluster.endpoints()) };
     let house = new(mine);
@@ -261,4 +262,23 @@ async fn a_token_that_expired_or_was_voided_is_replaced_without_a_word() {
     leadership.check().expect("its lease was kept all the while");
     let version = house.store.load(&crate::etcd::common::node("r1n01")).await.unwrap().unwrap().version;
     assert_eq!(version, Version(3));
+}
+
+/// What the quorum is counted by (S17): a token is renewed at the member alone at which it is used, and at the others it is over.
+#[tokio::test]
+async fn a_member_at_which_our_token_expired_is_not_silent_and_one_that_died_is() {
+    let mut cluster = with_users(3, &["--bcrypt-cost=4", "--auth-token=simple", "--auth-token-ttl=1"]).await;
+    let files = Pki::new();
+    let mine = EtcdSettings {
+        user: password(&files, "secret12"),
+        request: Duration::from_secs(20),
+        ..settings(cluster.endpoints())
+    };
+    let house = new(mine);
+    house.store.load_all().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(house.store.silent_members().await, BTreeSet::new());
+    cluster.member(2).process().kill();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(house.store.silent_members().await, BTreeSet::from(["e2".to_owned()]));
 }

@@ -2,9 +2,11 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use picket_tests::peers::HANGS;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// One member, without TLS.
 pub struct Raw {
@@ -45,7 +47,9 @@ impl Raw {
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.map(|_| answer)
         };
-        let answer: String = asked.await.map_err(|error: std::io::Error| error.to_string())?;
+        let asked = timeout(HANGS, asked).await;
+        let asked = asked.map_err(|_| format!("etcd at {address} has not answered {call} within {HANGS:?}"))?;
+        let answer: String = asked.map_err(|error: std::io::Error| error.to_string())?;
         let (head, body) =
             answer.split_once("\r\n\r\n").ok_or_else(|| format!("no answer of HTTP: {answer}"))?;
         let is_good = head.lines().next().is_some_and(|status| status.contains(" 200 "));
