@@ -281,3 +281,22 @@ async fn a_member_without_a_leader_is_silent_also_behind_a_login() {
     members[1].void_its_token();
     assert_eq!(end.silent().await, ["e2"]);
 }
+
+/// etcd 3.6.0 to 3.6.11 do so: the user has what the documentation gives it, and it would be no use to grant it again.
+#[tokio::test]
+async fn a_version_that_tells_its_status_to_root_alone_is_named_with_the_one_that_does_not() {
+    let (one, at_one) = Fake::served(1, Manner::DeniesStatus).await;
+    let end = End::of(vec![at_one.clone()]);
+    match end.reads().await {
+        Err(StoreError::Unavailable(why)) => {
+            for part in [&at_one, "3.5.28 to 3.5.31", "3.6.0 to 3.6.11", "upgrade", "3.5.32", "3.6.12"] {
+                assert!(why.contains(part), "{part}: {why}");
+            }
+            assert!(!why.contains("grant"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // It was upgraded.
+    one.turns(Manner::Serves);
+    end.reads().await.expect("it is looked at again");
+}

@@ -8,7 +8,7 @@ use picket_etcd_api::{Client, RangeRequest};
 use tokio::sync::Mutex;
 use tonic::transport::Endpoint as Address;
 
-use super::fault::{Fault, judge};
+use super::fault::{Fault, judge, judge_status};
 use super::once::{self, Once};
 use super::seen::Seen;
 use super::{Version, login};
@@ -103,7 +103,7 @@ impl Endpoint {
         let once = Once::default();
         let client = Client::new(once::channel(&address, &once, self.settings.dial));
         self.log_in(&client).await?;
-        let status = client.status().await.map_err(|error| judge(&error))?;
+        let status = client.status().await.map_err(|error| judge_status(&error))?;
         self.check_version(&status.version)?;
         let cluster = status.header.map_or(0, |header| header.cluster_id);
         self.goes_on(&client).await?;

@@ -85,6 +85,21 @@ pub(crate) fn judge(error: &Error) -> Fault {
     }
 }
 
+/// Judges the refusal of a member's status: that of a key has other words. Before 3.5.28 etcd asked nobody for a role there (etcd's pull requests
+/// 14663 and 21666, its issue 21663).
+pub(super) fn judge_status(error: &Error) -> Fault {
+    match error {
+        Error::Status(status) if status.message() == "etcdserver: permission denied" => {
+            Fault::Refused(format!(
+                "it tells its version to the root role alone, as etcd 3.5.28 to 3.5.31 and 3.6.0 to 3.6.11 do where there are users, and without \
+                 it nobody knows whether it renews leases rightly: upgrade it to 3.5.32, or to 3.6.12 or later ({})",
+                status.message()
+            ))
+        }
+        _ => judge(error),
+    }
+}
+
 /// The words are those of etcd's `api/v3rpc/rpctypes/error.go`; each of these is said before a proposal is made, or by
 /// the state machine when it refuses one.
 fn of_status(status: &Status) -> Fault {
