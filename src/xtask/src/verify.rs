@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
+use crate::builds::NO_PROTOC;
 use crate::failure::Failure;
 use crate::test::mutants;
 use crate::{builds, licences, packages, pages, place, run};
@@ -80,6 +81,9 @@ fn documentation() -> Result<(), Failure> {
 
 fn cargo(arguments: &[&str], environment: &[(&str, OsString)]) -> Result<(), Failure> {
     let mut command: Command = place::cargo();
-    command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
+    command
+        .args(arguments)
+        .env(NO_PROTOC.0, NO_PROTOC.1)
+        .envs(environment.iter().map(|(name, value)| (name, value)));
     run::shown(command)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::thread::{ScopedJoinHandle, scope};
 
 use super::nextest;
+use crate::builds::NO_PROTOC;
 use crate::failure::Failure;
 use crate::{etcd, kubernetes, openstack, packages, place, prometheus, python, run};
 
@@ -62,7 +63,7 @@ pub fn wants_some(package: &str) -> bool {
 /// The programs and their tests. Together, as the tests ask for more features: else everything would be built twice.
 pub fn build() -> Result<(), Failure> {
     let mut build = place::cargo();
-    build.args(["build", "--workspace", "--bins", "--tests", "--locked"]);
+    build.args(["build", "--workspace", "--bins", "--tests", "--locked"]).env(NO_PROTOC.0, NO_PROTOC.1);
     run::shown(build)?;
     nextest::program().map(drop)
 }

@@ -48,7 +48,8 @@ impl Raw {
             stream.read_to_string(&mut answer).await.map(|_| answer)
         };
         let asked = timeout(HANGS, asked).await;
-        let asked = asked.map_err(|_| format!("etcd at {address} has not answered {call} within {HANGS:?}"))?;
+        let asked =
+            asked.map_err(|_| format!("etcd at {address} has not answered {call} within {HANGS:?}"))?;
         let answer: String = asked.map_err(|error: std::io::Error| error.to_string())?;
         let (head, body) =
             answer.split_once("\r\n\r\n").ok_or_else(|| format!("no answer of HTTP: {answer}"))?;
