@@ -34,6 +34,8 @@ enum Manner {
     HasNoLeader,
     /// Gives tokens, and then says that it has no leader.
     LosesItsLeader,
+    /// Does not come to an end with a login.
+    LogsNobodyIn,
     /// Tells its status to root alone.
     DeniesStatus,
 }
@@ -114,6 +116,9 @@ impl Auth for Fake {
         if state.manner == Manner::HasNoLeader {
             return Err(Status::unavailable("etcdserver: no leader"));
         }
+        if state.manner == Manner::LogsNobodyIn {
+            return Err(Status::unavailable("etcdserver: request timed out"));
+        }
         state.logins += 1;
         state.token = Some(state.logins);
         Ok(Response::new(AuthenticateResponse { token: format!("t{}", state.logins) }))
@@ -155,11 +160,13 @@ impl Kv for Fake {
     }
 
     async fn put(&self, _: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
-        Err(Status::unimplemented("it is only read"))
+        Err(Status::unimplemented("nothing is put by itself"))
     }
 
-    async fn txn(&self, _: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
-        Err(Status::unimplemented("it is only read"))
+    /// What is compared is not so.
+    async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
+        self.lets_in(request.metadata())?;
+        Ok(Response::new(TxnResponse { header: self.header(), ..TxnResponse::default() }))
     }
 }
 
@@ -299,4 +306,14 @@ async fn a_version_that_tells_its_status_to_root_alone_is_named_with_the_one_tha
     // It was upgraded.
     one.turns(Manner::Serves);
     end.reads().await.expect("it is looked at again");
+}
+
+/// A refusal of the token says that nothing was written, whatever becomes of the login after it.
+#[tokio::test]
+async fn a_write_whose_token_was_refused_goes_to_another_member_where_the_login_comes_to_no_end() {
+    let (members, end) = three(Manner::Serves).await;
+    end.reads().await.expect("it is connected");
+    members[0].turns(Manner::LogsNobodyIn);
+    members[0].void_its_token();
+    assert_eq!(end.store.unseal().await.expect("another one does it"), None);
 }

@@ -221,6 +221,8 @@ impl Connection {
             Err(Fault::Login(_)) if endpoint.has_user() => {
                 let left = until.saturating_duration_since(Instant::now());
                 match timeout(left, endpoint.log_in_again(&ready)).await {
+                    // The request was refused for its token, and not sent again.
+                    Ok(Err(Fault::Unknown(why))) => Err(Fault::Elsewhere(why)),
                     Ok(ready) => {
                         let ready = ready?;
                         // It may be a new connection, to whoever is there now.
