@@ -9,7 +9,8 @@ use super::Mind;
 use super::episode::{BACK_WITHIN, Stage};
 use super::node::{Moment, Node};
 use super::note::Phase;
-use super::wish::{Progress, Standing, Wish};
+use super::standing::{Progress, Standing};
+use super::wish::Wish;
 
 /// So long what the gateway said of a machine holds. It is asked every ten seconds.
 const HOLDS: Duration = Duration::from_secs(30);

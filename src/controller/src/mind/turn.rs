@@ -12,8 +12,8 @@ use super::node::{Moment, Node};
 use super::policy::Then;
 use super::sight::Sight;
 use super::spoken::{Nobody, Spoken};
+use super::standing::Progress;
 use super::voice::{Speaker, unhealthy};
-use super::wish::Progress;
 
 /// A remediation that wants to speak for a Node: the least one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

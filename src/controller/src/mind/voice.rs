@@ -9,8 +9,9 @@ use super::node::{Moment, Node};
 use super::note::{Note, Phase};
 use super::policy::{Policy, Unhealthy};
 use super::sight::Sight;
+use super::standing::{Standing, is_of_this_life};
 use super::verdict::Why;
-use super::wish::{Standing, Wish, is_of_this_life};
+use super::wish::Wish;
 
 /// How long a Node that the gateway found alive is left alone by a remediation.
 const QUIET: Duration = Duration::from_secs(60);
