@@ -3,21 +3,17 @@
 //! **Invariants.** Whoever may write a status may write there what it likes (K12): which Node was asked for, under which key, and what came of it
 //! stands in an annotation, beside the finalizer. Whoever may write that may take the finalizer away as well. A status tells it, and decides nothing.
 
-use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::api::{Api, Body};
+use crate::api::Api;
 use crate::fault::Fault;
 use crate::mind::{Progress, WishId};
-use crate::object::SeenWish;
-use crate::remediation::{path, word};
+use crate::remediation::{gone, rewrite, word};
 
 /// The annotation, with JSON in it.
 pub const ASKED: &str = "picket.dev/asked";
-/// So often it is noted on a remediation that somebody else writes into, too.
-const TRIES: u32 = 5;
 
 /// What it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,17 +55,9 @@ impl Asked {
         }
     }
 
-    /// Writes it onto the one that was read, in that version; its version since.
-    ///
-    /// # Errors
-    /// It was not written, or somebody else wrote meanwhile.
-    pub async fn write(&self, api: &Api, path: &str, metadata: &ObjectMeta) -> Result<Option<String>, Fault> {
-        let noted = serde_json::to_string(self).map_err(|error| Fault::own(error.to_string()))?;
-        let body = json!({ "metadata": {
-            "resourceVersion": metadata.resource_version, "annotations": { ASKED: noted },
-        } });
-        let written = api.send(Method::PATCH, path, Body::Merge(&body)).await?;
-        Ok(written["metadata"]["resourceVersion"].as_str().map(str::to_owned))
+    /// The patch that notes it.
+    pub fn noting(&self) -> Value {
+        json!({ "metadata": { "annotations": { ASKED: json!(self).to_string() } } })
     }
 }
 
@@ -78,19 +66,10 @@ impl Asked {
 /// # Errors
 /// It is not noted: nothing is to be asked.
 pub async fn note(api: &Api, wish: &WishId, node: &str, key: &str) -> Result<(), Fault> {
-    let (path, mut tries) = (path(wish), TRIES);
     let asked = Asked { node: node.to_owned(), key: key.to_owned(), proven: false, fulfilled: false };
-    loop {
-        let SeenWish { metadata, .. } = api.get(&path).await?;
-        if metadata.uid.as_deref() != Some(&wish.uid) {
-            return Err(Fault::changed(format!("{wish} is another one by now")));
-        }
-        tries -= 1;
-        match asked.write(api, &path, &metadata).await {
-            // Somebody else wrote meanwhile.
-            Err(fault) if fault.is_changed() && tries > 0 => {}
-            written => return written.map(drop),
-        }
+    match rewrite(api, wish, |_| vec![("", asked.noting())]).await? {
+        true => Ok(()),
+        false => Err(gone(wish)),
     }
 }
 
@@ -98,6 +77,7 @@ pub async fn note(api: &Api, wish: &WishId, node: &str, key: &str) -> Result<(),
 mod tests {
     use super::*;
     use crate::mind::{Progress, Wish};
+    use crate::object::SeenWish;
     use crate::remediation::{read, write_status};
 
     /// One with that note, `Null`: with none.

@@ -28,7 +28,7 @@ const TIMED_OUT: &str = "remediation.medik8s.io/nhc-timed-out";
 const HEALTH_CHECK: &str = "NodeHealthCheck";
 /// Its group, in whichever version.
 const HEALTH_CHECKS: &str = "remediation.medik8s.io/";
-/// So often a status is written that somebody else writes into, too.
+/// So often one is changed that somebody else writes into, too.
 const TRIES: u32 = 5;
 
 /// By their words in a status.
@@ -181,42 +181,65 @@ pub fn path(wish: &WishId) -> String {
     format!("/apis/{group}/{version}/namespaces/{}/{plural}/{}", wish.namespace, wish.name)
 }
 
+/// Changes one as it is now, by what `change` makes of it: patches of it (`""`) or of its status (`"/status"`), one after the other, each in the
+/// version that the one before has left. All of it anew where somebody else wrote meanwhile. The API looks at no UID in a patch of the status; what
+/// names the version that was read is refused of any other one, however late it arrives. False: it is gone, or is another one by now.
+///
+/// # Errors
+/// It was not changed, or not to the end.
+pub async fn rewrite(
+    api: &Api,
+    wish: &WishId,
+    change: impl Fn(&SeenWish) -> Vec<(&'static str, Value)>,
+) -> Result<bool, Fault> {
+    let path = path(wish);
+    let mut tries = TRIES;
+    'anew: loop {
+        let seen = api.find::<SeenWish>(&path).await?;
+        let Some(seen) = seen.filter(|seen| seen.metadata.uid.as_deref() == Some(&wish.uid)) else {
+            return Ok(false);
+        };
+        tries -= 1;
+        let mut version = json!(seen.metadata.resource_version);
+        for (part, mut body) in change(&seen) {
+            body["metadata"]["resourceVersion"] = version;
+            match api.send(Method::PATCH, &format!("{path}{part}"), Body::Merge(&body)).await {
+                Ok(written) => version = written["metadata"]["resourceVersion"].clone(),
+                // Somebody else wrote meanwhile.
+                Err(fault) if fault.is_changed() && tries > 0 => continue 'anew,
+                Err(fault) if fault.is_not_found() => return Ok(false),
+                Err(fault) => return Err(fault),
+            }
+        }
+        return Ok(true);
+    }
+}
+
+/// It is not there any more.
+pub fn gone(wish: &WishId) -> Fault {
+    Fault::changed(format!("{wish} is gone, or is another one by now"))
+}
+
 /// Writes into its status, as it is now: what is not named stays. What its status is to say of what it has asked for is noted before; key and Node
-/// are those that are noted, for what waits to be told must not bring earlier ones back. The API looks at no UID in a patch of the status; what
-/// names the version that was read is refused of any other one, however late it arrives.
+/// are those that are noted, for what waits to be told must not bring earlier ones back.
 ///
 /// # Errors
 /// It was not written, or it is another one by now.
 pub async fn write_status(api: &Api, wish: &WishId, status: &Value) -> Result<(), Fault> {
-    let path = path(wish);
-    let mut tries = TRIES;
-    loop {
-        let seen: SeenWish = api.get(&path).await?;
-        let metadata = &seen.metadata;
-        if metadata.uid.as_deref() != Some(&wish.uid) {
-            return Err(Fault::changed(format!("{wish} is another one by now")));
+    let is_there = rewrite(api, wish, |seen| {
+        let (asked, mut status, mut changes) = (Asked::of(&seen.metadata), status.clone(), Vec::new());
+        if let Some(asked) = &asked {
+            let told = asked.told(&status);
+            if told != *asked {
+                changes.push(("", told.noting()));
+            }
+            status["node"] = json!(asked.node);
         }
-        tries -= 1;
-        match write_once(api, &path, metadata, status.clone()).await {
-            // Somebody else wrote meanwhile.
-            Err(fault) if fault.is_changed() && tries > 0 => {}
-            written => return written,
-        }
-    }
-}
-
-async fn write_once(api: &Api, path: &str, metadata: &ObjectMeta, mut status: Value) -> Result<(), Fault> {
-    let (asked, mut version) = (Asked::of(metadata), metadata.resource_version.clone());
-    if let Some(asked) = &asked {
-        let told = asked.told(&status);
-        if told != *asked {
-            version = told.write(api, path, metadata).await?;
-        }
-        status["node"] = json!(asked.node);
-    }
-    status["key"] = json!(asked.map(|asked| asked.key));
-    let body = json!({ "metadata": { "resourceVersion": version }, "status": status });
-    api.send(Method::PATCH, &format!("{path}/status"), Body::Merge(&body)).await.map(drop)
+        status["key"] = json!(asked.map(|asked| asked.key));
+        changes.push(("/status", json!({ "status": status })));
+        changes
+    });
+    if is_there.await? { Ok(()) } else { Err(gone(wish)) }
 }
 
 /// Whether the finalizer stands.
@@ -230,39 +253,29 @@ pub enum Kept {
     NotAnyMore,
 }
 
-/// Places the finalizer, or takes it away, as it stands now: others' words on it, and our own, change it all the time.
+/// Places the finalizer, or takes it away, as it stands now: others' words on it, and our own, change it all the time. Of one that is gone it does
+/// not stand.
 ///
 /// # Errors
 /// It was not done.
 pub async fn keep(api: &Api, wish: &WishId, wanted: Kept) -> Result<(), Fault> {
     let kept = wanted == Kept::Stands;
-    let path = path(wish);
-    let mut tries = TRIES;
-    loop {
-        let Some(seen) = api.find::<SeenWish>(&path).await? else { return Ok(()) };
-        let metadata = &seen.metadata;
-        let mut all: Vec<&str> = finalizers(metadata).iter().map(String::as_str).collect();
-        let is_another = metadata.uid.as_deref() != Some(&wish.uid);
+    let changed = rewrite(api, wish, |seen| {
+        let (metadata, known) = (&seen.metadata, read(seen));
         // What is deleted takes no finalizer any more.
         let is_late = kept && metadata.deletion_timestamp.is_some();
-        let known = read(&seen);
         let is_asked = wanted == Kept::Not && known.standing.key.is_some() && !known.freed;
-        if is_another || is_late || is_asked || known.kept == kept {
-            return Ok(());
+        if is_late || is_asked || known.kept == kept {
+            return Vec::new();
         }
+        let mut all: Vec<&str> = finalizers(metadata).iter().map(String::as_str).collect();
         all.retain(|one| *one != FINALIZER);
         if kept {
             all.push(FINALIZER);
         }
-        let body = json!({ "metadata": { "resourceVersion": metadata.resource_version, "finalizers": all } });
-        tries -= 1;
-        match api.send(Method::PATCH, &path, Body::Merge(&body)).await {
-            // Somebody else wrote meanwhile.
-            Err(fault) if fault.is_changed() && tries > 0 => {}
-            Err(fault) if fault.is_not_found() => return Ok(()),
-            done => return done.map(drop),
-        }
-    }
+        vec![("", json!({ "metadata": { "finalizers": all } }))]
+    });
+    changed.await.map(drop)
 }
 
 /// Whether it still wants what it wanted, by a quorum's word.
