@@ -194,10 +194,11 @@ impl Episode {
     }
 }
 
-/// The key of a failure: the Node, the life of its kernel, and the turn of its condition. A round is one more fence of the same failure.
+/// The key of a failure: the Node, the life of its kernel, and the turn of its condition. A round is one more fence of the same failure; of the last
+/// number the next one is the same.
 pub(super) fn key(node: &Node, turned: &str, round: u32) -> String {
     let base = format!("k8s/{}/{}/{turned}", node.uid, node.boot_id);
-    if round == 0 { base } else { format!("{base}/{}", round + 1) }
+    if round == 0 { base } else { format!("{base}/{}", round.saturating_add(1)) }
 }
 
 /// What an earlier life of the controller has noted on the Node, if it is of this life of its kernel.

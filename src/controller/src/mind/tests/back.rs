@@ -253,3 +253,18 @@ fn what_the_way_back_waits_for_is_said_of_a_remediation() {
     assert_eq!(text(&mut scene, ""), "words");
     assert_eq!(scene.tiding("w").standing.progress, Progress::Returning);
 }
+
+/// Whoever may write a remediation's metadata may write any round there.
+#[test]
+fn a_round_that_is_beyond_all_numbers_is_followed_as_any_other() {
+    let key = format!("k8s/uid-n1/boot-n1/w/{}", u32::MAX);
+    let standing = Standing { key: Some(key.clone()), ..Standing::default() };
+    let mut scene = wanted(vec![Wish { standing, ..wish("w", "n1") }]);
+    let order = first(&mut scene);
+    assert_eq!(order.key, key);
+    for _ in 0..2 {
+        ended(&mut scene, &order, &End::Off, true);
+        let orders = run(&mut scene, &key, &Way::Back, 1_000);
+        assert_eq!(orders.iter().map(|order| &order.key).collect::<Vec<_>>(), [&key]);
+    }
+}
