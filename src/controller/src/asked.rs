@@ -39,8 +39,12 @@ impl Asked {
         (is_own && !noted.node.is_empty()).then_some(noted)
     }
 
-    /// The same, with what that status says of it, which is about to be told.
+    /// The same, with what that status says of it, which is about to be told. A status that waited may be of an earlier key: what came of that is
+    /// nothing that came of this one.
     pub fn told(&self, status: &Value) -> Self {
+        if status["key"] != self.key {
+            return self.clone();
+        }
         let fulfilled = self.fulfilled || status["phase"] == word(Progress::Succeeded);
         Self { proven: status["proven"] == true, fulfilled, ..self.clone() }
     }
@@ -168,25 +172,49 @@ mod tests {
         WishId { namespace, name, uid, health_check: None }
     }
 
+    /// What is sent where that is noted, `said` is its status, and `late` is to be told.
+    async fn written(noted: &Value, said: &Value, late: &Value) -> Vec<Value> {
+        let (api, sent) = Api::answering(&whole(noted, said));
+        write_status(&api, &id(), late).await.expect("written");
+        let sent: Vec<Value> = sent.lock().expect("whole").clone();
+        for patch in &sent {
+            assert_eq!(patch["metadata"]["resourceVersion"], "7", "{patch}");
+        }
+        sent
+    }
+
+    fn noted_by(patch: &Value) -> Value {
+        let asked = patch["metadata"]["annotations"][ASKED].as_str().expect("a note");
+        serde_json::from_str(asked).expect("JSON")
+    }
+
     /// What was asked for is known to the next leader before anybody reads of it in the status.
     #[tokio::test]
     async fn what_came_of_it_is_noted_before_the_status_tells_it() {
         let noted = json!({ "node": "n3", "key": "k8s/u/b/w" });
-        let (api, sent) = Api::answering(&whole(&noted, &json!({ "key": "forged", "node": "n2" })));
-        let late = json!({ "phase": "Succeeded", "proven": true, "node": "n9", "key": "of before" });
-        write_status(&api, &id(), &late).await.expect("written");
-        let sent: Vec<Value> = sent.lock().expect("whole").clone();
+        let late = json!({ "phase": "Succeeded", "proven": true, "node": "n9", "key": "k8s/u/b/w" });
+        let sent = written(&noted, &json!({ "key": "forged", "node": "n2" }), &late).await;
         let [first, second] = &sent[..] else { panic!("{sent:?}") };
-        let asked = first["metadata"]["annotations"][ASKED].as_str().expect("a note");
-        let asked: Asked = serde_json::from_str(asked).expect("JSON");
-        assert!(
-            asked.proven && asked.fulfilled && asked.key == "k8s/u/b/w" && asked.node == "n3",
-            "{asked:?}"
-        );
+        let right = json!({
+            "node": "n3", "key": "k8s/u/b/w", "proven": true, "fulfilled": true,
+        });
+        assert_eq!(noted_by(first), right);
         let told = &second["status"];
         assert_eq!((&told["node"], &told["key"]), (&json!("n3"), &json!("k8s/u/b/w")), "as it is noted");
-        for patch in &sent {
-            assert_eq!(patch["metadata"]["resourceVersion"], "7", "{patch}");
+    }
+
+    /// A status that waited is of the round before: by it one that was never proven off would come true, or one that was would not.
+    #[tokio::test]
+    async fn what_came_of_another_key_is_not_noted() {
+        for (proven, fulfilled) in [(false, false), (true, false), (true, true)] {
+            let noted =
+                json!({ "node": "n3", "key": "k8s/u/b/w/2", "proven": proven, "fulfilled": fulfilled });
+            for key in [json!("k8s/u/b/w"), Value::Null] {
+                let late = json!({ "phase": "Succeeded", "proven": !proven, "key": key });
+                let sent = written(&noted, &Value::Null, &late).await;
+                let [told] = &sent[..] else { panic!("{sent:?}") };
+                assert_eq!(told["status"]["key"], "k8s/u/b/w/2", "{told}");
+            }
         }
     }
 
