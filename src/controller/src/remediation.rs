@@ -1,7 +1,7 @@
 //! A `PicketRemediation`: read into what the mind takes, its status and its finalizer, and the hold that goes with it.
 //!
-//! **Invariants.** Each change names the version that was read, of the one that was meant. The key stands in its status before the gateway is
-//! asked: one without a key has asked for nothing. A hold is dropped only while the Node is Ready by a quorum's word, in a life that is not the
+//! **Invariants.** Each change names the version that was read, of the one that was meant. The key stands in its metadata before the gateway is
+//! asked: one without a key, there and in its status, has asked for nothing. A hold is dropped only while the Node is Ready by a quorum's word, in a life that is not the
 //! one that was fenced; and only where it is this one's, in the generation that was looked at.
 
 use http::Method;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Body};
-use crate::asked::Asked;
+use crate::asked::{self, Asked};
 use crate::fault::Fault;
 use crate::mind::{MALFORMED, Progress, Standing, Tiding, Wish, WishId};
 use crate::object::SeenWish;
@@ -89,6 +89,7 @@ pub fn read(seen: &SeenWish) -> Wish {
         freed: is_freed(seen),
         wrong,
         standing,
+        hearsay: asked::hearsay(status, metadata.uid.as_deref()),
     }
 }
 
@@ -142,7 +143,7 @@ fn standing(status: &Value, asked: Option<&Asked>) -> Standing {
     Standing {
         progress,
         key: asked.map(|asked| asked.key.clone()),
-        gateway_node: status["gatewayNode"].as_str().filter(|node| !node.is_empty()).map(str::to_owned),
+        gateway_node: asked.and_then(|asked| asked.gateway_node.clone()),
         proven: asked.is_some_and(|asked| asked.proven),
         reason: text(&said["reason"]),
         text: text(&said["message"]),
@@ -168,7 +169,11 @@ pub fn status(tiding: &Tiding, before: &Value) -> Value {
         .each_ref()
         .map(|(kind, status, reason, text)| (*kind, (*status, reason.as_str(), text.clone())));
     let Standing { progress, key, proven, gateway_node, .. } = &tiding.standing;
-    let mut status = json!({ "node": tiding.node, "key": key, "phase": word(*progress), "proven": proven });
+    let mut status = json!({ "node": tiding.node, "phase": word(*progress), "proven": proven });
+    // What only it says is not taken from it: nothing else may be left of what was asked for.
+    if key.is_some() || asked::told_key(before, Some(&tiding.id.uid)).is_none() {
+        status["key"] = json!(key);
+    }
     if let Some(node) = gateway_node {
         status["gatewayNode"] = json!(node);
     }
@@ -227,15 +232,19 @@ pub fn gone(wish: &WishId) -> Fault {
 /// It was not written, or it is another one by now.
 pub async fn write_status(api: &Api, wish: &WishId, status: &Value) -> Result<(), Fault> {
     let is_there = rewrite(api, wish, |seen| {
-        let (asked, mut status, mut changes) = (Asked::of(&seen.metadata), status.clone(), Vec::new());
-        if let Some(asked) = &asked {
-            let told = asked.told(&status);
-            if told != *asked {
-                changes.push(("", told.noting()));
+        let (mut status, mut changes) = (status.clone(), Vec::new());
+        match Asked::to_note(&seen.metadata, &status) {
+            Some(asked) => {
+                if Asked::of(&seen.metadata).as_ref() != Some(&asked) {
+                    changes.push(("", asked.noting()));
+                }
+                (status["node"], status["key"]) = (json!(asked.node), json!(asked.key));
             }
-            status["node"] = json!(asked.node);
+            None if read(seen).hearsay.key.is_some() => {
+                status.as_object_mut().map(|all| all.remove("key"));
+            }
+            None => status["key"] = Value::Null,
         }
-        status["key"] = json!(asked.map(|asked| asked.key));
         changes.push(("/status", json!({ "status": status })));
         changes
     });
@@ -264,7 +273,8 @@ pub async fn keep(api: &Api, wish: &WishId, wanted: Kept) -> Result<(), Fault> {
         let (metadata, known) = (&seen.metadata, read(seen));
         // What is deleted takes no finalizer any more.
         let is_late = kept && metadata.deletion_timestamp.is_some();
-        let is_asked = wanted == Kept::Not && known.standing.key.is_some() && !known.freed;
+        let key = known.standing.key.or(known.hearsay.key);
+        let is_asked = wanted == Kept::Not && key.is_some() && !known.freed;
         if is_late || is_asked || known.kept == kept {
             return Vec::new();
         }
@@ -356,8 +366,7 @@ mod tests {
             let status = status(&tiding, &Value::Null);
             assert_eq!((&status["key"], &status["node"]), (&json!(key), &json!("n1")));
             let fulfilled = progress == Progress::Succeeded;
-            let asked = json!({ "node": "n1", "key": "k8s/u/b/w", "proven": proven, "fulfilled": fulfilled })
-                .to_string();
+            let asked = json!({ "node": "n1", "key": "k8s/u/b/w", "gatewayNode": "rack1-n1", "proven": proven, "fulfilled": fulfilled }).to_string();
             let annotations = if key.is_some() { json!({ ASKED: asked }) } else { json!({}) };
             let made = json!({ "name": "n1", "uid": "w", "annotations": annotations });
             assert_eq!(read(&seen(&made, &status)).standing, standing);

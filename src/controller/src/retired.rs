@@ -14,12 +14,12 @@ use crate::settings::Select;
 const CLOCKS: i64 = 60;
 
 /// Takes the finalizer away of one that is deleted while its Node is not Ready, or is gone, where a person has retired the machine: what kept it off
-/// went with that (S16). `shown`: as a gateway has shown that it calls it. What a status says of that is believed once the gateway shows it, too.
+/// went with that (S16). What its status alone says of how the gateway calls it is believed once the gateway shows it, too.
 ///
 /// # Errors
 /// Nobody answered, and the finalizer stays. That the gateway knows no such node is no word of its machine.
-pub async fn retired(asker: &Asker, wish: &Wish, shown: Option<&str>) -> Result<Let, Stays> {
-    let named = gateway_node(asker.settings.select, wish, shown);
+pub async fn retired(asker: &Asker, wish: &Wish) -> Result<Let, Stays> {
+    let named = gateway_node(asker.settings.select, wish);
     let Some(name) = named.clone().or_else(|| told(wish)) else { return Ok(Let::NotRetired(None)) };
     let select = node_selector::By::Name(name.clone());
     let known = known(asker, &select).await.map_err(Stays::Unknown)?;
@@ -42,18 +42,21 @@ fn found(known: &v1::Node, fences: Option<&[Fence]>, name: &str, wish: &Wish, ho
     }
     match is_retired(known, name, wish, holder) {
         true => Let::Gone,
-        false => Let::NotRetired(Some(name.to_owned())),
+        // Of one that our own selection names the gateway was not asked what it shows.
+        false => Let::NotRetired(fences.map(|_| name.to_owned())),
     }
 }
 
 /// Why one that is deleted stands.
 pub const NOT_READY: &str = "it is deleted, and its Node is not Ready";
+/// Why one that is deleted stands where neither its metadata nor its Node names a key.
+pub const HEARSAY: &str = "it is deleted, and nothing but its status says that it has asked for a fence";
 
 /// As the gateway calls the node of a remediation: as our own selection does, or as the gateway has shown; `None`: that is not known.
-pub fn gateway_node(select: Select, wish: &Wish, shown: Option<&str>) -> Option<String> {
+pub fn gateway_node(select: Select, wish: &Wish) -> Option<String> {
     let name = match select {
         Select::Name => Some(wish.node.as_str()),
-        Select::ProviderId | Select::SystemUuid => shown,
+        Select::ProviderId | Select::SystemUuid => wish.standing.gateway_node.as_deref(),
     };
     // It stands in a command for people, which takes lists.
     name.filter(|name| NodeId::new(name).is_ok()).map(str::to_owned)
@@ -61,7 +64,7 @@ pub fn gateway_node(select: Select, wish: &Wish, shown: Option<&str>) -> Option<
 
 /// What a status says of that, which others may write.
 fn told(wish: &Wish) -> Option<String> {
-    wish.standing.gateway_node.clone().filter(|name| NodeId::new(name).is_ok())
+    wish.hearsay.gateway_node.clone().filter(|name| NodeId::new(name).is_ok())
 }
 
 /// Whether the gateway shows that this remediation has asked for a fence of the node of that name: by a hold that stands, or in its history. An
@@ -138,19 +141,23 @@ mod tests {
     /// S16: whoever may write a status would else have others retired, or a finalizer gone while its hold stays.
     #[test]
     fn the_gateway_s_node_is_the_one_that_is_selected_or_that_a_gateway_has_shown() {
-        let named = made(&json!({ "gatewayNode": "rack1-n1" }));
-        for shown in [None, Some("rack1-n1")] {
-            assert_eq!(gateway_node(Select::Name, &named, shown).as_deref(), Some("n1"), "{shown:?}");
+        let named = |shown: Option<&str>| {
+            let mut wish = made(&json!({ "gatewayNode": "rack1-n1" }));
+            wish.standing.gateway_node = shown.map(str::to_owned);
+            wish
+        };
+        for shown in [None, Some("rack2-n2")] {
+            assert_eq!(gateway_node(Select::Name, &named(shown)).as_deref(), Some("n1"), "{shown:?}");
             for select in [Select::ProviderId, Select::SystemUuid] {
-                assert_eq!(gateway_node(select, &named, shown).as_deref(), shown, "{select:?}");
+                assert_eq!(gateway_node(select, &named(shown)).as_deref(), shown, "{select:?}");
             }
         }
         for wrong in ["n[1-40]", "n1,n2", "n1; reboot", "--all"] {
             let forged = made(&json!({ "key": "k8s/u/b/w", "node": wrong }));
-            assert_eq!(gateway_node(Select::Name, &forged, None).as_deref(), Some("n1"), "{wrong}");
+            assert_eq!(gateway_node(Select::Name, &forged).as_deref(), Some("n1"), "{wrong}");
             let odd = Wish { node: wrong.to_owned(), ..forged };
-            assert_eq!(gateway_node(Select::Name, &odd, None), None, "{wrong}");
-            assert_eq!(gateway_node(Select::SystemUuid, &named, Some(wrong)), None, "{wrong}");
+            assert_eq!(gateway_node(Select::Name, &odd), None, "{wrong}");
+            assert_eq!(gateway_node(Select::SystemUuid, &named(Some(wrong))), None, "{wrong}");
         }
     }
 
@@ -213,6 +220,11 @@ mod tests {
         assert_eq!(come(&retired, Some(&[fence("rack1-n1", other)])), Let::NotRetired(None));
         assert_eq!(come(&retired, Some(&[fence("rack1-n1", ours)])), Let::Gone);
         assert_eq!(come(&retired, None), Let::Gone, "our own selection names it");
+        assert_eq!(
+            come(&v1::Node::default(), None),
+            Let::NotRetired(None),
+            "which the gateway does not show"
+        );
         let fenced = v1::Node { phase: v1::Phase::Released as i32, ..retired.clone() };
         assert_eq!(come(&fenced, Some(&[fence("rack1-n1", other)])), Let::NotRetired(None));
         let named = Let::NotRetired(Some("rack1-n1".to_owned()));

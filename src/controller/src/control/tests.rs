@@ -123,7 +123,7 @@ async fn the_node_s_name_stands_in_the_command_once_a_gateway_has_shown_it() {
     let mut control = control(home.path(), "127.0.0.1:1");
     control.read_wishes(vec![deleted(1)]);
     let tiding = control.mind.judge(Duration::ZERO).tidings.remove(0);
-    assert_eq!(tiding.standing.gateway_node.as_deref(), Some("rack9-n9"), "so its status says");
+    assert_eq!(tiding.standing.gateway_node, None, "so its status alone says");
     for (answer, named) in [
         (Ok(Let::NotRetired(None)), "NODE"),
         (Ok(Let::NotRetired(Some("rack1-n1".to_owned()))), "rack1-n1"),
@@ -135,6 +135,7 @@ async fn the_node_s_name_stands_in_the_command_once_a_gateway_has_shown_it() {
             tokio::task::yield_now().await;
             control.let_go_or_not(std::slice::from_ref(&tiding));
         }
+        let tiding = control.mind.judge(Duration::ZERO).tidings.remove(0);
         control.serve(&tiding, &deleted(1), Instant::now());
         let words = control.wishes.words(&tiding.id.uid);
         assert!(words.contains(&format!("`picket retire {named} --reason TEXT`")), "{words}");
@@ -175,4 +176,58 @@ async fn what_a_status_says_beforehand_is_noted_all_the_same() {
     control.serve_wishes(vec![tiding], Instant::now());
     drop(control);
     assert!(matches!(waiting.next().await, Some((Tell::Wish(wish, _), _)) if wish == id), "it is written");
+}
+
+/// K12: a version before has noted nothing in the metadata of one whose finalizer stands: what its Node confirms is noted, and of what nothing does a person is told.
+#[tokio::test]
+async fn what_a_status_alone_says_is_noted_where_its_node_confirms_it_and_told_to_a_person_elsewhere() {
+    let home = tempfile::tempdir().expect("a directory");
+    let key = "k8s/u/b/w001";
+    let seen = || {
+        let mut seen = SeenWish::clone(&deleted(1));
+        seen.metadata.annotations = None;
+        seen.status = Some(json!({ "key": key, "node": "n1" }));
+        Arc::new(seen)
+    };
+    for is_confirmed in [true, false] {
+        let (mut control, mut waiting) = telling(home.path(), "127.0.0.1:1");
+        control.mind.lead(true);
+        let note = json!({ "phase": "Fenced", "text": "", "policy": "PicketRemediation ns/n1", "key": key, "at": "" });
+        let annotations = [(crate::mind::STATUS.to_owned(), note.to_string())];
+        let node = crate::mind::Node {
+            name: "n1".to_owned(),
+            uid: "u".to_owned(),
+            annotations: annotations.into_iter().filter(|_| is_confirmed).collect(),
+            ..crate::mind::Node::default()
+        };
+        control.mind.see(node, Duration::ZERO);
+        control.read_wishes(vec![seen()]);
+        let tidings = control.mind.judge(Duration::ZERO).tidings;
+        assert_eq!(tidings[0].deed, Deed::Page, "{is_confirmed}");
+        control.serve_wishes(tidings, Instant::now());
+        let words = control.wishes.words("w001");
+        assert_eq!(words.contains(retired::HEARSAY), !is_confirmed, "{words}");
+        assert_eq!(words.contains("Bring the Node back"), is_confirmed, "{words}");
+        // What was not noted takes nothing back, also once the Node's note is gone.
+        let order =
+            crate::mind::Order { wish: Some(remediation::id(&seen())), ..crate::request::tests::order() };
+        let bare =
+            crate::mind::Node { name: "n1".to_owned(), uid: "u".to_owned(), ..crate::mind::Node::default() };
+        control.mind.see(bare, Duration::ZERO);
+        control.wish_ended(&order, &Ended::held("words"), false, None);
+        let known = control.mind.judge(Duration::ZERO).tidings.remove(0).standing.key;
+        assert_eq!(known.as_deref(), is_confirmed.then_some(key));
+        assert!(
+            words.contains("picket.dev/free-remediation=true") && words.contains("`picket retire NODE"),
+            "{words}"
+        );
+        drop(control);
+        let mut told = None;
+        while let Some((one, _)) = waiting.next().await {
+            if let Tell::Wish(_, status) = one {
+                told = Some(status["key"].clone());
+            }
+        }
+        assert_eq!(told, Some(if is_confirmed { json!(key) } else { Value::Null }));
+    }
 }

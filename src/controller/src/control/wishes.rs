@@ -39,8 +39,6 @@ pub(super) struct Wishes {
     pub(super) letting: JoinSet<(String, Result<Let, Stays>)>,
     /// Since when no hold is found, and nothing is asked.
     holdless: BTreeMap<String, Instant>,
-    /// As gateways have shown that they call their nodes: to this replica, while it leads.
-    shown: BTreeMap<String, String>,
     /// Why those that are deleted still stand.
     stuck: BTreeMap<String, Told>,
 }
@@ -59,7 +57,6 @@ impl Wishes {
         self.written.clear();
         self.tried.clear();
         self.turns.rest();
-        self.shown.clear();
         self.stuck.clear();
         self.holdless.clear();
         self.letting.abort_all();
@@ -73,13 +70,6 @@ impl Wishes {
     #[cfg(test)]
     pub(super) fn stuck(&self) -> usize {
         self.stuck.len()
-    }
-
-    /// The fence that was asked for by its key is of that node.
-    fn shows(&mut self, wish: &WishId, node: Option<&String>) {
-        if let Some(node) = node {
-            self.shown.insert(wish.uid.clone(), node.clone());
-        }
     }
 
     fn is_due(&self, uid: &str, every: Duration, now: Instant) -> bool {
@@ -112,7 +102,6 @@ impl Control {
         let seen = &self.wishes.seen;
         self.wishes.tried.retain(|uid, _| seen.contains_key(uid));
         self.wishes.turns.retain(|uid| seen.contains_key(uid));
-        self.wishes.shown.retain(|uid, _| seen.contains_key(uid));
         self.wishes.stuck.retain(|uid, _| seen.contains_key(uid));
         self.wishes.written.retain(|uid, _| seen.contains_key(uid));
         self.wishes.holdless.retain(|uid, _| seen.contains_key(uid));
@@ -122,7 +111,6 @@ impl Control {
     /// The gateway's fence has come to another phase.
     pub(super) fn wish_goes_on(&mut self, order: &Order, text: &str, node: Option<String>) {
         if let Some(wish) = &order.wish {
-            self.wishes.shows(wish, node.as_ref());
             let standing = Standing::asked(Some(order.key.clone()), text);
             self.mind.stands(wish, Standing { gateway_node: node, ..standing });
         }
@@ -131,11 +119,10 @@ impl Control {
     /// What was asked for has ended.
     pub(super) fn wish_ended(&mut self, order: &Order, ended: &Ended, noted: bool, node: Option<String>) {
         let Some(wish) = &order.wish else { return };
-        self.wishes.shows(wish, node.as_ref());
         let before = self.wishes.seen.get(&wish.uid).map(|seen| remediation::read(seen));
         let key = match noted {
             true => Some(order.key.clone()),
-            false => before.and_then(|wish| wish.standing.key),
+            false => before.and_then(|wish| self.mind.standing(&wish).key.clone()),
         };
         let said = (ended.proven, ended.reason, ended.text.as_str());
         let standing = Standing::ended(key, &ended.end, order.then, said);
@@ -167,7 +154,11 @@ impl Control {
         match tiding.deed {
             Deed::Nothing | Deed::LetGo { .. } => {}
             // Whatever a gateway says of it, or does not say.
-            Deed::Page => self.says_stuck(&known(tiding, seen), retired::NOT_READY, true),
+            Deed::Page => {
+                let is_hearsay = tiding.standing.key.is_none();
+                let why = if is_hearsay { retired::HEARSAY } else { retired::NOT_READY };
+                self.says_stuck(&known(tiding, seen), why, true);
+            }
             Deed::Keep => self.wishes.keep(&self.teller, &tiding.id, Kept::Stands, now),
             Deed::Free => self.wishes.keep(&self.teller, &tiding.id, Kept::Not, now),
         }
@@ -185,14 +176,11 @@ impl Control {
             let Some(seen) = self.wishes.seen.get(&tiding.id.uid).cloned() else { continue };
             let (asker, uid) = (self.asker.clone(), tiding.id.uid.clone());
             let none_since = self.wishes.holdless.get(&uid).copied();
-            let shown = self.wishes.shown.get(&uid).cloned();
             let (wish, deed) = (known(tiding, &seen), tiding.deed);
             self.wishes.letting.spawn(async move {
                 let done = match deed {
-                    Deed::LetGo { lives } => {
-                        letting::let_go(&asker, &remediation::read(&seen), lives, none_since).await
-                    }
-                    _ => retired::retired(&asker, &wish, shown.as_deref()).await,
+                    Deed::LetGo { lives } => letting::let_go(&asker, &wish, lives, none_since).await,
+                    _ => retired::retired(&asker, &wish).await,
                 };
                 (uid, done)
             });
@@ -218,7 +206,9 @@ impl Control {
                 return;
             }
             Ok(Let::NotRetired(node)) => {
-                self.wishes.shows(&tiding.id, node.as_ref());
+                if let Some(node) = node {
+                    self.mind.shown(&tiding.id, &node);
+                }
                 return;
             }
             Err(stays) => stays,
@@ -249,8 +239,7 @@ impl Control {
 
     /// Told once, and for as long as it is so in the metrics.
     fn says_stuck(&mut self, wish: &Wish, why: &str, is_paged: bool) {
-        let shown = self.wishes.shown.get(&wish.id.uid).map(String::as_str);
-        let text = stuck(wish, retired::gateway_node(self.asker.settings.select, wish, shown), why);
+        let text = stuck(wish, retired::gateway_node(self.asker.settings.select, wish), why);
         let before = self.wishes.stuck.insert(wish.id.uid.clone(), Told { text: text.clone(), is_paged });
         if before.is_some_and(|before| before.text == text) {
             return;
@@ -264,7 +253,7 @@ impl Control {
     fn write_wish(&mut self, seen: &SeenWish, wish: &WishId, status: Value, before: &Value) {
         let last = self.wishes.written.get(&wish.uid);
         // A status that others have written beforehand would else keep it from being noted.
-        let is_noted = Asked::of(&seen.metadata).is_none_or(|asked| asked.told(&status) == asked);
+        let is_noted = Asked::of(&seen.metadata) == Asked::to_note(&seen.metadata, &status);
         if is_noted && is_known(&status, before, last.map(|(written, _)| written)) {
             return;
         }
@@ -313,9 +302,15 @@ fn known(tiding: &Tiding, seen: &SeenWish) -> Wish {
 /// What a person can do about one that is deleted and stands. `node`: as the gateway calls it.
 fn stuck(wish: &Wish, node: Option<String>, why: &str) -> String {
     let node = node.unwrap_or_else(|| "NODE".to_owned());
+    let first = match why {
+        retired::HEARSAY => {
+            format!("a hold may stand, and the finalizer stays. `picket status {node}` says whether one does")
+        }
+        _ => "the hold stays, and the finalizer. Bring the Node back".to_owned(),
+    };
     format!(
-        "{}: {why}: the hold stays, and the finalizer. Bring the Node back; where its hardware is gone for good, `picket retire {node} --reason TEXT` lets both go; or \
-         annotate the remediation with {}=true, and drop the hold by hand",
+        "{}: {why}: {first}; where its hardware is gone for good, `picket retire {node} --reason TEXT` lets both go; or annotate the remediation with {}=true, and \
+         drop the hold by hand",
         wish.id,
         remediation::FREED
     )

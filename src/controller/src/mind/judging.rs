@@ -16,6 +16,7 @@ impl Mind {
     /// What is to be done now.
     pub fn judge(&mut self, now: Moment) -> Judgement {
         if self.leading {
+            self.take_over();
             self.returned();
             self.take_turns(now);
             self.fail_beside();

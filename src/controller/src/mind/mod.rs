@@ -39,7 +39,7 @@ pub use policy::{Fault, Grade, Policy, Then, Unhealthy};
 pub use selector::{Requirement, Selector};
 pub use sight::UNBROKEN;
 pub use spoken::{Nobody, spoken_for};
-pub use standing::{Progress, Standing};
+pub use standing::{Hearsay, Progress, Standing};
 pub use verdict::{Judgement, Report, Verdict, Why};
 pub(crate) use wish::MALFORMED;
 pub use wish::{Deed, Said, Tiding, Wish, WishId};

@@ -1,8 +1,11 @@
 //! Where a remediation stands.
 
+use super::Mind;
 use super::episode::End;
 use super::node::Node;
+use super::note::{Note, Phase};
 use super::policy::Then;
+use super::wish::Wish;
 
 /// What medik8s' remediators say.
 pub(super) const STARTED: &str = "RemediationStarted";
@@ -35,7 +38,7 @@ pub struct Standing {
     pub progress: Progress,
     /// Under which key it was asked for, by its metadata; `None`: it never was.
     pub key: Option<String>,
-    /// As the gateway calls the node that it fences; `None`: it has not said. It is read from a status, which others may write.
+    /// As a gateway has shown, of what was asked by that key, that it calls the node; `None`: none has.
     pub gateway_node: Option<String>,
     /// The fence of that key said that it is proven off, and that everything is released.
     pub proven: bool,
@@ -43,6 +46,15 @@ pub struct Standing {
     pub reason: String,
     /// In words.
     pub text: String,
+}
+
+/// What a status says of what its remediation has asked for, for where its metadata says nothing of it. Others may write that: it frees nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hearsay {
+    /// A key of this remediation; `None`: there is none, or another one's.
+    pub key: Option<String>,
+    /// As the gateway calls the node.
+    pub gateway_node: Option<String>,
 }
 
 impl Standing {
@@ -74,4 +86,24 @@ impl Standing {
 pub(super) fn is_of_this_life(standing: &Standing, node: &Node) -> bool {
     let own = format!("k8s/{}/{}/", node.uid, node.boot_id);
     standing.key.as_ref().is_some_and(|key| key.starts_with(&own))
+}
+
+impl Mind {
+    /// A version before noted a key in the status alone; or what was noted in the metadata is lost. It counts where the Node's own note names that
+    /// remediation and that key, and the key that Node: who may write a status may write none of these. What came of it the gateway says once more.
+    pub(super) fn take_over(&mut self) {
+        let confirmed = |wish: &Wish| {
+            let key = wish.hearsay.key.clone().filter(|_| wish.kept && self.standing(wish).key.is_none())?;
+            let node = self.node(&wish.node).filter(|node| key.starts_with(&format!("k8s/{}/", node.uid)))?;
+            let note = Note::of(node).filter(|note| note.policy == wish.id.to_string() && note.key == key)?;
+            let progress = match note.phase {
+                Phase::Returning => Progress::Returning,
+                _ => Progress::Fencing,
+            };
+            let standing = Standing { key: Some(key), progress, ..self.standing(wish).clone() };
+            Some((wish.id.uid.clone(), standing))
+        };
+        let confirmed: Vec<_> = self.wishes.iter().filter_map(confirmed).collect();
+        self.standings.extend(confirmed);
+    }
 }

@@ -1,9 +1,9 @@
 //! Remediations: what NodeHealthCheck asks for a Node. A wish, and not a lock (K12).
 //!
 //! **Invariants.** A wish has asked for nothing before its finalizer stands, and nothing that has no key. Who timed out, is deleted or is
-//! fulfilled asks for nothing. Which key that was, for which Node, and what came of it is what its metadata says, and not its status. It succeeded only where the fence said that the Node was proven off and all was released, and where it was to be
-//! powered on, once it is Ready in another life of its kernel. The finalizer goes with the hold, and only while the Node is Ready, or by a
-//! person's word alone.
+//! fulfilled asks for nothing. Which key that was, for which Node, and what came of it is what its metadata says; what its status alone says frees
+//! nothing. It succeeded only where the fence said that the Node was proven off and all was released, and where it was to be powered on, once it is Ready
+//! in another life of its kernel. The finalizer goes with the hold, and only while the Node is Ready, or by a person's word alone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::Mind;
 use super::episode::{Episode, Stage};
 use super::node::{Moment, Node};
 use super::policy::{Grade, Then};
-use super::standing::{FINISHED, Progress, STARTED, Standing, UNPROVEN, is_of_this_life};
+use super::standing::{FINISHED, Hearsay, Progress, STARTED, Standing, UNPROVEN, is_of_this_life};
 use super::verdict::{Verdict, Why};
 
 /// Which remediation.
@@ -64,6 +64,8 @@ pub struct Wish {
     pub wrong: Option<(&'static str, String)>,
     /// What its metadata says of what it has asked for, and its status in words.
     pub standing: Standing,
+    /// What its status says of that.
+    pub hearsay: Hearsay,
 }
 
 impl Wish {
@@ -93,7 +95,7 @@ pub enum Deed {
         /// Its kubelet is heard now.
         lives: bool,
     },
-    /// It is deleted while its Node is not Ready: the hold stays, and a person is told.
+    /// It is deleted while its Node is not Ready, or while nothing but its status says what it has asked for: the hold stays, and a person is told.
     Page,
 }
 
@@ -128,16 +130,17 @@ pub(crate) const MALFORMED: &str = "Malformed";
 const ELSEWHERE: &str = "OtherNamespace";
 
 impl Mind {
-    /// The remediations, all of them. What is known of one here is younger than what its status says.
+    /// The remediations, all of them. What is known of one here is younger than what it says itself.
     pub fn wishes(&mut self, mut wishes: Vec<Wish>) {
         wishes.sort_by(|a, b| a.id.cmp(&b.id));
         self.standings.retain(|uid, standing| {
-            let found = wishes.iter().find(|wish| wish.id.uid == *uid);
+            let Some(found) = wishes.iter().find(|wish| wish.id.uid == *uid) else { return false };
             // The key is noted there before the gateway is asked.
-            standing.key = standing.key.take().or_else(|| found?.standing.key.clone());
-            standing.gateway_node =
-                standing.gateway_node.take().or_else(|| found?.standing.gateway_node.clone());
-            found.is_some()
+            standing.key = standing.key.take().or_else(|| found.standing.key.clone());
+            if standing.gateway_node.is_none() && standing.key == found.standing.key {
+                standing.gateway_node.clone_from(&found.standing.gateway_node);
+            }
+            true
         });
         self.wishes = wishes;
     }
@@ -145,9 +148,20 @@ impl Mind {
     /// What was asked for by that remediation has come so far.
     pub fn stands(&mut self, wish: &WishId, mut standing: Standing) {
         if let Some(known) = self.wishes.iter().find(|one| one.id.uid == wish.uid) {
-            // It is told once, and stays.
-            standing.gateway_node =
-                standing.gateway_node.take().or_else(|| self.standing(known).gateway_node.clone());
+            // It is told once, and stays for that key: by another one another machine may be meant.
+            let before = self.standing(known);
+            if standing.gateway_node.is_none() && standing.key == before.key {
+                standing.gateway_node.clone_from(&before.gateway_node);
+            }
+            self.standings.insert(wish.uid.clone(), standing);
+        }
+    }
+
+    /// A gateway has shown that it calls the node of that remediation so.
+    pub fn shown(&mut self, wish: &WishId, node: &str) {
+        if let Some(known) = self.wishes.iter().find(|one| one.id.uid == wish.uid) {
+            let standing = self.standing(known).clone();
+            let standing = Standing { gateway_node: Some(node.to_owned()), ..standing };
             self.standings.insert(wish.uid.clone(), standing);
         }
     }
@@ -292,7 +306,10 @@ impl Mind {
             true if !wish.kept => Deed::Nothing,
             true if wish.freed => Deed::Free,
             true if self.standing(wish).key.is_none() && self.is_asked(wish) => Deed::Nothing,
-            true if self.standing(wish).key.is_none() => Deed::Free,
+            true if self.standing(wish).key.is_none() => match wish.hearsay.key {
+                None => Deed::Free,
+                Some(_) => Deed::Page,
+            },
             // The gateway says soon that it recovered; or somebody else's fence of it takes a hold of ours meanwhile.
             true if node.is_some_and(Node::is_ready) => match self.is_worked_on(&wish.node) {
                 true => Deed::Nothing,

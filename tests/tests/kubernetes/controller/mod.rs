@@ -16,5 +16,6 @@ mod remediated;
 mod retired;
 mod scene;
 mod trio;
+mod upgraded;
 mod waiting;
 mod wishes;

@@ -5,6 +5,7 @@ use picket_tests::peers::until;
 use serde_json::json;
 
 use crate::controller::nhc::{Nhc, clean, template};
+use crate::controller::remediated::are_stuck;
 use crate::controller::scene::Scene;
 
 #[tokio::test]
@@ -185,4 +186,40 @@ async fn what_others_write_into_a_status_decides_nothing() -> Result<()> {
     // Nothing hangs on the other one.
     nhc.deletes(&other, "n2").await?;
     nhc.is_gone(&other, &second).await
+}
+
+/// The same of one whose fence was asked for: the next leader goes by what is noted in its metadata.
+#[tokio::test]
+async fn what_others_write_into_a_status_once_it_was_asked_for_decides_nothing() -> Result<()> {
+    let scene = Scene::open().await?;
+    let nhc = Nhc::new(&scene, &json!({ "then": "StayOff" }), false).await?;
+    let mut first = nhc.controller().await?;
+    scene.kubelets.says("n3", false).await?;
+    let name = nhc.gives_up("n3").await?;
+    until("the key is noted", std::time::Duration::from_secs(60), async || {
+        Ok(nhc.read(&name).await?["metadata"]["annotations"]["picket.dev/asked"].is_string())
+    })
+    .await?;
+    first.kill();
+    let uid = nhc.read(&name).await?["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    let forged = json!({ "status": {
+        "key": format!("k8s/u/b/{uid}"), "node": "n4", "gatewayNode": "n4", "phase": "Succeeded", "proven": true,
+    } });
+    let into =
+        ["-n", "ops", "patch", "picketremediation", &name, "--subresource=status", "--type=merge", "-p"];
+    scene.cluster.kubectl(&[&into[..], &[&forged.to_string()]].concat()).await?;
+    let second = nhc.controller().await?;
+    until("the status says what is noted", std::time::Duration::from_secs(120), async || {
+        let status = nhc.read(&name).await?["status"].clone();
+        Ok(status["node"] == "n3" && status["gatewayNode"] == "n3")
+    })
+    .await?;
+    nhc.says(&name, ("False", "True", "RemediationFinishedSuccessfully"), &second).await?;
+    assert_eq!(scene.fences().await?, ["n3"], "{}", second.log());
+    nhc.deletes(&name, "n3").await?;
+    are_stuck(&nhc, 1).await?;
+    scene.kubelets.boots("n3").await?;
+    nhc.is_gone(&name, &second).await?;
+    assert!(nhc.holds("n3").await?.0.is_empty(), "the hold goes before the finalizer");
+    Ok(())
 }

@@ -11,6 +11,7 @@ mod retired;
 mod scene;
 mod told;
 mod turns;
+mod upgraded;
 mod wished;
 
 use std::time::Duration;

@@ -59,6 +59,7 @@ pub fn wish(uid: &str, node: &str) -> Wish {
         freed: false,
         wrong: None,
         standing: Standing::default(),
+        hearsay: Hearsay::default(),
     }
 }
 
