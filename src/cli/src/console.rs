@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::args::Format;
 use crate::fault::{Failure, Fault};
-use crate::style::{Paint, clean};
+use crate::style::{Page, clean};
 
 /// Where text goes, by name: live progress stands on one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +45,10 @@ impl Console {
         }
     }
 
-    /// How text on `stream` is painted.
-    pub fn paint(&self, stream: Stream) -> Paint {
-        Paint { colours: self.colours && self.is_terminal(stream) }
+    /// What text on `stream` goes to: a terminal has colours and a width, a pipe neither.
+    pub fn page(&self, stream: Stream) -> Page {
+        let is_terminal = self.is_terminal(stream);
+        Page { colours: self.colours && is_terminal, width: is_terminal.then(|| self.size(stream).0) }
     }
 
     /// Whether `stream` is a terminal.

@@ -60,11 +60,36 @@ pub fn stamp_seconds(at: &Timestamp) -> String {
     Timestamp { seconds: at.seconds, nanos: 0 }.to_string()
 }
 
+/// The time of day in UTC, for moments of today.
+pub fn clock(at: &Timestamp) -> String {
+    let stamp = stamp_seconds(at);
+    stamp.split_once('T').map_or_else(|| stamp.clone(), |(_, time)| time.to_owned())
+}
+
+/// A span without tenths, for what counts down or is an age: `8 s`, `4 min 5 s`.
+pub fn whole(span: Duration) -> String {
+    match span.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        _ => words(span),
+    }
+}
+
 /// From one moment to another, zero if it is not later.
 pub fn between(from: &Timestamp, to: &Timestamp) -> Duration {
     let nanos = |at: &Timestamp| i128::from(at.seconds) * 1_000_000_000 + i128::from(at.nanos);
     let span = u64::try_from((nanos(to) - nanos(from)).max(0)).unwrap_or(u64::MAX);
     Duration::from_nanos(span)
+}
+
+/// The moment `span` after another.
+pub fn after(at: &Timestamp, span: Duration) -> Timestamp {
+    let span = to_wire(span);
+    let mut sum = Timestamp {
+        seconds: at.seconds.saturating_add(span.seconds),
+        nanos: at.nanos.saturating_add(span.nanos),
+    };
+    sum.normalize();
+    sum
 }
 
 /// The moment `span` before (`-`) now, on the wire.

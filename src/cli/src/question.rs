@@ -4,6 +4,10 @@ use std::io::{self, IsTerminal};
 
 use crate::console::{Console, Stream};
 use crate::fault::Fault;
+use crate::style::{Page, Tone};
+
+/// Columns for the answer.
+const ANSWER: usize = 10;
 
 /// Asks whether to go on, on the terminal. `yes`: the answer was given on the command line.
 ///
@@ -17,7 +21,11 @@ pub async fn ask(console: &mut Console, yes: bool, question: &str) -> Result<(),
             "{question} Nobody can be asked here, since this is no terminal: say --yes to mean it. Nothing was sent."
         )));
     }
-    console.write(Stream::Err, &format!("{question} [y/N] "))?;
+    let page = console.page(Stream::Err);
+    // The answer stands behind it, on the same line.
+    let page = Page { width: page.width.map(|width| width.saturating_sub(ANSWER)), ..page };
+    let asked = page.text(Tone::Plain, &format!("{question} [y/N]"));
+    console.write(Stream::Err, &format!("{} ", asked.trim_end()))?;
     let line = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         io::stdin().read_line(&mut line).map(|_| line)

@@ -1,4 +1,4 @@
-//! Colours, and what may not reach a terminal.
+//! How text looks where it goes: colours, the width of lines, and what may not reach a terminal.
 
 use std::borrow::Cow;
 
@@ -20,14 +20,28 @@ pub enum Tone {
     Faint,
 }
 
-/// Paints text, or leaves it.
+/// What text goes to.
 #[derive(Clone, Copy, Debug)]
-pub struct Paint {
+pub struct Page {
     /// Whether there are colours.
     pub colours: bool,
+    /// Columns of the terminal. `None`: a pipe or a file, whose lines may be of any length.
+    pub width: Option<usize>,
 }
 
-impl Paint {
+/// Text beside a label is not squeezed into fewer columns than this: it goes below the label.
+const LEAST_ROOM: usize = 24;
+
+impl Page {
+    /// A pipe, or a file.
+    #[cfg(test)]
+    pub const PLAIN: Page = Page { colours: false, width: None };
+
+    /// The same without a margin.
+    pub fn wide(self) -> Page {
+        Page { width: None, ..self }
+    }
+
     /// The text in its tone.
     pub fn tone(self, tone: Tone, text: &str) -> String {
         let code = match tone {
@@ -40,6 +54,81 @@ impl Paint {
         };
         if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
+
+    /// Text beside a label of `margin` columns, with the lines that follow below its first word. `label` has that many
+    /// columns already, whatever its colours. Ends with a line end.
+    pub fn beside(self, label: &str, margin: usize, tone: Tone, text: &str) -> String {
+        let text = clean(text);
+        let room = self.width.map(|width| width.saturating_sub(margin));
+        let (indent, mut lines) = match (room, self.width) {
+            (Some(room), Some(width)) if room < LEAST_ROOM && margin > 4 && text.chars().count() > room => {
+                let mut lines = vec![String::new()];
+                lines.extend(wrap(&text, width.saturating_sub(4)));
+                (4, lines)
+            }
+            (Some(room), _) => (margin, wrap(&text, room)),
+            (None, _) => (margin, vec![text.into_owned()]),
+        };
+        let rest = lines.split_off(lines.len().min(1));
+        let first = lines.pop().unwrap_or_default();
+        let mut out = format!("{label}{}", if first.is_empty() { first } else { self.tone(tone, &first) });
+        out.truncate(out.trim_end_matches(' ').len());
+        out.push('\n');
+        for line in rest {
+            out += &format!("{:indent$}{}\n", "", self.tone(tone, &line));
+        }
+        out
+    }
+
+    /// Text from the first column on; lines that follow stand two columns in.
+    pub fn text(self, tone: Tone, text: &str) -> String {
+        let cleaned = clean(text);
+        let lines = match self.width {
+            Some(width) => wrap(&cleaned, width.saturating_sub(2)),
+            None => vec![cleaned.into_owned()],
+        };
+        let lines = lines.iter().enumerate();
+        lines
+            .map(|(at, line)| format!("{:1$}{2}\n", "", if at == 0 { 0 } else { 2 }, self.tone(tone, line)))
+            .collect()
+    }
+}
+
+/// The text in lines of at most `width` columns, broken between words alone: a longer word has a line of its own. A command that fits on a
+/// line is not broken either: whoever types it reads it whole.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+    for (at, word) in words.iter().enumerate() {
+        let long = word.chars().count();
+        let whole = if *word == "picket" { command(words.get(at..).unwrap_or_default()) } else { long };
+        let wanted = if whole <= width { whole } else { long };
+        match lines.last_mut() {
+            Some(line) if used + 1 + wanted <= width => {
+                line.push(' ');
+                line.push_str(word);
+                used += 1 + long;
+            }
+            _ => {
+                lines.push((*word).to_owned());
+                used = long;
+            }
+        }
+    }
+    lines
+}
+
+/// The columns of the command with which these words begin: it ends at a comma, a semicolon, or before a remark in brackets.
+fn command(words: &[&str]) -> usize {
+    let mut long = 0;
+    for word in words.iter().take_while(|word| !word.starts_with('(')) {
+        long += word.chars().count() + 1;
+        if word.ends_with([',', ';', ':', '?']) {
+            break;
+        }
+    }
+    long.saturating_sub(1)
 }
 
 /// Text from elsewhere on one line, without what could command a terminal: a BMC's words are not to be trusted.
@@ -67,12 +156,19 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// At most `width` characters of it, with a sign where something was cut.
+/// At most `width` characters of it, with a sign where something was cut: between two words where there is a place.
 pub fn clip(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
     let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    let next = text.chars().nth(width.saturating_sub(1));
+    if next.is_some_and(|next| next != ' ')
+        && let Some(space) = short.rfind(' ')
+    {
+        short.truncate(space);
+    }
+    short.truncate(short.trim_end().len());
     short.push('…');
     short
 }
@@ -88,8 +184,29 @@ mod tests {
     }
 
     #[test]
-    fn clipping_counts_characters() {
+    fn clipping_counts_characters_and_breaks_no_word_but_the_first() {
         assert_eq!(clip("ääää", 4), "ääää");
         assert_eq!(clip("ääääa", 4), "äää…");
+        assert_eq!(clip("waits for Off", 9), "waits…");
+        assert_eq!(clip("waits for Off", 10), "waits for…");
+    }
+
+    #[test]
+    fn lines_break_between_words_alone() {
+        assert_eq!(wrap("a bb  ccc dddddddd e", 5), ["a bb", "ccc", "dddddddd", "e"]);
+        assert_eq!(
+            wrap("mend it: picket retry n1 --reason ..., then look (role admin)", 33),
+            ["mend it:", "picket retry n1 --reason ...,", "then look (role admin)"]
+        );
+        let page = Page { colours: false, width: Some(34) };
+        assert_eq!(
+            page.beside("  next ", 7, Tone::Plain, "cut its power by hand, then retry it"),
+            "  next cut its power by hand, then\n       retry it\n"
+        );
+        let narrow = Page { colours: false, width: Some(24) };
+        assert_eq!(
+            narrow.beside("  device ", 9, Tone::Plain, "ready; ipmi at 192.0.2.7"),
+            "  device\n    ready; ipmi at\n    192.0.2.7\n"
+        );
     }
 }

@@ -1,6 +1,9 @@
-//! Tables for people: columns as wide as their widest cell, two spaces between.
+//! Tables for people: columns as wide as their widest cell, two spaces between, and no wider than the page.
 
-use crate::style::{Paint, Tone, clean};
+use crate::style::{Page, Tone, clean, wrap};
+
+/// The last column is wrapped to no fewer columns than this.
+const LEAST: usize = 18;
 
 /// One cell.
 #[derive(Clone, Debug, Default)]
@@ -38,12 +41,18 @@ impl From<String> for Cell {
 pub struct Table {
     head: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
+    spare: &'static [&'static str],
 }
 
 impl Table {
     /// An empty one with these columns.
     pub fn new(head: &[&'static str]) -> Self {
-        Self { head: head.to_vec(), rows: Vec::new() }
+        Self { head: head.to_vec(), rows: Vec::new(), spare: &[] }
+    }
+
+    /// Columns that a narrow page goes without, the least important first.
+    pub fn spare(self, columns: &'static [&'static str]) -> Self {
+        Self { spare: columns, ..self }
     }
 
     /// Adds a row: a cell for each column.
@@ -52,23 +61,71 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// All of it, with a line end after each row.
-    pub fn render(&self, paint: Paint) -> String {
+    /// All of it, with a line end after each row. On a page that is too narrow the last column is wrapped, then spare columns are left out,
+    /// then each row becomes a record of lines with labels.
+    pub fn render(&self, page: Page) -> String {
         let head: Vec<Cell> = self.head.iter().map(|title| Cell::new(Tone::Faint, title)).collect();
-        let widths: Vec<usize> = (0..head.len())
-            .map(|column| {
-                std::iter::once(&head).chain(&self.rows).map(|row| row[column].width()).max().unwrap_or(0)
-            })
-            .collect();
+        let mut shown: Vec<usize> = (0..head.len()).collect();
+        let mut spare = self.spare.iter();
+        loop {
+            let widths: Vec<usize> = shown.iter().map(|column| self.width(&head, *column)).collect();
+            let last = widths.last().copied().unwrap_or(0);
+            let before: usize = widths.iter().map(|width| width + 2).sum::<usize>().saturating_sub(last + 2);
+            if page.width.is_none_or(|page| before + last.min(LEAST) <= page) {
+                let room = page.width.map_or(last, |page| last.min(page.saturating_sub(before)));
+                return self.grid(&head, &shown, &widths, room, page);
+            }
+            match spare.next() {
+                Some(title) => shown.retain(|column| self.head.get(*column) != Some(title)),
+                None => return self.records(page),
+            }
+        }
+    }
+
+    fn width(&self, head: &[Cell], column: usize) -> usize {
+        let titles = head.get(column).into_iter();
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        titles.chain(cells).map(Cell::width).max().unwrap_or(0)
+    }
+
+    fn grid(&self, head: &[Cell], shown: &[usize], widths: &[usize], room: usize, page: Page) -> String {
         let mut out = String::new();
-        for row in std::iter::once(&head).chain(&self.rows) {
-            for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                out += &paint.tone(cell.tone, &cell.text);
-                if index + 1 < row.len() {
+        for row in std::iter::once(head).chain(self.rows.iter().map(Vec::as_slice)) {
+            let mut at = 0;
+            for (index, (cell, width)) in
+                shown.iter().filter_map(|column| row.get(*column)).zip(widths).enumerate()
+            {
+                if index + 1 < shown.len() {
+                    out += &page.tone(cell.tone, &cell.text);
                     out += &" ".repeat(width - cell.width() + 2);
+                    at += width + 2;
+                    continue;
+                }
+                for (number, line) in wrap(&cell.text, room).iter().enumerate() {
+                    if number > 0 {
+                        out += &format!("\n{:at$}", "");
+                    }
+                    out += &page.tone(cell.tone, line);
                 }
             }
             out.push('\n');
+        }
+        out
+    }
+
+    /// A row as lines: its first cell, then the others that say something, each with the title of its column.
+    fn records(&self, page: Page) -> String {
+        let margin = self.head.iter().skip(1).map(|title| title.len()).max().unwrap_or(0) + 4;
+        let mut out = String::new();
+        for row in &self.rows {
+            let mut cells = row.iter().zip(&self.head);
+            if let Some((cell, _)) = cells.next() {
+                out += &format!("{}\n", page.tone(cell.tone, &cell.text));
+            }
+            for (cell, title) in cells.filter(|(cell, _)| cell.text != "-") {
+                let label = page.tone(Tone::Faint, &format!("  {title:<0$}", margin - 2));
+                out += &page.beside(&label, margin, cell.tone, &cell.text);
+            }
         }
         out
     }
@@ -78,16 +135,48 @@ impl Table {
 mod tests {
     use super::*;
 
+    fn table() -> Table {
+        let mut table = Table::new(&["NODE", "PHASE", "READ", "FENCE"]).spare(&["READ"]);
+        table.row(vec!["r1n01".into(), Cell::new(Tone::Good, "normal"), "4.0 s ago".into(), "".into()]);
+        table.row(vec![
+            "ä".into(),
+            "needs operator".into(),
+            "-".into(),
+            "one two three four five six".into(),
+        ]);
+        table
+    }
+
     #[test]
     fn columns_line_up_and_the_last_is_not_padded() {
-        let mut table = Table::new(&["NODE", "PHASE", "FENCE"]);
-        table.row(vec!["r1n01".into(), Cell::new(Tone::Good, "normal"), "".into()]);
-        table.row(vec!["ä".into(), "needs operator".into(), "x".into()]);
-        let plain = table.render(Paint { colours: false });
         assert_eq!(
-            plain,
-            "NODE   PHASE           FENCE\nr1n01  normal          -\nä      needs operator  x\n"
+            table().render(Page::PLAIN),
+            "NODE   PHASE           READ       FENCE\n\
+             r1n01  normal          4.0 s ago  -\n\
+             ä      needs operator  -          one two three four five six\n"
         );
-        assert!(table.render(Paint { colours: true }).contains("\x1b[32mnormal\x1b[0m          -"));
+        let coloured = table().render(Page { colours: true, width: None });
+        assert!(coloured.contains("\x1b[32mnormal\x1b[0m          4.0"));
+    }
+
+    #[test]
+    fn a_narrow_page_wraps_the_last_column_then_leaves_columns_out_then_lists_each_row() {
+        let on = |width| table().render(Page { colours: false, width: Some(width) });
+        assert_eq!(
+            on(54),
+            "NODE   PHASE           READ       FENCE\n\
+             r1n01  normal          4.0 s ago  -\n\
+             ä      needs operator  -          one two three four\n                                  five six\n"
+        );
+        assert_eq!(
+            on(45),
+            "NODE   PHASE           FENCE\n\
+             r1n01  normal          -\n\
+             ä      needs operator  one two three four\n                       five six\n"
+        );
+        assert_eq!(
+            on(36),
+            "r1n01\n  PHASE  normal\n  READ   4.0 s ago\nä\n  PHASE  needs operator\n  FENCE  one two three four five six\n"
+        );
     }
 }

@@ -46,16 +46,16 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         session.console.document(&Results::of_calls(results, exit))?;
         return Ok(exit);
     }
-    let paint = session.console.paint(Stream::Out);
+    let page = session.console.page(Stream::Out);
     for (node, answer) in &answers {
         let line = match answer {
             Ok(now) => {
                 let (tone, done) = came_to(now, &args.release);
                 let words = format!("release {} {done}; the node is {}", args.release, node_text::phase(now));
-                paint.tone(tone, &clean(&words))
+                page.tone(tone, &clean(&words))
             }
             Err(told) => {
-                paint.tone(Tone::Bad, &clean(&format!("refused: {}", told.to_string().replace('\n', "; "))))
+                page.tone(Tone::Bad, &clean(&format!("refused: {}", told.to_string().replace('\n', "; "))))
             }
         };
         session.console.write(Stream::Out, &format!("{}  {line}\n", clean(node)))?;

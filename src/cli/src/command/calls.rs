@@ -41,14 +41,14 @@ pub fn tell(session: &mut Session<'_>, answers: &Answers, done: &str) -> Result<
         session.console.document(&Results::of_calls(results, exit))?;
         return Ok(exit);
     }
-    let paint = session.console.paint(Stream::Out);
+    let page = session.console.page(Stream::Out);
     for (node, answer) in answers {
         let line = match answer {
             Ok(now) => {
-                paint.tone(Tone::Good, &clean(&format!("{done}; the node is {}", node_text::phase(now))))
+                page.tone(Tone::Good, &clean(&format!("{done}; the node is {}", node_text::phase(now))))
             }
             Err(told) => {
-                paint.tone(Tone::Bad, &clean(&format!("refused: {}", told.to_string().replace('\n', "; "))))
+                page.tone(Tone::Bad, &clean(&format!("refused: {}", told.to_string().replace('\n', "; "))))
             }
         };
         session.console.write(Stream::Out, &format!("{}  {line}\n", clean(node)))?;

@@ -125,7 +125,7 @@ fn document(all: &[(String, Vec<CheckDevicesResponse>)], exit: Exit) -> Checked 
 }
 
 fn table(all: &[(String, Vec<CheckDevicesResponse>)], session: &Session<'_>) -> String {
-    let paint = session.console.paint(Stream::Out);
+    let page = session.console.page(Stream::Out);
     let mut table = Table::new(&["NODE", "DEVICE", "READY", "POWER", "TOOK", "WHAT IS WRONG"]);
     let short = all.iter().map(|(_, told)| told.len()).sum::<usize>() <= ROWS;
     for (node, told) in all {
@@ -154,5 +154,5 @@ fn table(all: &[(String, Vec<CheckDevicesResponse>)], session: &Session<'_>) -> 
         }
     }
     let nodes: Vec<(&str, Vec<Device>)> = all.iter().map(|(node, told)| (&**node, devices(told))).collect();
-    table.render(paint) + "\n" + &ability::summary(nodes.iter().map(|(node, of)| (*node, &**of)), paint)
+    table.render(page) + "\n" + &ability::summary(nodes.iter().map(|(node, of)| (*node, &**of)), page)
 }

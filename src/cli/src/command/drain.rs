@@ -47,7 +47,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     let mut client = session.client.clone();
     session.asked(client.pause(request)).await?;
     let paused = Instant::now();
-    let paint = session.console.paint(Stream::Err);
+    let page = session.console.page(Stream::Err);
     let mut told = String::new();
     loop {
         let asked = Instant::now();
@@ -61,7 +61,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
             busy.iter().map(|node| format!("{} is {}", node.name, node_text::phase(node))).collect();
         let words = words.join(", ");
         if session.for_people() && words != told {
-            let line = paint.tone(Tone::Busy, &clean(&format!("waiting: {words}")));
+            let line = page.tone(Tone::Busy, &clean(&format!("waiting: {words}")));
             session.console.write(Stream::Err, &format!("{line}\n"))?;
             told = words;
         }
@@ -78,8 +78,8 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     }
     if session.for_people() {
         let words = "drained: no fence is under way, and none starts; end it with picket resume --everything";
-        let paint = session.console.paint(Stream::Out);
-        session.console.write(Stream::Out, &format!("{}\n", paint.tone(Tone::Good, words)))?;
+        let page = session.console.page(Stream::Out);
+        session.console.write(Stream::Out, &format!("{}\n", page.tone(Tone::Good, words)))?;
     } else {
         session.console.document(&Drained { drained: true, nodes: Vec::new(), exit_code: 0 })?;
     }

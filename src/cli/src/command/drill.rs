@@ -82,12 +82,12 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         Followed::Interrupted => return Ok(Exit::Interrupted),
     };
     let update = last.update.unwrap_or_default();
-    let paint = session.console.paint(Stream::Out);
+    let page = session.console.page(Stream::Out);
     if session.for_people() {
         let end = update.outcome.clone().unwrap_or_default();
         let tone = if exit == Exit::Done { Tone::Good } else { Tone::Bad };
         let mut text =
-            format!("{}  {}\n", clean(&update.node), paint.tone(tone, &clean(&outcome::sentence(&end))));
+            format!("{}  {}\n", clean(&update.node), page.tone(tone, &clean(&outcome::sentence(&end))));
         for finding in &last.findings {
             text += &format!("{}  {}\n", " ".repeat(update.node.chars().count()), clean(finding));
         }

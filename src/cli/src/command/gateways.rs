@@ -81,7 +81,7 @@ pub async fn run(_: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
 }
 
 fn table(answer: &ListGatewaysResponse, session: &Session<'_>) -> String {
-    let paint = session.console.paint(Stream::Out);
+    let page = session.console.page(Stream::Out);
     // Settings are told only where they are not the same everywhere: else they say nothing.
     let others = others(answer);
     let mut heads = vec!["GATEWAY", "PART", "VERSION", "ENDPOINTS"];
@@ -104,15 +104,14 @@ fn table(answer: &ListGatewaysResponse, session: &Session<'_>) -> String {
         }
         table.row(cells);
     }
-    let mut text = table.render(paint) + &simulated::line(answer.simulated, paint);
+    let mut text = table.render(page) + &simulated::line(answer.simulated, page);
     if !others.is_empty() {
-        text += &format!("{}\n", paint.tone(Tone::Bad, &clean(&advice(answer, &others))));
+        text += &format!("{}\n", page.tone(Tone::Bad, &clean(&advice(answer, &others))));
     }
     if !answer.trouble.is_empty() {
         let since = answer.since.as_ref().map(|since| format!(" since {}", stamp(since))).unwrap_or_default();
         let head = if answer.term == 0 { "nobody leads" } else { "the store is not read here" };
-        text +=
-            &format!("{}\n", paint.tone(Tone::Bad, &clean(&format!("{head}{since}: {}", answer.trouble))));
+        text += &format!("{}\n", page.tone(Tone::Bad, &clean(&format!("{head}{since}: {}", answer.trouble))));
     }
     text
 }

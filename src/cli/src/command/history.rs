@@ -76,7 +76,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     }
     let fences = list(args, session).await?;
     if session.for_people() {
-        let text = fence_text::table(&fences, session.console.paint(Stream::Out));
+        let text = fence_text::table(&fences, session.console.page(Stream::Out));
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&Fences { fences: fences.iter().map(FenceView::from).collect() })?;
@@ -90,7 +90,7 @@ async fn one(id: &str, session: &mut Session<'_>) -> Result<Exit, Fault> {
     let answer = session.asked(client.get_fence(request)).await?.into_inner();
     let fence = answer.fence.ok_or(Fault::Nonsense("no fence where one was asked for"))?;
     if session.for_people() {
-        let text = fence_text::detail(&fence, session.console.paint(Stream::Out));
+        let text = fence_text::detail(&fence, session.console.page(Stream::Out));
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&FenceView::from(&fence))?;

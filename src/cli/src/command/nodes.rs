@@ -24,6 +24,9 @@ pub struct Args {
     /// Ask their devices now
     #[arg(long)]
     fresh: bool,
+    /// All columns whatever the terminal's width, with moments rather than ages
+    #[arg(long)]
+    wide: bool,
 }
 
 /// Phases by their names.
@@ -84,8 +87,8 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         session.console.error(&trouble);
     }
     if session.for_people() {
-        let paint = session.console.paint(Stream::Out);
-        let text = node_text::table(&nodes, paint) + &simulated::line_of(&nodes, paint);
+        let page = session.console.page(Stream::Out);
+        let text = node_text::table(&nodes, args.wide, page) + &simulated::line_of(&nodes, page);
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&Nodes { nodes: nodes.iter().map(NodeView::from).collect(), revision })?;

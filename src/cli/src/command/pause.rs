@@ -91,16 +91,16 @@ pub fn conclude(session: &mut Session<'_>, answers: &Answers, done: &str) -> Res
         session.console.document(&Document { results: results.collect(), exit_code: exit.code() })?;
         return Ok(exit);
     }
-    let paint = session.console.paint(Stream::Out);
+    let page = session.console.page(Stream::Out);
     for (scope, answer) in answers {
         let line = match answer {
             Ok(Some(pause)) => {
-                paint.tone(Tone::Good, &clean(&format!("{done}: {}", node_text::paused_words(pause))))
+                page.tone(Tone::Good, &clean(&format!("{done}: {}", node_text::paused_words(pause))))
             }
-            Ok(None) => paint.tone(Tone::Good, &clean(&format!("{done}: {}", node::scope(Some(scope))))),
+            Ok(None) => page.tone(Tone::Good, &clean(&format!("{done}: {}", node::scope(Some(scope))))),
             Err(told) => {
                 let told = told.to_string().replace('\n', "; ");
-                paint.tone(Tone::Bad, &clean(&format!("{} refused: {told}", node::scope(Some(scope)))))
+                page.tone(Tone::Bad, &clean(&format!("{} refused: {told}", node::scope(Some(scope)))))
             }
         };
         session.console.write(Stream::Out, &format!("{line}\n"))?;

@@ -48,8 +48,8 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     }
     let end = Exit::worst(answers.iter().map(|(_, answer)| exit(answer)));
     if session.for_people() {
-        let paint = session.console.paint(Stream::Out);
-        let all: Vec<String> = answers.iter().map(|(node, answer)| plan::text(node, answer, paint)).collect();
+        let page = session.console.page(Stream::Out);
+        let all: Vec<String> = answers.iter().map(|(node, answer)| plan::text(node, answer, page)).collect();
         session.console.write(Stream::Out, &all.join("\n"))?;
     } else {
         session.console.document(&Plans::of(&answers, end))?;

@@ -30,14 +30,14 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     for trouble in troubles {
         session.console.error(&trouble);
     }
-    let paint = session.console.paint(Stream::Out);
+    let page = session.console.page(Stream::Out);
     if !session.for_people() {
         session.console.document(&Nodes { nodes: nodes.iter().map(NodeView::from).collect(), revision })?;
     } else if args.hosts.is_empty() {
-        let text = node_text::overview(&nodes, paint);
+        let text = node_text::overview(&nodes, page);
         session.console.write(Stream::Out, &text)?;
     } else {
-        let all: Vec<String> = nodes.iter().map(|node| node_text::detail(node, paint)).collect();
+        let all: Vec<String> = nodes.iter().map(|node| node_text::detail(node, page)).collect();
         session.console.write(Stream::Out, &all.join("\n"))?;
     }
     Ok(Exit::Done)

@@ -122,11 +122,11 @@ fn tell(session: &mut Session<'_>, change: &WatchNodesResponse) -> Result<(), Fa
         session.console.record(&Change { at, revision: &change.revision, node, removed, synced })?;
         return Ok(());
     }
-    let paint = session.console.paint(Stream::Out);
+    let page = session.console.page(Stream::Out);
     let text = match &change.event {
-        Some(Event::Node(node)) => node_text::change(node, &at, paint),
+        Some(Event::Node(node)) => node_text::change(node, &at, page),
         Some(Event::Removed(name)) => {
-            format!("{} {}  removed from the settings\n", paint.tone(Tone::Faint, &at), clean(name))
+            format!("{} {}  removed from the settings\n", page.tone(Tone::Faint, &at), clean(name))
         }
         Some(Event::Synced(_)) | None => return Ok(()),
     };

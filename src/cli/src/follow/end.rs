@@ -1,8 +1,9 @@
 //! How following one node ended.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use picket_proto::v1::{FenceUpdate, Outcome};
+use picket_proto::v1::{DeviceReading, FenceUpdate, Outcome};
 
 use super::Motion;
 use crate::exit::Exit;
@@ -32,6 +33,8 @@ pub struct Followed {
     pub motion: Motion,
     /// The newest message, with the evidence and the releases that still count.
     pub latest: Option<FenceUpdate>,
+    /// What each device read last while it was followed, by its name.
+    pub readings: BTreeMap<String, DeviceReading>,
     /// How it ended.
     pub end: End,
     /// Since it was asked for.

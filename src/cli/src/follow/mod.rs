@@ -4,10 +4,11 @@ mod end;
 mod motion;
 mod stream;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_proto::v1::{FenceUpdate, Phase};
+use picket_proto::v1::{DeviceReading, FenceUpdate, Phase};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -37,6 +38,8 @@ pub struct Line {
     pub started: Option<Instant>,
     /// The newest message, and when it arrived.
     pub latest: Option<(FenceUpdate, Instant)>,
+    /// What each device read last, by its name: a message has only what is new.
+    pub readings: BTreeMap<String, DeviceReading>,
     /// Why the connection is broken at the moment.
     pub broken: Option<String>,
     /// How it ended.
@@ -45,7 +48,15 @@ pub struct Line {
 
 impl Line {
     fn new((node, motion): (String, Motion)) -> Self {
-        Self { node, motion, started: None, latest: None, broken: None, followed: None }
+        Self {
+            node,
+            motion,
+            started: None,
+            latest: None,
+            readings: BTreeMap::new(),
+            broken: None,
+            followed: None,
+        }
     }
 
     /// Takes a message in. What proves stays known until the node is back in Fencing, or the fence is another one.
@@ -59,6 +70,7 @@ impl Line {
                 update.releases = before.releases;
             }
         }
+        self.readings.extend(update.readings.iter().map(|reading| (reading.device.clone(), reading.clone())));
         self.broken = None;
         self.latest = Some((update, Instant::now()));
     }
@@ -68,6 +80,7 @@ impl Line {
             node: self.node.clone(),
             motion: self.motion.clone(),
             latest: self.latest.as_ref().map(|(update, _)| update.clone()),
+            readings: self.readings.clone(),
             end,
             took: self.started.map(|started| started.elapsed()).unwrap_or_default(),
         });

@@ -71,6 +71,15 @@ impl Motion {
         matches!(self, Motion::Fence(request) if request.then == i32::from(FenceThen::PowerOn) && !request.dry_run)
     }
 
+    /// Whether it ends with a proof that the node is off, or should.
+    pub fn proves(&self) -> bool {
+        match self {
+            Motion::Fence(request) => !request.dry_run,
+            Motion::Retry(_) | Motion::Attest(_) => true,
+            Motion::Unfence(_) | Motion::StandDown(_) | Motion::Drill(_) => false,
+        }
+    }
+
     /// What goes on when whoever follows it leaves.
     pub fn noun(&self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::console::{Console, Stream};
 use crate::duration;
 use crate::follow::Line;
-use crate::style::{Paint, Tone, clean, clip};
+use crate::style::{Page, Tone, clean, clip};
 use crate::view::{update, words};
 
 /// Lines of the terminal that are left to others.
@@ -36,7 +36,7 @@ impl Live {
     pub fn draw(&mut self, console: &mut Console, lines: &[Line], above: &str) -> io::Result<()> {
         let (width, height) = console.size(self.stream);
         let frame =
-            frame(lines, Instant::now(), width, height.saturating_sub(SPARE), console.paint(self.stream));
+            frame(lines, Instant::now(), width, height.saturating_sub(SPARE), console.page(self.stream));
         let mut out = String::new();
         if self.drawn > 0 {
             // Up to the first of them, and everything from there on cleared.
@@ -53,24 +53,24 @@ impl Live {
 }
 
 /// The lines of all nodes under way, no more than `height`, none wider than `width`.
-fn frame(lines: &[Line], now: Instant, width: usize, height: usize, paint: Paint) -> Vec<String> {
+fn frame(lines: &[Line], now: Instant, width: usize, height: usize, page: Page) -> Vec<String> {
     let open: Vec<&Line> = lines.iter().filter(|line| line.followed.is_none()).collect();
     let names = open.iter().map(|line| line.node.chars().count()).max().unwrap_or(0);
     let begun: Vec<&&Line> = open.iter().filter(|line| line.started.is_some()).collect();
     let mut shown: Vec<String> = begun
         .iter()
         .take(if open.len() > height { height.saturating_sub(1).max(1) } else { open.len() })
-        .map(|line| one(line, now, names, width, paint))
+        .map(|line| one(line, now, names, width, page))
         .collect();
     if open.len() > shown.len() {
         shown.push(
-            paint.tone(Tone::Faint, &clip(&format!("... and {} more", open.len() - shown.len()), width)),
+            page.tone(Tone::Faint, &clip(&format!("... and {} more", open.len() - shown.len()), width)),
         );
     }
     shown
 }
 
-fn one(line: &Line, now: Instant, names: usize, width: usize, paint: Paint) -> String {
+fn one(line: &Line, now: Instant, names: usize, width: usize, page: Page) -> String {
     let node = format!("{:<names$}", clean(&line.node));
     let since_asked = line.started.map(|started| now.saturating_duration_since(started)).unwrap_or_default();
     let (tone, phase, elapsed, text) = match &line.latest {
@@ -95,7 +95,7 @@ fn one(line: &Line, now: Instant, names: usize, width: usize, paint: Paint) -> S
     };
     let elapsed = format!("{:>11}", duration::words(elapsed));
     let rest = width.saturating_sub(names + 15 + elapsed.chars().count() + 6);
-    let phase = paint.tone(tone, &format!("{phase:<15}"));
+    let phase = page.tone(tone, &format!("{phase:<15}"));
     format!("{node}  {phase}  {elapsed}  {}", clip(&text, rest)).trim_end().to_owned()
 }
 
@@ -115,6 +115,7 @@ mod tests {
             motion: Motion::Fence(FenceRequest::default()),
             started: begun,
             latest: None,
+            readings: Default::default(),
             broken: None,
             followed: None,
         }
@@ -148,7 +149,7 @@ mod tests {
         let mut lines = [line("r1n01", Some(begun)), line("r1n2", Some(begun)), line("r1n3", Some(begun))];
         lines[0].latest = Some(fencing(begun + Duration::from_millis(8_500)));
         lines[1].broken = Some("reset".to_owned());
-        let plain = frame(&lines, now, 100, 24, Paint { colours: false });
+        let plain = frame(&lines, now, 100, 24, Page::PLAIN);
         assert_eq!(
             plain,
             [
@@ -157,7 +158,7 @@ mod tests {
                 "r1n3   asking                10.0 s",
             ]
         );
-        let coloured = frame(&lines, now, 100, 24, Paint { colours: true });
+        let coloured = frame(&lines, now, 100, 24, Page { colours: true, width: None });
         assert!(coloured[0].contains("\x1b[33mfencing"), "{}", coloured[0]);
     }
 
@@ -167,7 +168,7 @@ mod tests {
         let mut lines: Vec<Line> = (0..40).map(|n| line(&format!("n{n:02}"), Some(begun))).collect();
         lines.iter_mut().for_each(|line| line.latest = Some(fencing(begun)));
         lines[39].started = None;
-        let frame = frame(&lines, begun, 60, 10, Paint { colours: false });
+        let frame = frame(&lines, begun, 60, 10, Page::PLAIN);
         assert_eq!(frame.len(), 10);
         assert_eq!(frame[9], "... and 31 more");
         assert!(frame.iter().all(|line| line.chars().count() <= 60), "{frame:#?}");

@@ -11,7 +11,7 @@ use crate::console::{Console, Stream};
 use crate::duration;
 use crate::follow::Line;
 use crate::style::clean;
-use crate::view::{report, update};
+use crate::view::{ending, report, update};
 use live::Live;
 
 /// One of the three ways.
@@ -107,17 +107,21 @@ impl Progress {
         }
     }
 
-    /// A node has its end.
+    /// A node has its end. Those that end with a proof are told all together, in [`Progress::finish`]: until then one of many has a line.
     pub fn end(&mut self, console: &mut Console, lines: &[Line], index: usize) -> io::Result<()> {
         let Some(followed) = &lines[index].followed else { return Ok(()) };
+        let proves = followed.motion.proves();
         match self {
             Progress::Silent => Ok(()),
+            Progress::Plain { .. } if proves && lines.len() == 1 => Ok(()),
             Progress::Plain { .. } => {
-                let text = report::render(followed, console.paint(Stream::Out));
+                let page = console.page(Stream::Out);
+                let text = if proves { report::line(followed, page) } else { report::render(followed, page) };
                 console.write(Stream::Out, &text)
             }
             Progress::Live(live) => {
-                let text = report::render(followed, console.paint(live.stream()));
+                let page = console.page(live.stream());
+                let text = if proves { String::new() } else { report::render(followed, page) };
                 live.draw(console, lines, &text)
             }
         }
@@ -131,6 +135,15 @@ impl Progress {
             Progress::Live(live) => live.stream(),
         };
         let followed: Vec<_> = lines.iter().filter_map(|line| line.followed.as_ref()).collect();
-        if followed.len() > 1 { console.write(stream, &report::summary(&followed)) } else { Ok(()) }
+        let proving: Vec<_> = followed.iter().copied().filter(|one| one.motion.proves()).collect();
+        let mut text = String::new();
+        if !proving.is_empty() {
+            text += &ending::render(&proving, console.page(stream));
+        }
+        if followed.len() > 1 {
+            text += if proving.is_empty() { "" } else { "\n" };
+            text += &report::summary(&followed);
+        }
+        console.write(stream, &text)
     }
 }

@@ -1,12 +1,36 @@
 //! Which nodes could be fenced now, and what is in the way of the others.
 
-use picket_proto::v1::{Device, DeviceProblem, Node, Phase, Readiness};
+use picket_proto::v1::{
+    Device, DeviceClass, DeviceProblem, EffectKind, Node, OpenEffect, Phase, Power, Readiness,
+};
 
 use super::words;
-use crate::style::{Paint, Tone, clean};
+use crate::style::{Page, Tone};
 
 /// How many of those that could not be fenced are told one by one.
 const TOLD: usize = 20;
+
+/// What is told of a device that took an off and did nothing.
+const IGNORED: &str = "took an off and still reads on";
+
+/// A node's devices as they are worth: one that has just taken an off, and reads on, is not ready, whatever its last check said.
+pub fn devices_of(node: &Node) -> Vec<Device> {
+    let ignored = |device: &Device| {
+        let is_open = |effect: &OpenEffect| effect.kind() == EffectKind::Off && effect.target == device.id;
+        let reads_on = device.reading.as_ref().is_some_and(|reading| reading.power() == Power::On);
+        let is_host = device.device_class() == DeviceClass::Host;
+        node.phase() == Phase::NeedsOperator && is_host && reads_on && node.open_effects.iter().any(is_open)
+    };
+    let seen = |device: &Device| {
+        let mut device = device.clone();
+        if ignored(&device) {
+            device.set_readiness(Readiness::NotReady);
+            device.problems.push(DeviceProblem { kind: 0, text: IGNORED.to_owned() });
+        }
+        device
+    };
+    node.devices.iter().map(seen).collect()
+}
 
 /// Whether it could be used for a fence now.
 fn usable(device: &Device) -> bool {
@@ -25,7 +49,9 @@ pub fn could(devices: &[Device]) -> bool {
 
 /// A driver's errors begin with their kind already.
 pub fn problem_words(problem: &DeviceProblem) -> String {
-    let (kind, text) = (words::spoken(words::problem(problem.kind)), &problem.text);
+    let text = &problem.text;
+    let Some(kind) = words::problem(problem.kind) else { return text.clone() };
+    let kind = kind.replace('_', " ");
     if text.starts_with(&format!("{kind}: ")) { text.clone() } else { format!("{kind}: {text}") }
 }
 
@@ -44,13 +70,13 @@ pub fn obstacles(devices: &[Device]) -> String {
 }
 
 /// `Could be fenced now: 998 of 1000`, and why the others could not; `nodes` by name, each with its devices.
-pub fn summary<'a>(nodes: impl Iterator<Item = (&'a str, &'a [Device])>, paint: Paint) -> String {
+pub fn summary<'a>(nodes: impl Iterator<Item = (&'a str, &'a [Device])>, page: Page) -> String {
     let all: Vec<(&str, &[Device])> = nodes.collect();
     let (fine, not): (Vec<_>, Vec<_>) = all.iter().partition(|(_, devices)| could(devices));
     let tone = if not.is_empty() { Tone::Good } else { Tone::Bad };
-    let mut text = paint.tone(tone, &format!("Could be fenced now: {} of {}", fine.len(), all.len())) + "\n";
+    let mut text = page.tone(tone, &format!("Could be fenced now: {} of {}", fine.len(), all.len())) + "\n";
     for (node, devices) in not.iter().take(TOLD) {
-        text += &format!("  {}: {}\n", clean(node), clean(&obstacles(devices)));
+        text += &page.beside("  ", 4, Tone::Plain, &format!("{node}: {}", obstacles(devices)));
     }
     if not.len() > TOLD {
         text += &format!("  and {} more\n", not.len() - TOLD);
@@ -59,7 +85,7 @@ pub fn summary<'a>(nodes: impl Iterator<Item = (&'a str, &'a [Device])>, paint: 
 }
 
 /// The same of nodes as they are listed: those that were checked and are not gone for good. Empty: there are none.
-pub fn of_fleet(nodes: &[Node], paint: Paint) -> String {
+pub fn of_fleet(nodes: &[Node], page: Page) -> String {
     let gone = |node: &&Node| node.phase == i32::from(Phase::Retired) || node.orphaned;
     let (present, was_checked) = (nodes.iter().filter(|node| !gone(node)).count(), |node: &&Node| {
         !gone(node) && node.devices.iter().any(|device| device.readiness != 0)
@@ -68,7 +94,8 @@ pub fn of_fleet(nodes: &[Node], paint: Paint) -> String {
     if checked.is_empty() {
         return String::new();
     }
-    let mut text = summary(checked.iter().map(|node| (&*node.name, &*node.devices)), paint);
+    let seen: Vec<(&str, Vec<Device>)> = checked.iter().map(|node| (&*node.name, devices_of(node))).collect();
+    let mut text = summary(seen.iter().map(|(node, devices)| (*node, &**devices)), page);
     if checked.len() < present {
         text += &format!("  not checked yet: {}\n", present - checked.len());
     }
@@ -117,7 +144,7 @@ mod tests {
         let mut nodes: Vec<Node> = (0..1_000).map(node).collect();
         nodes[1].devices[0].readiness = 0;
         nodes[2].phase = Phase::Retired.into();
-        let text = of_fleet(&nodes, Paint { colours: false });
+        let text = of_fleet(&nodes, Page::PLAIN);
         assert!(
             text.starts_with(
                 "Could be fenced now: 973 of 998\n  n7: bmc authentication: the password is wrong\n"
@@ -125,6 +152,6 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("  and 5 more\n  not checked yet: 1\n"), "{text}");
-        assert_eq!(of_fleet(&nodes[1..3], Paint { colours: false }), "");
+        assert_eq!(of_fleet(&nodes[1..3], Page::PLAIN), "");
     }
 }

@@ -140,7 +140,8 @@ impl From<&DeviceHold> for DeviceHoldView {
 
 /// Evidence in words: a line for the verdict, one for each device, one for a person's word.
 pub fn lines(evidence: &Evidence) -> Vec<String> {
-    let mut verdict = format!("evidence: {}", words::spoken(words::grade(evidence.grade)));
+    let grade = words::spoken(words::grade(evidence.grade));
+    let mut verdict = format!("evidence: {grade} ({})", words::grade_means(evidence.grade));
     if evidence.level > 0 {
         verdict += &format!(", level {}", evidence.level);
     }
@@ -159,13 +160,16 @@ pub fn lines(evidence: &Evidence) -> Vec<String> {
     lines.push(verdict);
     lines.extend(evidence.devices.iter().map(|device| {
         let lasted = device.lasted.as_ref().map(duration::of_wire).unwrap_or_default();
-        let hold = if device.hold.is_empty() { "none".to_owned() } else { device.hold.join(", ") };
+        let hold = match device.hold.as_slice() {
+            [] => "not held off at the device".to_owned(),
+            held => format!("held off by: {}", held.join(", ")),
+        };
         let long = match device.long_window.as_str() {
             "" => String::new(),
             why => format!("; long window: {why}"),
         };
         format!(
-            "{}: {}; {} readings Off over {}{long}; identity {}; hold: {hold}",
+            "{}: {}; {} readings Off over {}{long}; identity {}; {hold}",
             device.device,
             if device.said.is_empty() { "off" } else { &device.said },
             device.readings,

@@ -2,13 +2,13 @@
 
 use picket_proto::v1::{Fence, FenceCause};
 
-use super::{evidence, outcome, words};
+use super::{evidence, outcome, truth, words};
 use crate::duration;
-use crate::style::{Paint, Tone, clean};
+use crate::style::{Page, Tone, clean};
 use crate::table::{Cell, Table};
 
 /// A list of fences, newest first.
-pub fn table(fences: &[Fence], paint: Paint) -> String {
+pub fn table(fences: &[Fence], page: Page) -> String {
     let mut table = Table::new(&["OPENED", "NODE", "OUTCOME", "CONFIRMED", "GRADE", "BY", "REASON", "FENCE"]);
     for fence in fences {
         let first = fence.askers.first();
@@ -33,7 +33,7 @@ pub fn table(fences: &[Fence], paint: Paint) -> String {
             fence.id.as_str().into(),
         ]);
     }
-    table.render(paint)
+    table.render(page)
 }
 
 /// It was opened because the node was found on: nobody asked for it.
@@ -60,14 +60,18 @@ fn ending(fence: &Fence) -> Cell {
 }
 
 /// One fence in detail.
-pub fn detail(fence: &Fence, paint: Paint) -> String {
-    let mut out = format!("fence {} of {}\n", clean(&fence.id), clean(&fence.node));
+pub fn detail(fence: &Fence, page: Page) -> String {
+    let (tone, truth) = truth::of_fence(fence);
+    let name = clean(&fence.node);
+    let mut out = page.beside(&format!("{name}  "), name.chars().count() + 2, tone, &truth);
     let mut row = |label: &str, tone: Tone, text: &str| {
         if !text.is_empty() {
-            let label = paint.tone(Tone::Faint, &format!("{label:<14}"));
-            out += &format!("  {label} {}\n", paint.tone(tone, &clean(text)));
+            let margin = label.chars().count().max(14) + 3;
+            let label = page.tone(Tone::Faint, &format!("{label:<14}"));
+            out += &page.beside(&format!("  {label} "), margin, tone, text);
         }
     };
+    row("fence", Tone::Plain, &fence.id);
     match &fence.outcome {
         Some(end) => row("outcome", words::outcome_tone(end.kind), &outcome::sentence(end)),
         None => row("outcome", Tone::Busy, "none yet: it is under way"),
@@ -100,7 +104,7 @@ pub fn detail(fence: &Fence, paint: Paint) -> String {
         .map(|(i, level)| format!("{}: {}", i + 1, level.devices.join(" + ")))
         .collect();
     row("levels", Tone::Plain, &format!("{} (now {})", levels.join("; "), fence.level));
-    row("switched off", Tone::Plain, &fence.switched_off.join(", "));
+    row("off sent to", Tone::Plain, &fence.switched_off.join(", "));
     row("lost sessions", Tone::Busy, &fence.lost_sessions.join(", "));
     for hold in &fence.holds {
         let engaged = if hold.engaged.is_empty() { "none".to_owned() } else { hold.engaged.join(", ") };
@@ -115,7 +119,7 @@ pub fn detail(fence: &Fence, paint: Paint) -> String {
         let (tone, text) = evidence::release_line(release);
         row("release", tone, text.trim_start_matches("release "));
     }
-    history(fence, paint, &mut out);
+    history(fence, page, &mut out);
     out
 }
 
@@ -136,7 +140,7 @@ fn timings(fence: &Fence) -> String {
     .join(", ")
 }
 
-fn history(fence: &Fence, paint: Paint, out: &mut String) {
+fn history(fence: &Fence, page: Page, out: &mut String) {
     if !fence.moments.is_empty() {
         *out += "\n";
         for moment in &fence.moments {
@@ -144,8 +148,8 @@ fn history(fence: &Fence, paint: Paint, out: &mut String) {
             let phase = format!("{:<15}", words::spoken(words::phase(moment.phase)));
             *out += &format!(
                 "  {}  {} {}\n",
-                paint.tone(Tone::Faint, &at),
-                paint.tone(words::phase_tone(moment.phase), &phase),
+                page.tone(Tone::Faint, &at),
+                page.tone(words::phase_tone(moment.phase), &phase),
                 clean(&moment.what)
             );
         }
@@ -159,15 +163,15 @@ fn history(fence: &Fence, paint: Paint, out: &mut String) {
             let took = format!("({:.0} ms)", took.as_secs_f64() * 1_000.0);
             *out += &format!(
                 "  {}  {} {}\n",
-                paint.tone(Tone::Faint, &at),
+                page.tone(Tone::Faint, &at),
                 clean(&text),
-                paint.tone(Tone::Faint, &took)
+                page.tone(Tone::Faint, &took)
             );
         }
     }
     if fence.exchanges_cut {
         let command = format!("picket history --export --fence {}", clean(&fence.id));
         let more = format!("the audit may have more of them: {command}, where the gateway runs");
-        *out += &format!("  {}\n", paint.tone(Tone::Faint, &more));
+        *out += &format!("  {}\n", page.tone(Tone::Faint, &more));
     }
 }

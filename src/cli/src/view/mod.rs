@@ -4,6 +4,7 @@
 //! UTC, spans seconds (`_s`); what is not known is null, and no key is ever left out.
 
 pub mod ability;
+pub mod ending;
 pub mod evidence;
 pub mod exits;
 pub mod fence;
@@ -16,6 +17,7 @@ pub mod report;
 pub mod restored;
 pub mod result;
 pub mod simulated;
+pub mod truth;
 pub mod update;
 pub mod words;
 

@@ -1,32 +1,65 @@
 //! Nodes, for people: the table, one in detail, the fleet in a few lines, one change.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use picket_proto::v1::{Device, Node, Pause, Phase, Power, Readiness, Reason, Wait};
+use picket_proto::v1::{Device, EffectKind, Node, OpenEffect, Pause, Phase, Power, Readiness, Reason, Wait};
+use prost_types::Timestamp;
 
 use super::ability::{problem_words, usable_of};
 use super::node::scope;
-use super::{ability, evidence, exits, restored, simulated, words};
+use super::{ability, evidence, exits, restored, simulated, truth, words};
 use crate::duration;
-use crate::style::{Paint, Tone, clean};
+use crate::style::{Page, Tone, clean};
 use crate::table::{Cell, Table};
 
-/// A list of nodes.
-pub fn table(nodes: &[Node], paint: Paint) -> String {
-    let mut table = Table::new(&["NODE", "PHASE", "POWER", "READ", "DEVICES", "HELD BY", "SINCE"]);
+/// A list of nodes. `wide`: with the moments at which they came to their phases, rather than how long ago that was.
+pub fn table(nodes: &[Node], wide: bool, page: Page) -> String {
+    let since = if wide { "SINCE" } else { "FOR" };
+    let mut table = Table::new(&["NODE", "POWER", "PHASE", "DEVICES", "READ", since, "NOTE"])
+        .spare(&["READ", "FOR", "DEVICES"]);
+    let now = now(nodes);
     for node in nodes {
-        let holders: Vec<&str> = node.holds.iter().map(|hold| hold.holder.as_str()).collect();
+        let (power_tone, power) = truth::power(node);
         table.row(vec![
             node.name.as_str().into(),
-            Cell::new(words::phase_tone(node.phase), &phase(node)),
-            words::spoken(node.power.and_then(|power| words::power(power.power))).into(),
-            age(node).into(),
+            Cell::new(power_tone, &power),
+            Cell::new(words::phase_tone(node.phase), &words::spoken(words::phase(node.phase))),
             devices(node),
-            holders.join(", ").into(),
-            node.phase_since.as_ref().map(duration::stamp_seconds).unwrap_or_default().into(),
+            age(node).into(),
+            since_when(node, wide, &now).into(),
+            note(node).into(),
         ]);
     }
-    table.render(paint)
+    table.render(if wide { page.wide() } else { page })
+}
+
+/// The moment at which the gateway told of them, by its own clock; ours where it told of no reading.
+fn now(nodes: &[Node]) -> Timestamp {
+    let told = |node: &Node| {
+        let power = node.power.as_ref()?;
+        Some(duration::after(power.asked_at.as_ref()?, duration::of_wire(power.age.as_ref()?)))
+    };
+    let latest = nodes.iter().filter_map(told).max_by_key(|at| (at.seconds, at.nanos));
+    latest.unwrap_or_else(|| duration::ago(Duration::ZERO))
+}
+
+fn since_when(node: &Node, wide: bool, now: &Timestamp) -> String {
+    match &node.phase_since {
+        Some(since) if wide => duration::stamp_seconds(since),
+        Some(since) => duration::whole(duration::between(since, now)),
+        None => String::new(),
+    }
+}
+
+/// Why it is in its phase, and who keeps it off.
+fn note(node: &Node) -> String {
+    let reason = words::reason(node.reason).filter(|_| node.reason != i32::from(Reason::Orphaned));
+    let holders: Vec<&str> = node.holds.iter().map(|hold| hold.holder.as_str()).collect();
+    let held = (!holders.is_empty()).then(|| format!("held by {}", holders.join(", ")));
+    let orphaned = node.orphaned.then(|| "ORPHANED".to_owned());
+    let all = [orphaned, reason.map(|reason| reason.replace('_', " ")), held];
+    all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// A node's phase with its reason.
@@ -45,21 +78,26 @@ pub fn phase(node: &Node) -> String {
 /// How long ago the power was read.
 fn age(node: &Node) -> String {
     match node.power.and_then(|power| power.age) {
-        Some(age) => format!("{} ago", duration::words(duration::of_wire(&age))),
+        Some(age) => format!("{} ago", duration::whole(duration::of_wire(&age))),
         None => "never".to_owned(),
     }
 }
 
 /// How many of a node's devices could be used.
 fn devices(node: &Node) -> Cell {
-    let ready = usable_of(&node.devices);
-    let unchecked = node.devices.iter().all(|device| device.readiness == i32::from(Readiness::Unspecified));
-    let text = if unchecked {
-        format!("{} unchecked", node.devices.len())
-    } else {
-        format!("{ready}/{} {}", node.devices.len(), words::spoken(words::readiness(node.readiness)))
+    let devices = ability::devices_of(node);
+    let ready = usable_of(&devices);
+    let unchecked = devices.iter().all(|device| device.readiness == i32::from(Readiness::Unspecified));
+    let readiness = match devices.iter().any(|device| device.readiness() == Readiness::NotReady) {
+        true if ready == 0 => Readiness::NotReady.into(),
+        _ => node.readiness,
     };
-    Cell::new(words::readiness_tone(node.readiness), &text)
+    let text = if unchecked {
+        format!("{} unchecked", devices.len())
+    } else {
+        format!("{ready}/{} {}", devices.len(), words::spoken(words::readiness(readiness)))
+    };
+    Cell::new(words::readiness_tone(readiness), &text)
 }
 
 /// What is waited for, in words that go on after "waits for".
@@ -78,7 +116,7 @@ pub fn wait(wait: &Wait) -> String {
 }
 
 /// One node in detail.
-pub fn detail(node: &Node, paint: Paint) -> String {
+pub fn detail(node: &Node, page: Page) -> String {
     let mut rows: Vec<(&str, Tone, String)> = Vec::new();
     let mut standing = phase(node);
     if let Some(since) = &node.phase_since {
@@ -88,7 +126,7 @@ pub fn detail(node: &Node, paint: Paint) -> String {
         rows.push(("simulated", Tone::Bad, simulated::NODE.to_owned()));
     }
     rows.push(("phase", words::phase_tone(node.phase), standing));
-    rows.push(("detail", Tone::Plain, node.detail.clone()));
+    rows.push(("detail", Tone::Plain, words::happened(&node.detail).into_owned()));
     rows.push(("waits for", Tone::Busy, node.wait.as_ref().map(wait).unwrap_or_default()));
     let power = words::spoken(node.power.and_then(|power| words::power(power.power)));
     let off = node.power.is_some_and(|power| power.power == i32::from(Power::Off));
@@ -125,12 +163,7 @@ pub fn detail(node: &Node, paint: Paint) -> String {
         ));
     }
     for effect in &node.open_effects {
-        let life = match &effect.life {
-            Some(life) => format!("may still act for {}", duration::words(duration::of_wire(life))),
-            None => "nothing bounds it".to_owned(),
-        };
-        let kind = words::spoken(words::effect(effect.kind));
-        rows.push(("open effect", Tone::Busy, format!("{kind} {}; {life}", effect.target)));
+        rows.push(("open effect", Tone::Busy, open_effect(effect, node.phase())));
     }
     for pause in &node.pauses {
         rows.push(("paused", Tone::Busy, paused_words(pause)));
@@ -142,16 +175,14 @@ pub fn detail(node: &Node, paint: Paint) -> String {
         rows.push(("breaches", Tone::Bad, format!("found on {} time(s) in a row", node.breaches)));
     }
     rows.push(("groups", Tone::Plain, node.groups.join(", ")));
-    let mut out = format!("{}\n", clean(&node.name));
+    let name = clean(&node.name);
+    let (tone, truth) = truth::of_node(node);
+    let mut out = page.beside(&format!("{name}  "), name.chars().count() + 2, tone, &truth);
     for (label, tone, text) in rows.into_iter().filter(|(_, _, text)| !text.is_empty()) {
-        out += &format!(
-            "  {} {}\n",
-            paint.tone(Tone::Faint, &format!("{label:<14}")),
-            paint.tone(tone, &clean(&text))
-        );
+        out += &row(label, tone, &text, page);
     }
-    for device in &node.devices {
-        device_lines(device, node.orphaned, paint, &mut out);
+    for device in ability::devices_of(node) {
+        out += &device_lines(&device, node.orphaned, page);
     }
     out
 }
@@ -163,30 +194,49 @@ pub fn paused_words(pause: &Pause) -> String {
     format!("{what}{until}: {} (by {})", pause.reason, pause.by)
 }
 
-fn device_lines(device: &Device, is_orphans: bool, paint: Paint, out: &mut String) {
+/// A label, and what is said under it.
+fn row(label: &str, tone: Tone, text: &str, page: Page) -> String {
+    let label = clean(label);
+    let margin = label.chars().count().max(14) + 3;
+    let head = page.tone(Tone::Faint, &format!("{label:<14}"));
+    page.beside(&format!("  {head} "), margin, tone, text)
+}
+
+/// Something that was sent, and what may still come of it.
+fn open_effect(effect: &OpenEffect, phase: Phase) -> String {
+    let kind = words::spoken(words::effect(effect.kind));
+    let life = match &effect.life {
+        Some(life) => {
+            format!("it may act for {} after it was sent", duration::words(duration::of_wire(life)))
+        }
+        None => "nothing bounds how late it may act".to_owned(),
+    };
+    let is_kept = effect.kind() == EffectKind::Off
+        && matches!(phase, Phase::Fenced | Phase::Released | Phase::NeedsOperator);
+    let why = if is_kept { "kept open for as long as the node is held off" } else { "its end was not seen" };
+    format!("{kind} {}: {why}; {life}", effect.target)
+}
+
+fn device_lines(device: &Device, is_orphans: bool, page: Page) -> String {
+    let label = format!("device {}", device.id);
+    let class = words::spoken(words::device_class(device.device_class));
     if is_orphans {
         let at = if device.driver.is_empty() {
             String::new()
         } else {
             format!("{} at {}, ", device.driver, device.address)
         };
-        let class = words::spoken(words::device_class(device.device_class));
-        let text = clean(&format!("{at}{class}, level {}: not asked any more", device.level)).into_owned();
-        let label = paint.tone(Tone::Faint, &format!("{:<14}", format!("device {}", clean(&device.id))));
-        *out += &format!("  {label} {text}\n");
-        return;
+        let text = format!("{at}{class}, level {}: not asked any more", device.level);
+        return row(&label, Tone::Plain, &text, page);
     }
-    let mut text = format!(
-        "{} at {}, {}, level {}",
-        device.driver,
-        if device.address.is_empty() { "-" } else { &device.address },
-        words::spoken(words::device_class(device.device_class)),
-        device.level,
-    );
+    let readiness =
+        words::readiness(device.readiness).unwrap_or_else(|| "not_checked".to_owned()).replace('_', " ");
+    let address = if device.address.is_empty() { "-" } else { &device.address };
+    let mut text = format!("{readiness}; {} at {address}, {class}, level {}", device.driver, device.level);
     match &device.reading {
         Some(reading) => {
             let age = reading.age.as_ref().map(duration::of_wire).unwrap_or_default();
-            text += &format!("; {} {} ago", words::spoken(words::power(reading.power)), duration::words(age));
+            text += &format!("; {} {} ago", words::spoken(words::power(reading.power)), duration::whole(age));
             if !reading.said.is_empty() {
                 text += &format!(" ({})", reading.said);
             }
@@ -194,37 +244,30 @@ fn device_lines(device: &Device, is_orphans: bool, paint: Paint, out: &mut Strin
         None => text += "; not read yet",
     }
     text += &format!("; identity {}", words::spoken(words::identity_match(device.identity_match)));
-    let readiness =
-        words::readiness(device.readiness).unwrap_or_else(|| "not_checked".to_owned()).replace('_', " ");
-    *out += &format!(
-        "  {} {} {}\n",
-        paint.tone(Tone::Faint, &format!("{:<14}", format!("device {}", clean(&device.id)))),
-        paint.tone(words::readiness_tone(device.readiness), &format!("{readiness};")),
-        clean(&text),
-    );
-    for problem in &device.problems {
-        *out += &format!("  {:<14} {}\n", "", paint.tone(Tone::Bad, &clean(&problem_words(problem))));
-    }
+    let tone = match words::readiness_tone(device.readiness) {
+        Tone::Bad => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    let problems = device.problems.iter().map(|problem| row("", Tone::Bad, &problem_words(problem), page));
+    row(&label, tone, &text, page) + &problems.collect::<String>()
 }
 
 /// The fleet in a line, and a table of those that are not as usual.
-pub fn overview(nodes: &[Node], paint: Paint) -> String {
+pub fn overview(nodes: &[Node], page: Page) -> String {
     let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
     for node in nodes {
         *counts.entry(node.phase).or_default() += 1;
     }
     let parts: Vec<String> = counts
         .iter()
-        .map(|(phase, count)| {
-            paint.tone(words::phase_tone(*phase), &format!("{count} {}", words::spoken(words::phase(*phase))))
-        })
+        .map(|(phase, count)| format!("{count} {}", words::spoken(words::phase(*phase))))
         .collect();
     let mut out = match nodes.len() {
         0 => "The gateway has no nodes.\n".to_owned(),
-        1 => format!("1 node: {}\n", parts.join(", ")),
-        all => format!("{all} nodes: {}\n", parts.join(", ")),
+        1 => page.text(Tone::Plain, &format!("1 node: {}", parts.join(", "))),
+        all => page.text(Tone::Plain, &format!("{all} nodes: {}", parts.join(", "))),
     };
-    out += &simulated::line_of(nodes, paint);
+    out += &simulated::line_of(nodes, page);
     let mut paused: Vec<String> = Vec::new();
     for pause in nodes.iter().flat_map(|node| &node.pauses) {
         let line = paused_words(pause);
@@ -233,34 +276,37 @@ pub fn overview(nodes: &[Node], paint: Paint) -> String {
         }
     }
     for line in paused {
-        out += &format!("{} {}\n", paint.tone(Tone::Busy, "paused:"), clean(&line));
+        out += &page.text(Tone::Busy, &format!("paused: {line}"));
     }
-    out += &ability::of_fleet(nodes, paint);
+    out += &ability::of_fleet(nodes, page);
     let unusual = |node: &&Node| {
         node.phase != i32::from(Phase::Normal)
             || node.orphaned
             || node.wait.is_some()
+            || node.power.is_some_and(|power| power.power() == Power::Off)
             || node.readiness == i32::from(Readiness::NotReady)
     };
     let rest: Vec<Node> = nodes.iter().filter(unusual).cloned().collect();
     if !rest.is_empty() {
-        out += &format!("\n{}", table(&rest, paint));
+        out += &format!("\n{}", table(&rest, false, page));
     }
     out
 }
 
 /// One change, on one line.
-pub fn change(node: &Node, at: &str, paint: Paint) -> String {
-    let mut text = paint.tone(words::phase_tone(node.phase), &phase(node));
+pub fn change(node: &Node, at: &str, page: Page) -> String {
+    let mut text = phase(node);
     if node.simulated {
         text += " (simulated)";
     }
-    text += &format!(", power {}", words::spoken(node.power.and_then(|power| words::power(power.power))));
+    let (power_tone, power) = truth::power(node);
+    text += &format!(", power {power}");
     if !node.detail.is_empty() {
-        text += &format!(": {}", clean(&node.detail));
+        text += &format!(": {}", words::happened(&node.detail));
     }
     if let Some(waited) = &node.wait {
         text += &format!("; waits for {}", wait(waited));
     }
-    format!("{} {}  {text}\n", paint.tone(Tone::Faint, at), clean(&node.name))
+    let tone = if power_tone == Tone::Bad { Tone::Bad } else { words::phase_tone(node.phase) };
+    page.text(tone, &format!("{at} {}  {text}", node.name))
 }

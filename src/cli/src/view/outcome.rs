@@ -76,7 +76,7 @@ pub fn sentence(outcome: &Outcome) -> String {
         text += &format!(" ({})", reason.replace('_', " "));
     }
     if !outcome.detail.is_empty() {
-        text += &format!(": {}", outcome.detail);
+        text += &format!(": {}", words::happened(&outcome.detail));
     }
     text
 }

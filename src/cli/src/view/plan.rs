@@ -8,7 +8,7 @@ use super::{filled, seconds, words};
 use crate::command::plan::exit;
 use crate::duration;
 use crate::exit::Exit;
-use crate::style::{Paint, Tone, clean};
+use crate::style::{Page, Tone, clean};
 use crate::told::Told;
 
 /// The document of `picket plan`.
@@ -76,29 +76,29 @@ impl From<&PlanStep> for StepView {
 }
 
 /// One node's plan: how it would be taken, then step by step what would happen, and what is in the way.
-pub fn text(node: &str, answer: &Answer, paint: Paint) -> String {
+pub fn text(node: &str, answer: &Answer, page: Page) -> String {
     let node = clean(node);
     let plan = match answer {
         Ok(plan) => plan,
         Err(told) => {
             let told = format!("refused: {}", told.to_string().replace('\n', "; "));
-            return format!("{node}  {}\n", paint.tone(Tone::Bad, &clean(&told)));
+            return format!("{node}  {}\n", page.tone(Tone::Bad, &clean(&told)));
         }
     };
     let outcome = plan.outcome.as_ref();
     let tone = outcome.map_or(Tone::Bad, |outcome| words::outcome_tone(outcome.kind));
     let said = outcome.map_or_else(|| "no outcome".to_owned(), sentence);
-    let mut out = format!("{node}  {}\n", paint.tone(tone, &clean(&said)));
+    let mut out = format!("{node}  {}\n", page.tone(tone, &clean(&said)));
     let mut level = 0;
     for (number, step) in plan.steps.iter().enumerate() {
         if step.level > 1 && step.level != level {
             let text = format!("      if level {} does not hold:", step.level - 1);
-            out += &format!("{}\n", paint.tone(Tone::Faint, &text));
+            out += &format!("{}\n", page.tone(Tone::Faint, &text));
         }
         level = step.level;
         out += &format!("  {:>2}  {}\n", number + 1, clean(&line(step)));
         for obstacle in &step.obstacles {
-            out += &format!("      {}\n", paint.tone(Tone::Busy, &clean(&format!("in the way: {obstacle}"))));
+            out += &format!("      {}\n", page.tone(Tone::Busy, &clean(&format!("in the way: {obstacle}"))));
         }
     }
     out

@@ -5,20 +5,56 @@ use picket_proto::v1::{FenceUpdate, Outcome, OutcomeKind, Phase, Reason};
 use super::{evidence, exits, outcome, words};
 use crate::duration;
 use crate::follow::{End, Followed, Motion};
-use crate::style::{Paint, Tone, clean};
+use crate::style::{Page, Tone, clean};
 
 /// All lines, each with its line end.
-pub fn render(followed: &Followed, paint: Paint) -> String {
-    let node = clean(&followed.node).into_owned();
-    let mut lines = vec![headline(followed)];
-    lines.extend(evidence_lines(followed));
-    lines.extend(hints(followed).into_iter().map(|hint| (Tone::Faint, hint)));
+pub fn render(followed: &Followed, page: Page) -> String {
+    let (tone, text) = headline(followed);
+    let hints = hints(followed).into_iter().map(|(label, hint)| (Tone::Faint, labelled(label, &hint)));
+    lines(followed, std::iter::once((tone, text)).chain(evidence_lines(followed)).chain(hints), page)
+}
+
+/// The first of them: its node and how it ended.
+pub fn line(followed: &Followed, page: Page) -> String {
+    lines(followed, std::iter::once(headline(followed)), page)
+}
+
+/// What stands behind a fence that ended well, and what is still to come.
+pub fn proof(followed: &Followed, page: Page) -> String {
+    let hints = hints(followed).into_iter().map(|(label, hint)| (Tone::Busy, labelled(label, &hint)));
+    lines(followed, evidence_lines(followed).into_iter().chain(hints), page)
+}
+
+/// Why it did not end well, how it stands now, and what to do, each with the word that begins its line.
+pub fn reasons(followed: &Followed) -> Vec<(String, String)> {
+    let mut all = vec![("why".to_owned(), headline(followed).1)];
+    all.extend(now(followed).map(|text| ("now".to_owned(), text.to_owned())));
+    all.extend(hints(followed).into_iter().map(|(label, text)| (label.to_owned(), text)));
+    all
+}
+
+/// What the gateway does meanwhile with a node that it could not prove off.
+fn now(followed: &Followed) -> Option<&'static str> {
+    let End::Outcome(end) = &followed.end else { return None };
+    let phase = followed.latest.as_ref().map(FenceUpdate::phase);
+    let is_kept = matches!(end.reason(), Reason::LevelsSpent | Reason::Deadline | Reason::Contradiction);
+    let waits = end.kind() == OutcomeKind::NeedsOperator && phase == Some(Phase::NeedsOperator);
+    (waits && is_kept).then_some("held; wherever a device reads on, its off is sent again")
+}
+
+fn lines(followed: &Followed, all: impl Iterator<Item = (Tone, String)>, page: Page) -> String {
+    let node = clean(&followed.node);
+    let margin = node.chars().count() + 2;
     let mut out = String::new();
-    for (index, (tone, text)) in lines.into_iter().enumerate() {
-        let margin = if index == 0 { node.clone() } else { " ".repeat(node.chars().count()) };
-        out += &format!("{margin}  {}\n", paint.tone(tone, &clean(&text)));
+    for (index, (tone, text)) in all.enumerate() {
+        let head = if index == 0 { format!("{node}  ") } else { " ".repeat(margin) };
+        out += &page.beside(&head, margin, tone, &text);
     }
     out
+}
+
+fn labelled(label: &str, hint: &str) -> String {
+    if label.is_empty() { hint.to_owned() } else { format!("{label}: {hint}") }
 }
 
 fn headline(followed: &Followed) -> (Tone, String) {
@@ -27,7 +63,13 @@ fn headline(followed: &Followed) -> (Tone, String) {
         End::Outcome(end) => {
             let elapsed = followed.latest.as_ref().and_then(|update| update.elapsed);
             let after = elapsed.map_or(took, |span| duration::words(duration::of_wire(&span)));
-            (words::outcome_tone(end.kind), format!("{} [{after}]", outcome::sentence(end)))
+            let has_releases = followed.latest.as_ref().is_some_and(|update| !update.releases.is_empty());
+            let said = if end.released && !has_releases {
+                outcome::sentence(end).replacen("and released", "with nothing to let go", 1)
+            } else {
+                outcome::sentence(end)
+            };
+            (words::outcome_tone(end.kind), format!("{said} [{after}]"))
         }
         End::Refused(told) => (Tone::Bad, format!("refused: {}", told.message)),
         End::Lost(why) => (Tone::Bad, format!("connection lost and not to be had again: {why}")),
@@ -63,31 +105,32 @@ fn evidence_lines(followed: &Followed) -> Vec<(Tone, String)> {
     lines
 }
 
-/// What to do next.
-fn hints(followed: &Followed) -> Vec<String> {
+/// What to do next, each with the word that begins its line.
+fn hints(followed: &Followed) -> Vec<(&'static str, String)> {
     let node = &followed.node;
+    let next = |text: String| vec![("next", text)];
     match &followed.end {
-        End::Outcome(end) => match OutcomeKind::try_from(end.kind) {
-            Ok(OutcomeKind::NeedsOperator | OutcomeKind::PowerOnFailed) => waiting(followed, end),
-            Ok(OutcomeKind::Blocked) => ways(node, end),
-            Ok(OutcomeKind::StillHeld) => vec![format!("who holds it: picket status {node}")],
-            Ok(OutcomeKind::Fenced | OutcomeKind::AlreadyFenced) if !end.released => {
-                vec![format!("its releases go on: picket status {node}")]
+        End::Outcome(end) => match end.kind() {
+            OutcomeKind::NeedsOperator | OutcomeKind::PowerOnFailed => waiting(followed, end),
+            OutcomeKind::Blocked => exits::of_outcome(node, end),
+            OutcomeKind::StillHeld => next(format!("who holds it: picket status {node}")),
+            OutcomeKind::Fenced | OutcomeKind::AlreadyFenced if !end.released => {
+                next(format!("its releases go on: picket status {node}"))
             }
-            Ok(OutcomeKind::Fenced | OutcomeKind::AlreadyFenced) if followed.motion.powers_on() => {
+            OutcomeKind::Fenced | OutcomeKind::AlreadyFenced if followed.motion.powers_on() => {
                 let phase = followed.latest.as_ref().map(|update| update.phase).unwrap_or_default();
-                vec![match Phase::try_from(phase) {
+                next(match Phase::try_from(phase) {
                     Ok(Phase::Released) => {
                         format!("it stays off: others hold it still: picket status {node}")
                     }
                     _ => format!(
                         "it is being powered on again, and is not to be taken for off: picket status {node}"
                     ),
-                }]
+                })
             }
             _ => Vec::new(),
         },
-        End::Refused(told) => told.details.clone(),
+        End::Refused(told) => told.details.iter().map(|line| ("", line.clone())).collect(),
         End::Lost(_) => {
             let again = match &followed.motion {
                 Motion::Fence(_) => format!("picket fence {node}"),
@@ -98,8 +141,11 @@ fn hints(followed: &Followed) -> Vec<String> {
                 Motion::Drill(_) => format!("picket drill {node}"),
             };
             vec![
-                format!("the {} may go on; whether it began is not known", followed.motion.noun()),
-                format!("ask again with the same arguments: {again} --key {}", followed.motion.key()),
+                ("now", format!("the {} may go on; whether it began is not known", followed.motion.noun())),
+                (
+                    "next",
+                    format!("ask again with the same arguments: {again} --key {}", followed.motion.key()),
+                ),
             ]
         }
         End::TimedOut | End::Interrupted if waits(followed) => {
@@ -109,28 +155,23 @@ fn hints(followed: &Followed) -> Vec<String> {
                 }
                 _ => String::new(),
             };
-            vec![format!("how it fares: picket status {node}; to withdraw it: picket unfence {node}{holder}")]
+            next(format!("how it fares: picket status {node}; to withdraw it: picket unfence {node}{holder}"))
         }
-        End::TimedOut | End::Interrupted => vec![format!("how it fares: picket status {node}")],
+        End::TimedOut | End::Interrupted => next(format!("how it fares: picket status {node}")),
     }
 }
 
-fn ways(node: &str, end: &Outcome) -> Vec<String> {
-    exits::of_outcome(node, end).into_iter().map(|(label, way)| format!("{label}: {way}")).collect()
-}
-
 /// What to do about a node that waits for a person. Where it does not, this caller alone asked for more, or for less time.
-fn waiting(followed: &Followed, end: &Outcome) -> Vec<String> {
+fn waiting(followed: &Followed, end: &Outcome) -> Vec<(&'static str, String)> {
     let node = &followed.node;
     let phase = followed.latest.as_ref().map(FenceUpdate::phase);
     let waits = matches!(phase, None | Some(Phase::NeedsOperator | Phase::PowerOnFailed));
     if !waits && end.reason() != Reason::Orphaned {
-        return vec![format!(
-            "only what this call asked for was not met; how it fares: picket status {node}"
-        )];
+        let text = format!("only what this call asked for was not met; how it fares: picket status {node}");
+        return vec![("next", text)];
     }
-    let mut lines = ways(node, end);
-    lines.push(format!("with its releases and devices by name: picket status {node}"));
+    let mut lines = exits::of_outcome(node, end);
+    lines.push(("see", format!("with its releases and devices by name: picket status {node}")));
     lines
 }
 

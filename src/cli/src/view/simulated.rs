@@ -2,7 +2,7 @@
 
 use picket_proto::v1::Node;
 
-use crate::style::{Paint, Tone};
+use crate::style::{Page, Tone};
 
 /// Beside evidence.
 pub const EVIDENCE: &str = "simulated: no real machine is off";
@@ -13,11 +13,11 @@ pub const RECEIPT: &str =
 pub const NODE: &str = "this gateway switches no real machine, and what it says is true of no real one";
 
 /// A line for all that a gateway says; empty where it is real.
-pub fn line(is: bool, paint: Paint) -> String {
-    if is { format!("{} {NODE}\n", paint.tone(Tone::Bad, "simulated:")) } else { String::new() }
+pub fn line(is: bool, page: Page) -> String {
+    if is { format!("{} {NODE}\n", page.tone(Tone::Bad, "simulated:")) } else { String::new() }
 }
 
 /// The same of its nodes.
-pub fn line_of(nodes: &[Node], paint: Paint) -> String {
-    line(nodes.iter().any(|node| node.simulated), paint)
+pub fn line_of(nodes: &[Node], page: Page) -> String {
+    line(nodes.iter().any(|node| node.simulated), page)
 }

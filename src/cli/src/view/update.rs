@@ -34,7 +34,7 @@ pub fn what(update: &FenceUpdate) -> String {
         text += &format!(" (level {})", update.level);
     }
     if !update.text.is_empty() {
-        text += &format!(": {}", clean(&update.text));
+        text += &format!(": {}", clean(&words::happened(&update.text)));
     }
     text
 }
@@ -52,17 +52,9 @@ pub fn live_wait(update: &FenceUpdate, wait: &Wait, since: Duration) -> String {
     }
     if let (Some(until), Some(time)) = (&wait.until, &update.time) {
         let left = duration::between(time, until).saturating_sub(since);
-        text += &format!(", {} left", whole(left));
+        text += &format!(", {} left", duration::whole(left));
     }
     clean(&text).into_owned()
-}
-
-/// A span that counts down: without tenths, which would only flicker.
-fn whole(span: Duration) -> String {
-    match span.as_secs() {
-        seconds @ 0..60 => format!("{seconds} s"),
-        _ => duration::words(span),
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The words of the wire's enums.
 
+use std::borrow::Cow;
+
 use picket_proto::v1::{
     Bringing, DeviceClass, DeviceProblemKind, EffectKind, FenceCause, Grade, IdentityMatch, OutcomeKind,
     Phase, PlanAction, Power, Readiness, Reason, ReleaseStage,
@@ -48,6 +50,30 @@ pub fn spoken(word: Option<String>) -> String {
     word.map_or_else(|| "unknown".to_owned(), |word| word.replace('_', " "))
 }
 
+/// What happened, without the words of a gateway that could be taken for more than they say: `off: bmc` tells that an off was sent, and
+/// not that anything is off.
+pub fn happened(text: &str) -> Cow<'_, str> {
+    if let Some(devices) = text.strip_prefix("off: ") {
+        return Cow::Owned(format!("an off was sent to {devices}"));
+    }
+    if text.contains(" says nothing that counts") {
+        return Cow::Owned(text.replace(" says nothing that counts", " answers neither on nor off"));
+    }
+    Cow::Borrowed(text)
+}
+
+/// What a grade of evidence means.
+pub fn grade_means(value: i32) -> &'static str {
+    match Grade::try_from(value) {
+        Ok(Grade::Attested) => "a person vouches for it",
+        Ok(Grade::Claimed) => "a device says so that is trusted and not verified",
+        Ok(Grade::Learned) => "seen off by a device that alone says whose machine it controls",
+        Ok(Grade::Hypervisor) => "a cloud or a parent says so",
+        Ok(Grade::Observed) => "seen off by a device that is known to be this machine's",
+        Ok(Grade::Unspecified) | Err(_) => "not known",
+    }
+}
+
 /// How a phase is to be taken.
 pub fn phase_tone(value: i32) -> Tone {
     match Phase::try_from(value) {
@@ -91,6 +117,13 @@ pub fn outcome_tone(value: i32) -> Tone {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_off_that_was_sent_is_no_node_that_is_off() {
+        assert_eq!(happened("off: bmc, pdu-a"), "an off was sent to bmc, pdu-a");
+        assert_eq!(happened("bmc says nothing that counts"), "bmc answers neither on nor off");
+        assert_eq!(happened("confirmed off, observed"), "confirmed off, observed");
+    }
 
     #[test]
     fn words_are_stable_and_unknown_ones_are_told_as_such() {

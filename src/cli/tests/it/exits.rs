@@ -152,7 +152,7 @@ async fn a_fence_that_is_stopped_ends_with_each_way() {
         };
         let said = ask(&Gateway::start(script).await, "fence r1n07 --yes").await;
         for way in ways {
-            let line = said.out.lines().find(|line| line.contains(&format!(": {}", way.when)));
+            let line = said.out.lines().find(|line| line.contains(way.when));
             let line = line.unwrap_or_else(|| panic!("no line for {way:?} in {}", said.out));
             commands(line).iter().for_each(|command| parses(command));
         }

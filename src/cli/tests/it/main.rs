@@ -12,5 +12,6 @@ mod several;
 mod show;
 mod storing;
 mod terminal;
+mod truth;
 mod watch;
 mod wishes;

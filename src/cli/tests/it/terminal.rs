@@ -24,7 +24,7 @@ async fn gateway(names: &[&str], rest: Duration) -> Gateway {
 fn start(gateway: &Gateway, line: &str, variables: &[(&str, &str)]) -> Terminal {
     let mut command = picket(line);
     command.args(["--endpoint", &gateway.endpoint()]).envs(variables.iter().copied());
-    Terminal::start(command)
+    Terminal::of(command, 140, 24)
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_line_a_node_is_rewritten_in_place_and_the_ends_stay() {
         written.contains("\x1b[33mfencing") && written.contains("\x1b[36mfenced"),
         "in colour: {written:?}"
     );
-    golden("terminal.txt", &screen(&written));
+    golden("terminal.txt", &screen(&written, 140));
 }
 
 #[tokio::test]
@@ -75,20 +75,20 @@ async fn an_interrupt_leaves_the_fence_going_and_says_so() {
     terminal.interrupt();
     let (code, written) = terminal.end().await;
     assert_eq!(code, 130, "{written}");
-    assert!(screen(&written).contains("r1n07  left; the fence goes on"), "{written}");
+    assert!(screen(&written, 140).contains("left; the fence goes on"), "{written}");
 }
 
 #[tokio::test]
-async fn ten_nodes_leave_ten_reports_and_nothing_else() {
+async fn ten_nodes_leave_ten_rows_and_nothing_else() {
     let names: Vec<String> = (1..=10).map(|n| format!("n{n:02}")).collect();
     let refs: Vec<&str> = names.iter().map(String::as_str).collect();
     let gateway = gateway(&refs, Duration::from_millis(30)).await;
     let line = format!("fence {} --yes --parallel 3", names.join(","));
     let (code, written) = start(&gateway, &line, &[]).end().await;
     assert_eq!(code, 0);
-    let shown = screen(&written);
+    let shown = screen(&written, 140);
     for name in &names {
-        assert_eq!(shown.matches(&format!("{name}  fenced and released")).count(), 1, "{shown}");
+        assert_eq!(shown.matches(&format!("\n{name}   released")).count(), 1, "{shown}");
     }
     assert!(!shown.contains("fencing") && shown.trim_end().ends_with("10 nodes: 10 fenced"), "{shown}");
 }

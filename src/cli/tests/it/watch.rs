@@ -52,7 +52,7 @@ async fn changes_are_told_a_line_each_and_a_break_is_gone_on_from() {
         lines,
         [
             "r1n01  normal, power on",
-            "r1n07  needs operator (release deadline), power off: release storage did not complete in time; \
+            "r1n07  needs operator (release deadline), power off, NOT PROVEN: release storage did not complete in time; \
              waits for an operator",
             "r1n01  removed from the settings",
         ]

@@ -59,7 +59,7 @@ pub async fn run(session: &mut Session<'_>) -> Result<Exit, Fault> {
         let since = key.since.as_ref().map(duration::stamp_seconds).unwrap_or_default();
         table.row(vec![key.key_id.as_str().into(), key.gateway.as_str().into(), since.into(), signs]);
     }
-    let text = table.render(session.console.paint(Stream::Out));
+    let text = table.render(session.console.page(Stream::Out));
     session.console.write(Stream::Out, &text)?;
     Ok(Exit::Done)
 }

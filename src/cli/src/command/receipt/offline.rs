@@ -52,10 +52,10 @@ impl VerdictView {
             (Some(until), "true_until") => format!("true until {until}"),
             (_, word) => word.replace('_', " "),
         };
-        let line = console.paint(Stream::Out).tone(tone, &clean(&format!("{verdict}: {}", self.detail)));
+        let line = console.page(Stream::Out).tone(tone, &clean(&format!("{verdict}: {}", self.detail)));
         console.write(Stream::Out, &format!("{line}\n"))?;
         if self.says.as_ref().is_some_and(|body| body.simulated) {
-            let line = console.paint(Stream::Out).tone(Tone::Bad, simulated::RECEIPT);
+            let line = console.page(Stream::Out).tone(Tone::Bad, simulated::RECEIPT);
             console.write(Stream::Out, &format!("{line}\n"))?;
         }
         Ok(exit)

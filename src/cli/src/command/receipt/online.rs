@@ -52,7 +52,7 @@ pub async fn get(args: &Get, session: &mut Session<'_>) -> Result<Exit, Fault> {
         return Ok(Exit::Done);
     }
     let lasts = answer.lasts.map(|span| duration::words(duration::of_wire(&span))).unwrap_or_default();
-    let paint = session.console.paint(Stream::Out);
+    let page = session.console.page(Stream::Out);
     let head = format!("receipt {}: no on is sent before {} ({lasts} from now)", body.id, body.expires_at);
     let grade = body.grade.trim_start_matches("GRADE_").to_ascii_lowercase();
     let proof = format!(
@@ -65,15 +65,15 @@ pub async fn get(args: &Get, session: &mut Session<'_>) -> Result<Exit, Fault> {
     };
     let margin = " ".repeat(body.node.chars().count());
     let simulated = match body.simulated {
-        true => format!("{margin}  {}\n", paint.tone(Tone::Bad, simulated::RECEIPT)),
+        true => format!("{margin}  {}\n", page.tone(Tone::Bad, simulated::RECEIPT)),
         false => String::new(),
     };
     let text = format!(
         "{}  {}\n{simulated}{margin}  {}\n{margin}  {}\n",
         clean(&body.node),
-        paint.tone(Tone::Good, &clean(&head)),
+        page.tone(Tone::Good, &clean(&head)),
         clean(&proof),
-        paint.tone(Tone::Faint, &clean(&place))
+        page.tone(Tone::Faint, &clean(&place))
     );
     session.console.write(Stream::Out, &text)?;
     Ok(Exit::Done)

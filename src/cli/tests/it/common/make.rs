@@ -231,6 +231,61 @@ pub fn good_fence(node: &str) -> Vec<FenceUpdate> {
     ]
 }
 
+/// What a device said at that second.
+pub fn reading(device: &str, power: Power, second: i64) -> DeviceReading {
+    DeviceReading {
+        device: device.to_owned(),
+        power: power.into(),
+        asked_at: at(second, 0),
+        answered_at: at(second, 12),
+        age: span(0, 12),
+        ..Default::default()
+    }
+}
+
+/// A fence whose device takes every off and never falls.
+pub fn ignored_fence(node: &str) -> Vec<FenceUpdate> {
+    let reads = |second| FenceUpdate {
+        readings: vec![reading("bmc", Power::On, second)],
+        wait: Some(Wait {
+            what: "Off of level 1".to_owned(),
+            whose: "bmc".to_owned(),
+            until: at(20, 0),
+            otherwise: "next level, or needs operator".to_owned(),
+        }),
+        ..update(node, second, Phase::Fencing, "bmc says On")
+    };
+    let spent = outcome(OutcomeKind::NeedsOperator, Reason::LevelsSpent, "off: bmc");
+    vec![
+        update(node, 0, Phase::Fencing, "opened for alice"),
+        update(node, 1, Phase::Fencing, "off: bmc"),
+        reads(2),
+        reads(19),
+        ended(node, 20, Phase::NeedsOperator, spent),
+    ]
+}
+
+/// A node that its fence left on: the BMC took the off, and nothing came of it.
+pub fn left_on(name: &str) -> Node {
+    let off = OpenEffect { kind: EffectKind::Off.into(), target: "bmc".to_owned(), ..Default::default() };
+    Node {
+        generation: 7,
+        phase: Phase::NeedsOperator.into(),
+        reason: Reason::LevelsSpent.into(),
+        detail: "not off within 20 s: bmc reads On".to_owned(),
+        phase_since: at(-100, 0),
+        fence_id: FENCE.to_owned(),
+        fence_opened_at: at(-120, 0),
+        open_effects: vec![off],
+        wait: Some(Wait {
+            what: "a decision (levels spent)".to_owned(),
+            whose: "an operator".to_owned(),
+            ..Default::default()
+        }),
+        ..node(name)
+    }
+}
+
 /// A fence as it was.
 pub fn fence() -> Fence {
     Fence {

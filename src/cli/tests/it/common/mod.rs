@@ -49,6 +49,14 @@ pub async fn ask(gateway: &gateway::Gateway, line: &str) -> Ran {
     run(command).await
 }
 
+/// Runs it on a terminal of so many columns: the exit code, and what stands there at its end.
+pub async fn see(gateway: &gateway::Gateway, line: &str, columns: u16) -> (i32, String) {
+    let mut command = picket(line);
+    command.args(["--endpoint", &gateway.endpoint()]).env("NO_COLOR", "1");
+    let (code, written) = terminal::Terminal::of(command, columns, 50).end().await;
+    (code, terminal::screen(&written, columns.into()))
+}
+
 /// Compares with `tests/golden/NAME`; `PICKET_BLESS=1` writes it.
 pub fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);

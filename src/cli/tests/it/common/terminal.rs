@@ -16,18 +16,24 @@ use tokio::sync::mpsc;
 pub struct Terminal {
     child: Child,
     keyboard: File,
+    columns: usize,
     output: mpsc::UnboundedReceiver<Vec<u8>>,
     seen: Vec<u8>,
 }
 
 impl Terminal {
-    /// Starts the command on a terminal of 140 columns and 24 lines.
-    pub fn start(mut command: Command) -> Self {
+    /// Starts the command on a terminal of 80 columns and 24 lines.
+    pub fn start(command: Command) -> Self {
+        Self::of(command, 80, 24)
+    }
+
+    /// Starts the command on a terminal of that size.
+    pub fn of(mut command: Command, columns: u16, lines: u16) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&master).expect("granted");
         unlockpt(&master).expect("unlocked");
-        let size = Winsize { ws_col: 140, ws_row: 24, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_col: columns, ws_row: lines, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&master, size).expect("sized");
         let name = ptsname(&master, Vec::new()).expect("it has a name");
         let end = || -> Stdio {
@@ -39,7 +45,13 @@ impl Terminal {
         // The command's ends must be the only ones, or the output would never end.
         drop(command);
         let keyboard = File::from(master.try_clone().expect("cloned"));
-        Self { child, keyboard, output: read(master), seen: Vec::new() }
+        Self { child, keyboard, columns: columns.into(), output: read(master), seen: Vec::new() }
+    }
+
+    /// Makes the window narrower, or wider.
+    pub fn resize(&mut self, columns: u16, lines: u16) {
+        let size = Winsize { ws_col: columns, ws_row: lines, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.keyboard, size).expect("sized");
     }
 
     /// Waits until the output holds `text`.
@@ -65,7 +77,16 @@ impl Terminal {
     }
 
     /// Waits for its end: the exit code, and all it wrote.
-    pub async fn end(mut self) -> (i32, String) {
+    pub async fn end(self) -> (i32, String) {
+        let columns = self.columns;
+        let (code, written) = self.written().await;
+        // Whatever it was, no line was wider than the terminal.
+        drop(screen(&written, columns));
+        (code, written)
+    }
+
+    /// The same of a window whose size changed.
+    pub async fn written(mut self) -> (i32, String) {
         let ended = tokio::time::timeout(Duration::from_secs(30), self.child.wait()).await;
         let code = ended.expect("it ends").expect("it ran").code().expect("it exits");
         while let Some(more) = self.output.recv().await {
@@ -90,8 +111,8 @@ fn read(master: OwnedFd) -> mpsc::UnboundedReceiver<Vec<u8>> {
     told
 }
 
-/// What stands on the screen after all that was written, without colours.
-pub fn screen(written: &str) -> String {
+/// What stands on a screen of so many columns after all that was written, without colours.
+pub fn screen(written: &str, columns: usize) -> String {
     let (mut lines, mut row, mut column) = (vec![String::new()], 0_usize, 0_usize);
     let mut chars = written.chars();
     while let Some(c) = chars.next() {
@@ -131,7 +152,7 @@ pub fn screen(written: &str) -> String {
                 line[column] = c;
                 lines[row] = line.into_iter().collect();
                 column += 1;
-                assert!(column <= 140, "no line wraps: {:?}", lines[row]);
+                assert!(column <= columns, "no line is wider than {columns}: {:?}", lines[row]);
             }
         }
     }
