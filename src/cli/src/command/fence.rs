@@ -171,13 +171,16 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         return Err(Fault::Usage("--generation is of one node: name only one".to_owned()));
     }
     if !args.dry_run {
+        let one = nodes.len() == 1;
+        let (it, is, stay) = if one { ("It", "is", "stays off") } else { ("They", "are", "stay off") };
         let then = match args.wishes.then {
-            Then::StayOff => "switched off hard and stay off",
-            Then::PowerOn => {
-                "switched off hard; once released your hold is dropped, and with no other left they are powered on again"
-            }
+            Then::StayOff => format!(" and {stay}"),
+            Then::PowerOn => format!(
+                "; once released your hold is dropped, and with no other left {} {is} powered on again",
+                it.to_lowercase()
+            ),
         };
-        let asked = format!("Fence {}? They are {then}.", question::names(&nodes));
+        let asked = format!("Fence {}? {it} {is} switched off hard{then}.", question::names(&nodes));
         question::ask(session.console, session.global.yes, &asked).await?;
     }
     let key = super::key(&args.following.key);

@@ -47,7 +47,8 @@ pub struct Line {
 }
 
 impl Line {
-    fn new((node, motion): (String, Motion)) -> Self {
+    /// One that is not asked for yet.
+    pub fn new((node, motion): (String, Motion)) -> Self {
         Self {
             node,
             motion,
@@ -75,7 +76,8 @@ impl Line {
         self.latest = Some((update, Instant::now()));
     }
 
-    fn end(&mut self, end: End) {
+    /// It has its end.
+    pub fn end(&mut self, end: End) {
         self.followed = Some(Followed {
             node: self.node.clone(),
             motion: self.motion.clone(),

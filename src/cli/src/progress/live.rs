@@ -1,14 +1,13 @@
-//! Live progress: a line for each node under way, rewritten in place; those that ended scroll away above.
+//! Live progress: a block of lines that is rewritten in place.
 
 use std::io;
 
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use tokio::time::Instant;
 
+use super::frame::frame;
 use crate::console::{Console, Stream};
-use crate::duration;
 use crate::follow::Line;
-use crate::style::{Page, Tone, clean, clip};
-use crate::view::{update, words};
 
 /// Lines of the terminal that are left to others.
 const SPARE: usize = 2;
@@ -17,14 +16,15 @@ const SPARE: usize = 2;
 #[derive(Debug)]
 pub struct Live {
     stream: Stream,
-    /// How many lines stand there now, to be rewritten.
-    drawn: usize,
+    /// How many columns each line that stands there has.
+    drawn: Vec<usize>,
+    _quiet: Option<Quiet>,
 }
 
 impl Live {
     /// Nothing drawn yet.
     pub fn new(stream: Stream) -> Self {
-        Self { stream, drawn: 0 }
+        Self { stream, drawn: Vec::new(), _quiet: Quiet::begin() }
     }
 
     /// Where it is drawn.
@@ -35,143 +35,85 @@ impl Live {
     /// Takes away what stands there, writes `above` for good, and draws what is under way below it.
     pub fn draw(&mut self, console: &mut Console, lines: &[Line], above: &str) -> io::Result<()> {
         let (width, height) = console.size(self.stream);
-        let frame =
-            frame(lines, Instant::now(), width, height.saturating_sub(SPARE), console.page(self.stream));
-        let mut out = String::new();
-        if self.drawn > 0 {
-            // Up to the first of them, and everything from there on cleared.
-            out += &format!("\x1b[{}A\r\x1b[J", self.drawn);
-        }
+        let page = console.page(self.stream);
+        let frame = frame(lines, Instant::now(), width, height.saturating_sub(SPARE), page);
+        let mut out = self.away(width);
         out += above;
         for line in &frame {
             out += line;
             out.push('\n');
         }
-        self.drawn = frame.len();
+        self.drawn = frame.iter().map(|line| columns(line)).collect();
         console.write(self.stream, &out)
     }
-}
 
-/// The lines of all nodes under way, no more than `height`, none wider than `width`.
-fn frame(lines: &[Line], now: Instant, width: usize, height: usize, page: Page) -> Vec<String> {
-    let open: Vec<&Line> = lines.iter().filter(|line| line.followed.is_none()).collect();
-    let names = open.iter().map(|line| line.node.chars().count()).max().unwrap_or(0);
-    let begun: Vec<&&Line> = open.iter().filter(|line| line.started.is_some()).collect();
-    let mut shown: Vec<String> = begun
-        .iter()
-        .take(if open.len() > height { height.saturating_sub(1).max(1) } else { open.len() })
-        .map(|line| one(line, now, names, width, page))
-        .collect();
-    if open.len() > shown.len() {
-        shown.push(
-            page.tone(Tone::Faint, &clip(&format!("... and {} more", open.len() - shown.len()), width)),
-        );
+    /// Takes the block away for good.
+    pub fn clear(&mut self, console: &mut Console) -> io::Result<()> {
+        let out = self.away(console.size(self.stream).0);
+        self.drawn.clear();
+        console.write(self.stream, &out)
     }
-    shown
+
+    /// Up to the first line of the block, and everything from there on cleared.
+    fn away(&self, width: usize) -> String {
+        match rows(&self.drawn, width) {
+            0 => String::new(),
+            rows => format!("\x1b[{rows}A\r\x1b[J"),
+        }
+    }
 }
 
-fn one(line: &Line, now: Instant, names: usize, width: usize, page: Page) -> String {
-    let node = format!("{:<names$}", clean(&line.node));
-    let since_asked = line.started.map(|started| now.saturating_duration_since(started)).unwrap_or_default();
-    let (tone, phase, elapsed, text) = match &line.latest {
-        None => (Tone::Faint, "asking".to_owned(), since_asked, String::new()),
-        Some((message, arrived)) => {
-            let since = now.saturating_duration_since(*arrived);
-            let elapsed = message.elapsed.map_or(since_asked, |span| duration::of_wire(&span) + since);
-            let mut text = clean(&message.text).into_owned();
-            if let Some(wait) = &message.wait {
-                let waits = update::live_wait(message, wait, since);
-                text = if text.is_empty() { waits } else { format!("{text}; {waits}") };
-            }
-            if update::is_simulated(message) {
-                text = format!("simulated; {text}");
-            }
-            (words::phase_tone(message.phase), words::spoken(words::phase(message.phase)), elapsed, text)
+/// How many rows of the terminal lines of so many columns take: a window that was made narrower since they were written has wrapped them.
+fn rows(drawn: &[usize], width: usize) -> usize {
+    drawn.iter().map(|columns| columns.div_ceil(width.max(1)).max(1)).sum()
+}
+
+/// The columns of a line with colours.
+fn columns(line: &str) -> usize {
+    let mut count = 0;
+    let mut parts = line.split('\x1b');
+    count += parts.next().map_or(0, |plain| plain.chars().count());
+    // A colour ends with its `m`.
+    count
+        + parts.map(|part| part.split_once('m').map_or(0, |(_, plain)| plain.chars().count())).sum::<usize>()
+}
+
+/// The terminal does not show what is typed: an Enter would move the cursor, and the block would be left standing. It is as before once this is
+/// dropped.
+#[derive(Debug)]
+struct Quiet(Termios);
+
+impl Quiet {
+    fn begin() -> Option<Self> {
+        let stdin = io::stdin();
+        // A process in the background would be stopped for it.
+        if tcgetpgrp(&stdin).is_ok_and(|group| group != rustix::process::getpgrp()) {
+            return None;
         }
-    };
-    let (tone, text) = match &line.broken {
-        Some(why) => (Tone::Bad, format!("connection lost ({}), trying again", clean(why))),
-        None => (tone, text),
-    };
-    let elapsed = format!("{:>11}", duration::words(elapsed));
-    let rest = width.saturating_sub(names + 15 + elapsed.chars().count() + 6);
-    let phase = page.tone(tone, &format!("{phase:<15}"));
-    format!("{node}  {phase}  {elapsed}  {}", clip(&text, rest)).trim_end().to_owned()
+        let before = tcgetattr(&stdin).ok()?;
+        let mut quiet = before.clone();
+        quiet.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&stdin, OptionalActions::Now, &quiet).ok()?;
+        Some(Self(before))
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // Where the terminal is gone there is nothing to put back.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use picket_proto::v1::{FenceRequest, FenceUpdate, Phase, Wait};
-    use prost_types::Timestamp;
-
     use super::*;
-    use crate::follow::Motion;
-
-    fn line(node: &str, begun: Option<Instant>) -> Line {
-        Line {
-            node: node.to_owned(),
-            motion: Motion::Fence(FenceRequest::default()),
-            started: begun,
-            latest: None,
-            readings: Default::default(),
-            broken: None,
-            followed: None,
-        }
-    }
-
-    fn at(seconds: i64) -> Option<Timestamp> {
-        Some(Timestamp { seconds, nanos: 0 })
-    }
-
-    fn fencing(arrived: Instant) -> (FenceUpdate, Instant) {
-        let update = FenceUpdate {
-            time: at(1_000),
-            phase: Phase::Fencing.into(),
-            text: "off accepted by bmc".to_owned(),
-            elapsed: Some(prost_types::Duration { seconds: 3, nanos: 0 }),
-            wait: Some(Wait {
-                what: "Off".to_owned(),
-                whose: "bmc".to_owned(),
-                until: at(1_020),
-                ..Default::default()
-            }),
-            ..Default::default()
-        };
-        (update, arrived)
-    }
 
     #[test]
-    fn a_line_says_phase_time_and_what_it_waits_for() {
-        let begun = Instant::now();
-        let now = begun + Duration::from_secs(10);
-        let mut lines = [line("r1n01", Some(begun)), line("r1n2", Some(begun)), line("r1n3", Some(begun))];
-        lines[0].latest = Some(fencing(begun + Duration::from_millis(8_500)));
-        lines[1].broken = Some("reset".to_owned());
-        let plain = frame(&lines, now, 100, 24, Page::PLAIN);
-        assert_eq!(
-            plain,
-            [
-                "r1n01  fencing                4.5 s  off accepted by bmc; waits for Off (bmc), 18 s left",
-                "r1n2   asking                10.0 s  connection lost (reset), trying again",
-                "r1n3   asking                10.0 s",
-            ]
-        );
-        let coloured = frame(&lines, now, 100, 24, Page { colours: true, width: None });
-        assert!(coloured[0].contains("\x1b[33mfencing"), "{}", coloured[0]);
-    }
-
-    #[test]
-    fn no_line_is_wider_than_the_terminal_and_no_frame_higher() {
-        let begun = Instant::now();
-        let mut lines: Vec<Line> = (0..40).map(|n| line(&format!("n{n:02}"), Some(begun))).collect();
-        lines.iter_mut().for_each(|line| line.latest = Some(fencing(begun)));
-        lines[39].started = None;
-        let frame = frame(&lines, begun, 60, 10, Page::PLAIN);
-        assert_eq!(frame.len(), 10);
-        assert_eq!(frame[9], "... and 31 more");
-        assert!(frame.iter().all(|line| line.chars().count() <= 60), "{frame:#?}");
-        assert!(frame[0].ends_with('…'));
+    fn a_window_that_was_narrowed_has_wrapped_what_stood_there() {
+        assert_eq!(rows(&[36, 80, 0, 59], 80), 4);
+        assert_eq!(rows(&[36, 80, 0, 59], 40), 1 + 2 + 1 + 2);
+        assert_eq!(rows(&[], 40), 0);
+        assert_eq!(columns("r1n01  \x1b[33mproving  \x1b[0mbmc"), 19);
     }
 }

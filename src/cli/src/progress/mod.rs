@@ -1,5 +1,6 @@
 //! How nodes fare while they are followed: live on a terminal, plain lines in a pipe, nothing beside a document.
 
+mod frame;
 mod live;
 
 use std::collections::BTreeMap;
@@ -134,6 +135,9 @@ impl Progress {
             Progress::Plain { .. } => Stream::Out,
             Progress::Live(live) => live.stream(),
         };
+        if let Progress::Live(live) = self {
+            live.clear(console)?;
+        }
         let followed: Vec<_> = lines.iter().filter_map(|line| line.followed.as_ref()).collect();
         let proving: Vec<_> = followed.iter().copied().filter(|one| one.motion.proves()).collect();
         let mut text = String::new();

@@ -85,7 +85,7 @@ fn is_proven(one: &Followed) -> bool {
 }
 
 /// How it ended, in a word or two.
-fn result(one: &Followed) -> (Tone, String) {
+pub fn result(one: &Followed) -> (Tone, String) {
     match &one.end {
         End::Outcome(end) => {
             let tone = if one.exit() == Exit::Done { Tone::Good } else { words::outcome_tone(end.kind) };
@@ -184,7 +184,8 @@ fn proven_after(one: &Followed) -> Option<Duration> {
     elapsed.checked_sub(duration::between(confirmed, now))
 }
 
-fn volumes(one: &Followed) -> (Tone, String) {
+/// Whether its volumes were let go; empty where nothing of the kind was asked.
+pub fn volumes(one: &Followed) -> (Tone, String) {
     let is_over = matches!(&one.end, End::Outcome(Outcome { released: true, .. }));
     match (&one.end, &one.latest) {
         (End::Outcome(end), Some(update)) => match end.kind() {

@@ -2,7 +2,7 @@
 
 use picket_proto::v1::{FenceUpdate, Outcome, OutcomeKind, Phase, Reason};
 
-use super::{evidence, exits, outcome, words};
+use super::{evidence, exits, outcome, update, words};
 use crate::duration;
 use crate::follow::{End, Followed, Motion};
 use crate::style::{Page, Tone, clean};
@@ -57,7 +57,8 @@ fn labelled(label: &str, hint: &str) -> String {
     if label.is_empty() { hint.to_owned() } else { format!("{label}: {hint}") }
 }
 
-fn headline(followed: &Followed) -> (Tone, String) {
+/// How it ended, in a sentence.
+pub fn headline(followed: &Followed) -> (Tone, String) {
     let took = duration::words(followed.took);
     match &followed.end {
         End::Outcome(end) => {
@@ -80,8 +81,7 @@ fn headline(followed: &Followed) -> (Tone, String) {
 
 /// Whether the newest message told that the fence waits in the queue, and is not begun.
 fn waits(followed: &Followed) -> bool {
-    let waits = |update: &FenceUpdate| update.fence_id.is_empty() && update.wait.is_some();
-    matches!(followed.motion, Motion::Fence(_)) && followed.latest.as_ref().is_some_and(waits)
+    matches!(followed.motion, Motion::Fence(_)) && followed.latest.as_ref().is_some_and(update::is_queued)
 }
 
 /// What becomes of it without us.

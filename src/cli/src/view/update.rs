@@ -1,8 +1,6 @@
 //! A message of a stream, on one line.
 
-use std::time::Duration;
-
-use picket_proto::v1::{FenceUpdate, Wait};
+use picket_proto::v1::{DeviceReading, FenceUpdate, Power, Wait};
 
 use super::{node_text, words};
 use crate::duration;
@@ -44,17 +42,25 @@ pub fn wait(update: &FenceUpdate) -> String {
     update.wait.as_ref().map(node_text::wait).unwrap_or_default()
 }
 
-/// What is waited for, with the time that is left: `since` after the message was sent.
-pub fn live_wait(update: &FenceUpdate, wait: &Wait, since: Duration) -> String {
-    let mut text = format!("waits for {}", wait.what);
-    if !wait.whose.is_empty() {
-        text += &format!(" ({})", wait.whose);
-    }
-    if let (Some(until), Some(time)) = (&wait.until, &update.time) {
-        let left = duration::between(time, until).saturating_sub(since);
-        text += &format!(", {} left", duration::whole(left));
-    }
-    clean(&text).into_owned()
+/// Whether it tells that a request waits in the queue, and no fence is begun.
+pub fn is_queued(update: &FenceUpdate) -> bool {
+    update.fence_id.is_empty() && update.wait.is_some()
+}
+
+/// What a device read: on in capitals, since it is to be off.
+pub fn reads(reading: &DeviceReading) -> String {
+    let power = match reading.power() {
+        Power::On => "reads ON",
+        Power::Off => "reads off",
+        Power::Unknown | Power::Unspecified => "answers neither on nor off",
+    };
+    format!("{} {power}", reading.device)
+}
+
+/// What is waited for, and whose it is.
+pub fn waits(wait: &Wait) -> String {
+    let whose = if wait.whose.is_empty() { String::new() } else { format!(" ({})", wait.whose) };
+    format!("waits for {}{whose}", wait.what)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::common::ask;
 use crate::common::gateway::{Gateway, Script, Step};
-use crate::common::make::{ended, good_fence, node, outcome};
+use crate::common::make::{ended, good_fence, ignored_fence, node, outcome};
+use crate::common::{ask, golden, see};
 use picket_proto::v1::*;
 use tonic::Status;
 
@@ -91,4 +91,27 @@ async fn a_node_that_is_named_twice_is_fenced_once() {
     let ran = ask(&gateway, "fence n1 n1 --yes").await;
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(gateway.script().fenced.len(), 1);
+}
+
+#[tokio::test]
+async fn forty_nodes_end_in_a_count_and_the_exceptions() {
+    let names: Vec<String> = (1..=40).map(|n| format!("n{n:02}")).collect();
+    let stream = |(at, name): (usize, &String)| match at {
+        6 => say(ignored_fence(name)),
+        11..=13 => {
+            let blocked = outcome(OutcomeKind::Blocked, Reason::Paused, "rack1 is paused");
+            say(vec![ended(name, 1, Phase::Normal, blocked)])
+        }
+        _ => say(good_fence(name)),
+    };
+    for (columns, golden_name) in [(80, "forty_80.txt"), (60, "forty_60.txt")] {
+        let streams = names.iter().enumerate().map(|one| (one.1.as_str(), stream(one))).collect();
+        let gateway = Gateway::start(script(streams)).await;
+        let (code, shown) = see(&gateway, &format!("fence {} --yes", names.join(",")), columns).await;
+        assert_eq!(code, 4, "{shown}");
+        assert!(shown.starts_with("36 of 40 ended well"), "{shown}");
+        assert!(shown.contains("STILL ON") && shown.lines().count() < 40, "{shown}");
+        assert_eq!(shown.matches("rack1 is paused").count(), 1, "the same is said once: {shown}");
+        golden(golden_name, &shown);
+    }
 }

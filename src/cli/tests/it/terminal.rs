@@ -24,7 +24,7 @@ async fn gateway(names: &[&str], rest: Duration) -> Gateway {
 fn start(gateway: &Gateway, line: &str, variables: &[(&str, &str)]) -> Terminal {
     let mut command = picket(line);
     command.args(["--endpoint", &gateway.endpoint()]).envs(variables.iter().copied());
-    Terminal::of(command, 140, 24)
+    Terminal::start(command)
 }
 
 #[tokio::test]
@@ -32,13 +32,13 @@ async fn a_line_a_node_is_rewritten_in_place_and_the_ends_stay() {
     let gateway = gateway(&["r1n07"], Duration::from_millis(250)).await;
     let (code, written) = start(&gateway, "fence r1n07 --yes", &[]).end().await;
     assert_eq!(code, 0, "{written}");
-    assert!(written.matches("\x1b[1A\r\x1b[J").count() >= 4, "drawn again and again: {written:?}");
-    assert!(written.contains("waits for a second Off (bmc), 2 min 5"), "{written:?}");
+    assert!(written.matches("\x1b[3A\r\x1b[J").count() >= 4, "drawn again and again: {written:?}");
+    assert!(written.contains("waits for a") && written.contains("2 min 5"), "{written:?}");
     assert!(
-        written.contains("\x1b[33mfencing") && written.contains("\x1b[36mfenced"),
+        written.contains("\x1b[33mswitching") && written.contains("\x1b[36mreleasing"),
         "in colour: {written:?}"
     );
-    golden("terminal.txt", &screen(&written, 140));
+    golden("terminal.txt", &screen(&written, 80));
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn without_colours_it_is_live_all_the_same() {
     let (code, written) = start(&gateway, "fence r1n07 --yes", &[("NO_COLOR", "1")]).end().await;
     assert_eq!(code, 0);
     assert!(
-        written.contains("\x1b[1A") && !written.contains("\x1b[3") && !written.contains("\x1b[0m"),
+        written.contains("\x1b[3A") && !written.contains("\x1b[33m") && !written.contains("\x1b[0m"),
         "{written:?}"
     );
 }
@@ -55,7 +55,7 @@ async fn without_colours_it_is_live_all_the_same() {
 #[tokio::test]
 async fn the_question_counts() {
     let gateway = gateway(&["r1n07", "r1n08"], Duration::from_millis(1)).await;
-    let question = "Fence 2 nodes (r1n07, r1n08)? They are switched off hard and stay off. [y/N] ";
+    let question = "Fence 2 nodes (r1n07, r1n08)? They are switched off hard and stay\r\n  off. [y/N] ";
     for (answer, code) in [("n\n", 2), ("\n", 2), ("yes, but\n", 2), ("y\n", 0)] {
         let mut terminal = start(&gateway, "fence r1n07,r1n08", &[]);
         terminal.until(question).await;
@@ -65,6 +65,10 @@ async fn the_question_counts() {
         assert_eq!(got, code, "{answer:?}: {written}");
     }
     assert_eq!(gateway.script().fenced.len(), 2);
+    let mut terminal = start(&gateway, "fence r1n07", &[]);
+    terminal.until("Fence r1n07? It is switched off hard and stays off. [y/N] ").await;
+    terminal.types("n\n");
+    assert_eq!(terminal.end().await.0, 2);
 }
 
 #[tokio::test]
@@ -75,7 +79,7 @@ async fn an_interrupt_leaves_the_fence_going_and_says_so() {
     terminal.interrupt();
     let (code, written) = terminal.end().await;
     assert_eq!(code, 130, "{written}");
-    assert!(screen(&written, 140).contains("left; the fence goes on"), "{written}");
+    assert!(screen(&written, 80).contains("left; the fence goes on"), "{written}");
 }
 
 #[tokio::test]
@@ -86,9 +90,41 @@ async fn ten_nodes_leave_ten_rows_and_nothing_else() {
     let line = format!("fence {} --yes --parallel 3", names.join(","));
     let (code, written) = start(&gateway, &line, &[]).end().await;
     assert_eq!(code, 0);
-    let shown = screen(&written, 140);
+    let shown = screen(&written, 80);
     for name in &names {
         assert_eq!(shown.matches(&format!("\n{name}   released")).count(), 1, "{shown}");
     }
-    assert!(!shown.contains("fencing") && shown.trim_end().ends_with("10 nodes: 10 fenced"), "{shown}");
+    assert!(
+        !shown.contains("switching")
+            && !shown.contains("STATE")
+            && shown.trim_end().ends_with("10 nodes: 10 fenced"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn enter_and_a_narrowed_window_leave_nothing_standing() {
+    let gateway = gateway(&["r1n07"], Duration::from_millis(250)).await;
+    let mut terminal = start(&gateway, "fence r1n07 --yes", &[]);
+    terminal.until("switching").await;
+    assert!(!terminal.echoes(), "what is typed is not shown");
+    terminal.types("\n\n\n");
+    terminal.until("releasing").await;
+    let keyboard = terminal.keyboard();
+    let (code, written) = terminal.end().await;
+    assert_eq!(code, 0);
+    assert!(keyboard.echoes(), "the terminal is as it was before");
+    assert_eq!(screen(&written, 80).matches("NODE").count(), 1, "{written:?}");
+    golden("terminal.txt", &screen(&written, 80));
+
+    let gateway = self::gateway(&["r1n07"], Duration::from_millis(250)).await;
+    let mut terminal = start(&gateway, "fence r1n07 --yes", &[]);
+    terminal.until("switching").await;
+    terminal.resize(50, 24);
+    terminal.until("releasing").await;
+    let (code, written) = terminal.written().await;
+    assert_eq!(code, 0);
+    let narrow = written.rsplit("\x1b[J").next().expect("the end");
+    assert!(narrow.contains("released"), "{narrow:?}");
+    drop(screen(narrow, 50));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
@@ -46,6 +46,16 @@ impl Terminal {
         drop(command);
         let keyboard = File::from(master.try_clone().expect("cloned"));
         Self { child, keyboard, columns: columns.into(), output: read(master), seen: Vec::new() }
+    }
+
+    /// Whether it shows what is typed.
+    pub fn echoes(&self) -> bool {
+        echoes(&self.keyboard)
+    }
+
+    /// Its keyboard, which stays when the command has ended.
+    pub fn keyboard(&self) -> Keyboard {
+        Keyboard(self.keyboard.try_clone().expect("cloned"))
     }
 
     /// Makes the window narrower, or wider.
@@ -94,6 +104,20 @@ impl Terminal {
         }
         (code, String::from_utf8(self.seen).expect("text"))
     }
+}
+
+/// A terminal without its command.
+pub struct Keyboard(File);
+
+impl Keyboard {
+    /// Whether it shows what is typed.
+    pub fn echoes(&self) -> bool {
+        echoes(&self.0)
+    }
+}
+
+fn echoes(terminal: &File) -> bool {
+    tcgetattr(terminal).expect("a terminal").local_modes.contains(LocalModes::ECHO)
 }
 
 fn read(master: OwnedFd) -> mpsc::UnboundedReceiver<Vec<u8>> {
