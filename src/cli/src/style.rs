@@ -60,8 +60,11 @@ impl Page {
     pub fn beside(self, label: &str, margin: usize, tone: Tone, text: &str) -> String {
         let text = clean(text);
         let room = self.width.map(|width| width.saturating_sub(margin));
+        let longest = text.split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
         let (indent, mut lines) = match (room, self.width) {
-            (Some(room), Some(width)) if room < LEAST_ROOM && margin > 4 && text.chars().count() > room => {
+            (Some(room), Some(width))
+                if margin > 4 && (longest > room || room < LEAST_ROOM && text.chars().count() > room) =>
+            {
                 let mut lines = vec![String::new()];
                 lines.extend(wrap(&text, width.saturating_sub(4)));
                 (4, lines)
@@ -94,12 +97,12 @@ impl Page {
     }
 }
 
-/// The text in lines of at most `width` columns, broken between words alone: a longer word has a line of its own. A command that fits on a
-/// line is not broken either: whoever types it reads it whole.
+/// The text in lines of at most `width` columns, broken between words alone: a longer word has a line of its own. A number stays with its
+/// unit, and a command that fits on a line is not broken: whoever types it reads it whole.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
-    let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+    let words = words(text);
     for (at, word) in words.iter().enumerate() {
         let long = word.chars().count();
         let whole = if *word == "picket" { command(words.get(at..).unwrap_or_default()) } else { long };
@@ -111,7 +114,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
                 used += 1 + long;
             }
             _ => {
-                lines.push((*word).to_owned());
+                lines.push(word.clone());
                 used = long;
             }
         }
@@ -119,8 +122,25 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// The words of a text, a number and its unit being one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let is_unit =
+            matches!(word.trim_end_matches(|c: char| !c.is_alphabetic()), "ms" | "s" | "min" | "h" | "d");
+        match words.last_mut() {
+            Some(number) if is_unit && number.ends_with(|c: char| c.is_ascii_digit()) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 /// The columns of the command with which these words begin: it ends at a comma, a semicolon, or before a remark in brackets.
-fn command(words: &[&str]) -> usize {
+fn command(words: &[String]) -> usize {
     let mut long = 0;
     for word in words.iter().take_while(|word| !word.starts_with('(')) {
         long += word.chars().count() + 1;
@@ -194,6 +214,7 @@ mod tests {
     #[test]
     fn lines_break_between_words_alone() {
         assert_eq!(wrap("a bb  ccc dddddddd e", 5), ["a bb", "ccc", "dddddddd", "e"]);
+        assert_eq!(wrap("off in 20 s; on", 9), ["off in", "20 s; on"]);
         assert_eq!(
             wrap("mend it: picket retry n1 --reason ..., then look (role admin)", 33),
             ["mend it:", "picket retry n1 --reason ...,", "then look (role admin)"]
@@ -208,5 +229,7 @@ mod tests {
             narrow.beside("  device ", 9, Tone::Plain, "ready; ipmi at 192.0.2.7"),
             "  device\n    ready; ipmi at\n    192.0.2.7\n"
         );
+        let id = page.beside("  identity  ", 12, Tone::Plain, "uuid b279452e-0000-4000-8000");
+        assert_eq!(id, "  identity\n    uuid\n    b279452e-0000-4000-8000\n".replace("uuid\n    ", "uuid "));
     }
 }

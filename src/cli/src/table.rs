@@ -3,7 +3,10 @@
 use crate::style::{Page, Tone, clean, wrap};
 
 /// The last column is wrapped to no fewer columns than this.
-const LEAST: usize = 18;
+const LEAST: usize = 15;
+
+/// The same as long as there is another column to leave out instead.
+const GOOD: usize = 24;
 
 /// One cell.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +74,8 @@ impl Table {
             let widths: Vec<usize> = shown.iter().map(|column| self.width(&head, *column)).collect();
             let last = widths.last().copied().unwrap_or(0);
             let before: usize = widths.iter().map(|width| width + 2).sum::<usize>().saturating_sub(last + 2);
-            if page.width.is_none_or(|page| before + last.min(LEAST) <= page) {
+            let least = if spare.len() > 0 { GOOD } else { LEAST };
+            if page.width.is_none_or(|page| before + last.min(least) <= page) {
                 let room = page.width.map_or(last, |page| last.min(page.saturating_sub(before)));
                 return self.grid(&head, &shown, &widths, room, page);
             }
@@ -163,10 +167,10 @@ mod tests {
     fn a_narrow_page_wraps_the_last_column_then_leaves_columns_out_then_lists_each_row() {
         let on = |width| table().render(Page { colours: false, width: Some(width) });
         assert_eq!(
-            on(54),
+            on(60),
             "NODE   PHASE           READ       FENCE\n\
              r1n01  normal          4.0 s ago  -\n\
-             ä      needs operator  -          one two three four\n                                  five six\n"
+             ä      needs operator  -          one two three four five\n                                  six\n"
         );
         assert_eq!(
             on(45),

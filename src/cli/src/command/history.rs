@@ -1,9 +1,11 @@
 //! `picket history`: fences as they were.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use picket_proto::v1::{Fence, FenceView as Depth, GetFenceRequest, ListFencesRequest};
 use serde::Serialize;
+use tonic::Code;
 
 use super::audit;
 use crate::args::Global;
@@ -11,6 +13,7 @@ use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
+use crate::told::Told;
 use crate::view::fence::FenceView;
 use crate::view::fence_text;
 use crate::{duration, hosts};
@@ -21,9 +24,12 @@ pub struct Args {
     /// Host lists: r1n07 or r1n[01-40,45] [default: all]
     #[arg(value_name = "HOSTS")]
     hosts: Vec<String>,
-    /// One fence in detail, with every device exchange
+    /// One fence as a timeline; the end of its id is enough where it fits no other
     #[arg(long, value_name = "ID", conflicts_with_all = ["hosts", "limit", "open"])]
     fence: Option<String>,
+    /// With --fence: every device exchange as it was, equal ones too
+    #[arg(long, requires = "fence")]
+    raw: bool,
     /// At most so many, newest first
     #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u16).range(1..))]
     limit: u16,
@@ -33,6 +39,9 @@ pub struct Args {
     /// Only those that have not ended
     #[arg(long)]
     open: bool,
+    /// Whole ids, and moments rather than ages
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     audit: audit::AuditArgs,
 }
@@ -72,11 +81,12 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
                 "--since goes with --fence only where the audit is exported".to_owned(),
             ));
         }
-        return one(id, session).await;
+        return one(id, args.raw, session).await;
     }
     let fences = list(args, session).await?;
     if session.for_people() {
-        let text = fence_text::table(&fences, session.console.page(Stream::Out));
+        let page = session.console.page(Stream::Out);
+        let text = fence_text::table(&fences, args.wide || page.width.is_none(), page);
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&Fences { fences: fences.iter().map(FenceView::from).collect() })?;
@@ -84,18 +94,38 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     Ok(Exit::Done)
 }
 
-async fn one(id: &str, session: &mut Session<'_>) -> Result<Exit, Fault> {
-    let request = GetFenceRequest { fence_id: id.to_owned(), view: Depth::Full.into() };
+async fn one(id: &str, raw: bool, session: &mut Session<'_>) -> Result<Exit, Fault> {
+    let request = GetFenceRequest { fence_id: whole(id, session).await?, view: Depth::Full.into() };
     let mut client = session.client.clone();
     let answer = session.asked(client.get_fence(request)).await?.into_inner();
     let fence = answer.fence.ok_or(Fault::Nonsense("no fence where one was asked for"))?;
     if session.for_people() {
-        let text = fence_text::detail(&fence, session.console.page(Stream::Out));
+        let text = fence_text::detail(&fence, raw, session.console.page(Stream::Out));
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&FenceView::from(&fence))?;
     }
     Ok(Exit::Done)
+}
+
+/// The id of which this is the end; a whole one as it is.
+async fn whole(id: &str, session: &Session<'_>) -> Result<String, Fault> {
+    if uuid::Uuid::try_parse(id).is_ok() {
+        return Ok(id.to_owned());
+    }
+    let all = everything(session).await?;
+    let fits: Vec<&str> =
+        all.iter().map(|fence| fence.id.as_str()).filter(|known| known.ends_with(id)).collect();
+    match fits.as_slice() {
+        [one] => Ok((*one).to_owned()),
+        [] => {
+            let message = format!("there is no fence whose id ends with {id:?}");
+            let help = vec!["picket history lists them, with --wide whole ids".to_owned()];
+            let told = Told::of_this_side(Code::NotFound, message, help, BTreeMap::new());
+            Err(Fault::Told(Box::new(told)))
+        }
+        many => Err(Fault::Usage(format!("{id:?} fits {} fences: {}", many.len(), many.join(", ")))),
+    }
 }
 
 /// Every fence that the gateway keeps.

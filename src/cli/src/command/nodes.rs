@@ -88,7 +88,8 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     }
     if session.for_people() {
         let page = session.console.page(Stream::Out);
-        let text = node_text::table(&nodes, args.wide, page) + &simulated::line_of(&nodes, page);
+        let text = node_text::table(&nodes, args.wide || page.width.is_none(), page)
+            + &simulated::line_of(&nodes, page);
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&Nodes { nodes: nodes.iter().map(NodeView::from).collect(), revision })?;

@@ -120,7 +120,7 @@ fn evidence(one: &Followed) -> Option<&Evidence> {
 fn proof(one: &Followed) -> String {
     match (evidence(one), kind(one)) {
         (Some(evidence), _) => {
-            let simulated = if evidence.simulated { ", SIMULATED" } else { "" };
+            let simulated = if evidence.simulated { ", simulated" } else { "" };
             words::spoken(words::grade(evidence.grade)) + simulated
         }
         (None, Some(OutcomeKind::NeedsOperator)) => "none".to_owned(),

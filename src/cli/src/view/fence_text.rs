@@ -1,39 +1,74 @@
 //! Fences as they were, for people.
 
-use picket_proto::v1::{Fence, FenceCause};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
-use super::{evidence, outcome, truth, words};
+use picket_proto::v1::{Fence, FenceCause, OutcomeKind};
+use prost_types::Timestamp;
+
+use super::{evidence, outcome, timeline, truth, words};
 use crate::duration;
 use crate::style::{Page, Tone, clean};
 use crate::table::{Cell, Table};
 
-/// A list of fences, newest first.
-pub fn table(fences: &[Fence], page: Page) -> String {
-    let mut table = Table::new(&["OPENED", "NODE", "OUTCOME", "CONFIRMED", "GRADE", "BY", "REASON", "FENCE"]);
+/// A list of fences, newest first. `wide`: with moments and whole ids, rather than ages and the ends of ids.
+pub fn table(fences: &[Fence], wide: bool, page: Page) -> String {
+    let opened = if wide { "OPENED" } else { "AGE" };
+    let mut table = Table::new(&["FENCE", opened, "NODE", "RESULT", "PROOF", "PROVEN", "WHY"])
+        .spare(&["PROVEN", "PROOF", "AGE"]);
+    let ids: Vec<&str> = fences.iter().map(|fence| fence.id.as_str()).collect();
+    let long = short(&ids);
+    let now = duration::ago(Duration::ZERO);
     for fence in fences {
-        let first = fence.askers.first();
         let confirmed = fence.timings.and_then(|timings| timings.confirmed);
-        let (by, why) = match first {
-            _ if is_breach(fence) => ("nobody", "a breach: found on".to_owned()),
-            Some(asker) => (asker.caller.as_str(), crate::style::clip(&asker.reason, 40)),
-            None => ("", String::new()),
-        };
         let grade = fence.evidence.as_ref().and_then(|evidence| {
             let simulated = if evidence.simulated { ", simulated" } else { "" };
             Some(words::grade(evidence.grade)? + simulated)
         });
+        let age = |at: &Timestamp| match wide {
+            true => duration::stamp_seconds(at),
+            false => duration::whole(duration::between(at, &now)),
+        };
         table.row(vec![
-            fence.opened_at.as_ref().map(duration::stamp_seconds).unwrap_or_default().into(),
+            if wide { fence.id.as_str().into() } else { end(&fence.id, long).into() },
+            fence.opened_at.as_ref().map(age).unwrap_or_default().into(),
             fence.node.as_str().into(),
             ending(fence),
-            confirmed.map(|span| duration::words(duration::of_wire(&span))).unwrap_or_default().into(),
             grade.unwrap_or_default().into(),
-            by.into(),
-            why.into(),
-            fence.id.as_str().into(),
+            confirmed.map(|span| duration::words(duration::of_wire(&span))).unwrap_or_default().into(),
+            why(fence).into(),
         ]);
     }
-    table.render(page)
+    table.render(if wide { page.wide() } else { page })
+}
+
+/// So many characters from the end tell these ids apart; at least eight.
+fn short(ids: &[&str]) -> usize {
+    let is_unique = |long: &usize| {
+        let mut seen = BTreeSet::new();
+        ids.iter().all(|id| seen.insert(end(id, *long)))
+    };
+    (8..36).find(is_unique).unwrap_or(36)
+}
+
+fn end(id: &str, long: usize) -> &str {
+    id.get(id.len().saturating_sub(long)..).unwrap_or(id)
+}
+
+/// Whether its volumes were let go, why it stands as it does, who asked for it, and why.
+fn why(fence: &Fence) -> String {
+    let reason = fence.outcome.as_ref().and_then(|outcome| match outcome.kind() {
+        OutcomeKind::Fenced | OutcomeKind::AlreadyFenced if outcome.released => Some("released".to_owned()),
+        OutcomeKind::Fenced | OutcomeKind::AlreadyFenced => Some("NOT released".to_owned()),
+        _ => words::reason(outcome.reason),
+    });
+    let asked = match fence.askers.first() {
+        _ if is_breach(fence) => Some("nobody: a breach: found on".to_owned()),
+        Some(asker) => Some(format!("{}: {}", asker.caller, crate::style::clip(&asker.reason, 60))),
+        None => None,
+    };
+    let all = [reason.map(|reason| reason.replace('_', " ")), asked];
+    all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// It was opened because the node was found on: nobody asked for it.
@@ -41,29 +76,23 @@ fn is_breach(fence: &Fence) -> bool {
     fence.cause == i32::from(FenceCause::Breach)
 }
 
-/// How a fence ended, in a few words.
+/// How a fence ended, in a word or two.
 fn ending(fence: &Fence) -> Cell {
-    let open = if fence.ended_at.is_none() { ", open" } else { "" };
-    match &fence.outcome {
-        None => Cell::new(Tone::Busy, "under way"),
-        Some(outcome) => {
-            let mut text = words::spoken(words::outcome(outcome.kind));
-            if outcome.released {
-                text += ", released";
-            }
-            if let Some(reason) = words::reason(outcome.reason) {
-                text += &format!(" ({})", reason.replace('_', " "));
-            }
-            Cell::new(words::outcome_tone(outcome.kind), &(text + open))
-        }
-    }
+    let Some(outcome) = &fence.outcome else { return Cell::new(Tone::Busy, "under way") };
+    let word = words::spoken(words::outcome(outcome.kind));
+    let word = if outcome.kind() == OutcomeKind::NeedsOperator { word.to_uppercase() } else { word };
+    Cell::new(words::outcome_tone(outcome.kind), &word)
 }
 
-/// One fence in detail.
-pub fn detail(fence: &Fence, page: Page) -> String {
+/// One fence in detail. `raw`: with every moment and exchange as it was told, rather than a timeline.
+pub fn detail(fence: &Fence, raw: bool, page: Page) -> String {
     let (tone, truth) = truth::of_fence(fence);
     let name = clean(&fence.node);
     let mut out = page.beside(&format!("{name}  "), name.chars().count() + 2, tone, &truth);
+    if !raw {
+        out += &timeline::render(fence, page);
+        out.push('\n');
+    }
     let mut row = |label: &str, tone: Tone, text: &str| {
         if !text.is_empty() {
             let margin = label.chars().count().max(14) + 3;
@@ -119,7 +148,15 @@ pub fn detail(fence: &Fence, page: Page) -> String {
         let (tone, text) = evidence::release_line(release);
         row("release", tone, text.trim_start_matches("release "));
     }
-    history(fence, page, &mut out);
+    if raw {
+        out.push('\n');
+        out += &timeline::raw(fence, page);
+    }
+    if fence.exchanges_cut {
+        let command = format!("picket history --export --fence {}", fence.id);
+        let more = format!("the audit may have more exchanges: {command}, where the gateway runs");
+        out += &page.text(Tone::Faint, &more);
+    }
     out
 }
 
@@ -138,40 +175,4 @@ fn timings(fence: &Fence) -> String {
     })
     .collect::<Vec<_>>()
     .join(", ")
-}
-
-fn history(fence: &Fence, page: Page, out: &mut String) {
-    if !fence.moments.is_empty() {
-        *out += "\n";
-        for moment in &fence.moments {
-            let at = moment.at.as_ref().map(duration::stamp).unwrap_or_default();
-            let phase = format!("{:<15}", words::spoken(words::phase(moment.phase)));
-            *out += &format!(
-                "  {}  {} {}\n",
-                page.tone(Tone::Faint, &at),
-                page.tone(words::phase_tone(moment.phase), &phase),
-                clean(&moment.what)
-            );
-        }
-    }
-    if !fence.exchanges.is_empty() {
-        *out += "\n";
-        for exchange in &fence.exchanges {
-            let at = exchange.at.as_ref().map(duration::stamp).unwrap_or_default();
-            let took = exchange.took.as_ref().map(duration::of_wire).unwrap_or_default();
-            let text = format!("{}: {} -> {}", exchange.device, exchange.asked, exchange.answered);
-            let took = format!("({:.0} ms)", took.as_secs_f64() * 1_000.0);
-            *out += &format!(
-                "  {}  {} {}\n",
-                page.tone(Tone::Faint, &at),
-                clean(&text),
-                page.tone(Tone::Faint, &took)
-            );
-        }
-    }
-    if fence.exchanges_cut {
-        let command = format!("picket history --export --fence {}", clean(&fence.id));
-        let more = format!("the audit may have more of them: {command}, where the gateway runs");
-        *out += &format!("  {}\n", page.tone(Tone::Faint, &more));
-    }
 }

@@ -17,6 +17,7 @@ pub mod report;
 pub mod restored;
 pub mod result;
 pub mod simulated;
+pub mod timeline;
 pub mod truth;
 pub mod update;
 pub mod words;

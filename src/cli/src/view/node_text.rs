@@ -288,7 +288,7 @@ pub fn overview(nodes: &[Node], page: Page) -> String {
     };
     let rest: Vec<Node> = nodes.iter().filter(unusual).cloned().collect();
     if !rest.is_empty() {
-        out += &format!("\n{}", table(&rest, false, page));
+        out += &format!("\n{}", table(&rest, page.width.is_none(), page));
     }
     out
 }

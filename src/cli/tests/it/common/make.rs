@@ -336,8 +336,8 @@ pub fn fence() -> Fence {
         exchanges: vec![Exchange {
             at: at(1, 0),
             device: "bmc".to_owned(),
-            asked: "chassis control: power down".to_owned(),
-            answered: "accepted".to_owned(),
+            asked: "power off, hard".to_owned(),
+            answered: "taken".to_owned(),
             took: span(0, 14),
         }],
         exchanges_cut: true,
