@@ -7,16 +7,17 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, history,
-    hold, kubeconfig, nodes, pause, pki, plan, receipt, resume, retire, retry, stand_down, status, unfence,
-    watch,
+    abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, help,
+    history, hold, kubeconfig, nodes, pause, pki, plan, receipt, resume, retire, retry, stand_down, status,
+    unfence, watch,
 };
-use crate::{duration, exit};
+use crate::style::Page;
+use crate::{duration, help as words};
 
 /// Switches failed nodes off through a Picket gateway, which proves that they are off and only then lets their volumes
 /// go.
 #[derive(Debug, Parser)]
-#[command(name = "picket", version, after_help = exit::HELP, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "picket", version, disable_help_subcommand = true)]
 pub struct Cli {
     /// What all commands take.
     #[command(flatten)]
@@ -29,19 +30,37 @@ pub struct Cli {
 /// Under this name kubectl runs it as `kubectl picket`.
 const PLUGIN: &str = "kubectl-picket";
 
+/// Columns of help that goes to a pipe.
+const COLUMNS: usize = 80;
+
 impl Cli {
     /// Reads a command line, whose first word is how the command was run: its usage calls it so.
     ///
     /// # Errors
     /// It cannot be read; or it asks for help or the version, which are told as one as well.
     pub fn read(words: &[OsString]) -> Result<Self, clap::Error> {
-        let program = words.first().and_then(|word| Path::new(word).file_name());
-        let mut command = Cli::command();
-        if program.is_some_and(|name| name == PLUGIN) {
-            command = command.bin_name("kubectl picket");
-        }
+        Self::read_on(words, Page { colours: false, width: None })
+    }
+
+    /// The same where help goes to that page.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn read_on(words: &[OsString], page: Page) -> Result<Self, clap::Error> {
+        let mut command = Self::definition(words, page);
         let matches = command.try_get_matches_from_mut(words)?;
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+impl Cli {
+    /// All commands and their options, called as the command was run.
+    pub fn definition(typed: &[OsString], page: Page) -> clap::Command {
+        let program = typed.first().and_then(|word| Path::new(word).file_name());
+        let name = if program.is_some_and(|name| name == PLUGIN) { "kubectl picket" } else { "picket" };
+        let width = page.width.unwrap_or(COLUMNS);
+        let page = Page { width: Some(width), ..page };
+        Cli::command().bin_name(name).term_width(width).override_help(words::overview(name, page))
     }
 }
 
@@ -155,6 +174,10 @@ pub enum Command {
     Kubeconfig(kubeconfig::Args),
     /// Completions for a shell
     Completions(completions::Args),
+    /// What a command does, and its options
+    Help(help::Args),
+    /// The version of this program
+    Version,
 }
 
 impl Command {
@@ -238,6 +261,7 @@ mod tests {
             "picket resume --reason x",
             "picket stand-down n1",
             "picket history n1 --fence 0",
+            "picket history --raw",
         ] {
             assert_eq!(parse(line).expect_err(line).exit_code(), 2, "{line}");
         }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::args::Format;
 use crate::fault::{Failure, Fault};
-use crate::style::{Page, clean};
+use crate::style::{Page, Tone};
 
 /// Where text goes, by name: live progress stands on one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,10 +133,11 @@ impl Console {
 
     /// Tells people of an error, once.
     pub fn error(&mut self, text: &str) {
-        let mut lines = text.lines().map(clean);
-        let mut all = format!("picket: {}\n", lines.next().unwrap_or_default());
-        for line in lines {
-            all += &format!("        {line}\n");
+        let page = self.page(Stream::Err);
+        let mut all = String::new();
+        for (index, line) in text.lines().enumerate() {
+            let head = if index == 0 { "picket: " } else { "        " };
+            all += &page.beside(head, head.len(), Tone::Plain, line);
         }
         // Where not even this can be written nobody is left to tell.
         let _ = self.write(Stream::Err, &all);

@@ -21,15 +21,16 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     number.checked_mul(millis).map(Duration::from_millis).ok_or_else(wrong)
 }
 
-/// `0.8 s`, `12.3 s`, `4 min 5 s`, `2 h 30 min`, `3 d 4 h`.
+/// `0.8 s`, `12.3 s`, `4 min 5 s`, `2 h`, `2 h 30 min`, `3 d 4 h`.
 pub fn words(span: Duration) -> String {
     let seconds = span.as_secs();
-    match seconds {
-        0..60 => format!("{:.1} s", span.as_secs_f64()),
-        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
-    }
+    let (large, unit, small, part) = match seconds {
+        0..60 => return format!("{:.1} s", span.as_secs_f64()),
+        60..3_600 => (seconds / 60, "min", seconds % 60, "s"),
+        3_600..86_400 => (seconds / 3_600, "h", seconds % 3_600 / 60, "min"),
+        _ => (seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
+    };
+    if small == 0 { format!("{large} {unit}") } else { format!("{large} {unit} {small} {part}") }
 }
 
 /// The span on the wire; a negative one is zero.
@@ -126,6 +127,7 @@ mod tests {
             (840, "0.8 s"),
             (12_340, "12.3 s"),
             (245_000, "4 min 5 s"),
+            (60_400, "1 min"),
             (9_000_000, "2 h 30 min"),
             (273_600_000, "3 d 4 h"),
         ] {

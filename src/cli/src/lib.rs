@@ -28,6 +28,7 @@ mod endpoints;
 pub mod exit;
 mod fault;
 mod follow;
+mod help;
 mod hosts;
 mod pki;
 mod progress;
@@ -40,13 +41,14 @@ mod view;
 
 use std::process::ExitCode;
 
-use crate::args::Cli;
-use crate::console::Console;
+use crate::args::{Cli, Format};
+use crate::console::{Console, Stream};
 
 /// Runs the command with the arguments, the environment and the streams of this process.
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    let cli = Cli::read(&words).unwrap_or_else(|error| error.exit());
+    let page = Console::of_process(Format::Table).page(Stream::Out);
+    let cli = Cli::read_on(&words, page).unwrap_or_else(|error| error.exit());
     let mut console = Console::of_process(cli.global.output);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

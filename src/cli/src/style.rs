@@ -83,6 +83,12 @@ impl Page {
         out
     }
 
+    /// Text beside the name of a node.
+    pub fn of_node(self, node: &str, tone: Tone, text: &str) -> String {
+        let node = clean(node);
+        self.beside(&format!("{node}  "), node.chars().count() + 2, tone, text)
+    }
+
     /// Text from the first column on; lines that follow stand two columns in.
     pub fn text(self, tone: Tone, text: &str) -> String {
         let cleaned = clean(text);

@@ -6,7 +6,7 @@ use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
-use crate::style::{Tone, clean};
+use crate::style::Tone;
 use crate::told::Told;
 use crate::view::node_text;
 use crate::view::result::{ResultView, Results};
@@ -48,17 +48,14 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     }
     let page = session.console.page(Stream::Out);
     for (node, answer) in &answers {
-        let line = match answer {
+        let (tone, text) = match answer {
             Ok(now) => {
                 let (tone, done) = came_to(now, &args.release);
-                let words = format!("release {} {done}; the node is {}", args.release, node_text::phase(now));
-                page.tone(tone, &clean(&words))
+                (tone, format!("release {} {done}; the node is {}", args.release, node_text::phase(now)))
             }
-            Err(told) => {
-                page.tone(Tone::Bad, &clean(&format!("refused: {}", told.to_string().replace('\n', "; "))))
-            }
+            Err(told) => (Tone::Bad, format!("refused: {}", told.to_string().replace('\n', "; "))),
         };
-        session.console.write(Stream::Out, &format!("{}  {line}\n", clean(node)))?;
+        session.console.write(Stream::Out, &page.of_node(node, tone, &text))?;
     }
     Ok(exit)
 }

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::follow::{self, Motion};
 use crate::session::Session;
-use crate::style::clean;
+use crate::style::{Page, Tone};
 use crate::view::words;
 use crate::{hosts, question};
 
@@ -64,8 +64,9 @@ async fn look(args: &Args, session: &mut Session<'_>) -> Result<Vec<(String, Opt
     let request = ListNodesRequest { nodes: hosts::set(&args.hosts), fresh: true, ..Default::default() };
     let mut told = match hosts::list(session, request).await {
         Ok((nodes, _, _)) => {
+            let page = session.console.page(Stream::Err);
             for node in &nodes {
-                session.console.write(Stream::Err, &said(node))?;
+                session.console.write(Stream::Err, &said(node, page))?;
             }
             return Ok(nodes.into_iter().map(|node| (node.name, Some(node.generation))).collect());
         }
@@ -74,14 +75,13 @@ async fn look(args: &Args, session: &mut Session<'_>) -> Result<Vec<(String, Opt
     };
     match args.hosts.as_slice() {
         [name] if name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) => {
-            session.console.write(
-                Stream::Err,
-                &format!(
-                    "{name}: you may not look at it ({}): what its devices say is not shown, and whether it was fenced anew \
-                     meanwhile is not compared\n",
-                    clean(&told.message)
-                ),
-            )?;
+            let text = format!(
+                "{name}: you may not look at it ({}): what its devices say is not shown, and whether it was fenced anew \
+                 meanwhile is not compared",
+                told.message
+            );
+            let text = session.console.page(Stream::Err).text(Tone::Plain, &text);
+            session.console.write(Stream::Err, &text)?;
             Ok(vec![(name.clone(), None)])
         }
         _ => {
@@ -92,7 +92,7 @@ async fn look(args: &Args, session: &mut Session<'_>) -> Result<Vec<(String, Opt
 }
 
 /// What the devices of a node say now, a line each.
-fn said(node: &Node) -> String {
+fn said(node: &Node, page: Page) -> String {
     let mut text = String::new();
     for device in &node.devices {
         let words = match &device.reading {
@@ -100,11 +100,11 @@ fn said(node: &Node) -> String {
                 let power = words::spoken(words::power(reading.power));
                 let age = reading.age.as_ref().map(duration::of_wire).unwrap_or_default();
                 let warning = if reading.power == i32::from(Power::On) { "  <- it says On" } else { "" };
-                format!("{power}, {} ago ({}){warning}", duration::words(age), reading.said)
+                format!("{power}, {} ago ({}){warning}", duration::whole(age), reading.said)
             }
             None => "not read".to_owned(),
         };
-        text += &format!("{}  {}: {}\n", clean(&node.name), clean(&device.id), clean(&words));
+        text += &page.of_node(&node.name, Tone::Plain, &format!("{}: {words}", device.id));
     }
     text
 }

@@ -16,6 +16,7 @@ use crate::args::Format;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::style::Tone;
 
 /// What has to do with the audit's files.
 #[derive(Debug, clap::Args)]
@@ -80,7 +81,12 @@ pub fn verify(
 ) -> Result<Exit, Fault> {
     let report = picket_audit::verify(&args.audit, anchors).map_err(|error| unreadable(&error))?;
     match form {
-        Format::Table => console.write(Stream::Out, &text(args, &report))?,
+        Format::Table => {
+            let page = console.page(Stream::Out);
+            let lines = text(args, &report);
+            let lines: String = lines.lines().map(|line| page.text(Tone::Plain, line)).collect();
+            console.write(Stream::Out, &lines)?;
+        }
         Format::Json | Format::Yaml => console.document(&Verified {
             whole: report.fault.is_none(),
             offline: args.offline,
@@ -123,12 +129,9 @@ fn text(args: &AuditArgs, report: &Report) -> String {
     if args.offline {
         text += "no gateway was asked: an end that was cut off would not be seen\n";
     } else if report.fault.is_none() {
-        text += &format!(
-            "of the fences that this caller may see {} name entries of it, and all fit",
-            report.anchors
-        );
+        text += &format!("compared with the fences that you may see ({}): all fit", report.anchors);
         if report.older > 0 {
-            text += &format!("; {} name entries that are older than what is kept", report.older);
+            text += &format!("; {} more are older than what is kept", report.older);
         }
         text += "\n";
     }

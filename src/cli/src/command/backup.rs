@@ -13,7 +13,7 @@ use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
-use crate::style::clean;
+use crate::style::Tone;
 
 /// Its arguments.
 #[derive(Debug, clap::Args)]
@@ -94,7 +94,8 @@ fn tell(session: &mut Session<'_>, path: &Path, about: BackupAbout, bytes: u64) 
             "{}: {nodes} nodes and {fences} fences of the store's life {incarnation}; restore it with picketd restore",
             path.display()
         );
-        session.console.write(Stream::Out, &format!("{}\n", clean(&words)))?;
+        let text = session.console.page(Stream::Out).text(Tone::Plain, &words);
+        session.console.write(Stream::Out, &text)?;
     } else {
         let file = path.display().to_string();
         session.console.document(&Taken { file, incarnation, nodes, fences, bytes, exit_code: 0 })?;

@@ -9,7 +9,7 @@ use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
-use crate::style::{Tone, clean};
+use crate::style::Tone;
 use crate::told::Told;
 use crate::view::node_text;
 use crate::view::result::{ResultView, Results};
@@ -43,15 +43,11 @@ pub fn tell(session: &mut Session<'_>, answers: &Answers, done: &str) -> Result<
     }
     let page = session.console.page(Stream::Out);
     for (node, answer) in answers {
-        let line = match answer {
-            Ok(now) => {
-                page.tone(Tone::Good, &clean(&format!("{done}; the node is {}", node_text::phase(now))))
-            }
-            Err(told) => {
-                page.tone(Tone::Bad, &clean(&format!("refused: {}", told.to_string().replace('\n', "; "))))
-            }
+        let (tone, text) = match answer {
+            Ok(now) => (Tone::Good, format!("{done}; the node is {}", node_text::phase(now))),
+            Err(told) => (Tone::Bad, format!("refused: {}", told.to_string().replace('\n', "; "))),
         };
-        session.console.write(Stream::Out, &format!("{}  {line}\n", clean(node)))?;
+        session.console.write(Stream::Out, &page.of_node(node, tone, &text))?;
     }
     Ok(exit)
 }

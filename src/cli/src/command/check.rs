@@ -36,6 +36,9 @@ pub struct Args {
     /// Only the device of that name
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
+    /// All columns, whatever the terminal's width
+    #[arg(long)]
+    wide: bool,
 }
 
 /// The document.
@@ -91,7 +94,9 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     let fine = all.iter().all(|(_, told)| could(&devices(told)));
     let exit = if fine { Exit::Done } else { Exit::Failed };
     if session.for_people() {
-        let text = table(&all, session);
+        let mut sorted = all;
+        sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let text = table(&sorted, args.wide, session);
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&document(&all, exit))?;
@@ -124,9 +129,10 @@ fn document(all: &[(String, Vec<CheckDevicesResponse>)], exit: Exit) -> Checked 
     Checked { nodes, could_be_fenced, exit_code: exit.code() }
 }
 
-fn table(all: &[(String, Vec<CheckDevicesResponse>)], session: &Session<'_>) -> String {
+fn table(all: &[(String, Vec<CheckDevicesResponse>)], wide: bool, session: &Session<'_>) -> String {
     let page = session.console.page(Stream::Out);
-    let mut table = Table::new(&["NODE", "DEVICE", "READY", "POWER", "TOOK", "WHAT IS WRONG"]);
+    let mut table =
+        Table::new(&["NODE", "DEVICE", "READY", "POWER", "TOOK", "WHAT IS WRONG"]).spare(&["TOOK"]);
     let short = all.iter().map(|(_, told)| told.len()).sum::<usize>() <= ROWS;
     for (node, told) in all {
         for one in told {
@@ -154,5 +160,7 @@ fn table(all: &[(String, Vec<CheckDevicesResponse>)], session: &Session<'_>) -> 
         }
     }
     let nodes: Vec<(&str, Vec<Device>)> = all.iter().map(|(node, told)| (&**node, devices(told))).collect();
-    table.render(page) + "\n" + &ability::summary(nodes.iter().map(|(node, of)| (*node, &**of)), page)
+    table.render(if wide { page.wide() } else { page })
+        + "\n"
+        + &ability::summary(nodes.iter().map(|(node, of)| (*node, &**of)), page)
 }

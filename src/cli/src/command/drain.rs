@@ -10,7 +10,7 @@ use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
-use crate::style::{Tone, clean};
+use crate::style::Tone;
 use crate::view::{node_text, restored};
 use crate::{duration, hosts};
 
@@ -61,8 +61,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
             busy.iter().map(|node| format!("{} is {}", node.name, node_text::phase(node))).collect();
         let words = words.join(", ");
         if session.for_people() && words != told {
-            let line = page.tone(Tone::Busy, &clean(&format!("waiting: {words}")));
-            session.console.write(Stream::Err, &format!("{line}\n"))?;
+            session.console.write(Stream::Err, &page.text(Tone::Busy, &format!("waiting: {words}")))?;
             told = words;
         }
         if let Some(limit) = session.global.timeout.filter(|limit| began.elapsed() >= *limit) {
@@ -79,7 +78,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     if session.for_people() {
         let words = "drained: no fence is under way, and none starts; end it with picket resume --everything";
         let page = session.console.page(Stream::Out);
-        session.console.write(Stream::Out, &format!("{}\n", page.tone(Tone::Good, words)))?;
+        session.console.write(Stream::Out, &page.text(Tone::Good, words))?;
     } else {
         session.console.document(&Drained { drained: true, nodes: Vec::new(), exit_code: 0 })?;
     }

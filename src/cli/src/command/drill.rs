@@ -86,10 +86,10 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     if session.for_people() {
         let end = update.outcome.clone().unwrap_or_default();
         let tone = if exit == Exit::Done { Tone::Good } else { Tone::Bad };
-        let mut text =
-            format!("{}  {}\n", clean(&update.node), page.tone(tone, &clean(&outcome::sentence(&end))));
+        let mut text = page.of_node(&update.node, tone, &outcome::sentence(&end));
+        let margin = " ".repeat(update.node.chars().count());
         for finding in &last.findings {
-            text += &format!("{}  {}\n", " ".repeat(update.node.chars().count()), clean(finding));
+            text += &page.of_node(&margin, Tone::Plain, finding);
         }
         session.console.write(Stream::Out, &text)?;
     } else {

@@ -8,13 +8,17 @@ use crate::duration::stamp;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
-use crate::style::{Tone, clean};
+use crate::style::Tone;
 use crate::table::{Cell, Table};
 use crate::view::simulated;
 
-/// Its arguments: none.
+/// Its arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// All columns, whatever the terminal's width
+    #[arg(long)]
+    wide: bool,
+}
 
 /// The document.
 #[derive(Debug, Serialize)]
@@ -59,12 +63,12 @@ fn said(text: String) -> Option<String> {
 }
 
 /// Lists them. Ends with 5 where nobody leads.
-pub async fn run(_: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
+pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     let mut client = session.client.clone();
     let answer = session.asked(client.list_gateways(ListGatewaysRequest {})).await?.into_inner();
     let exit = if answer.term == 0 { Exit::Unreachable } else { Exit::Done };
     if session.for_people() {
-        let text = table(&answer, session);
+        let text = table(&answer, args.wide, session);
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&Document {
@@ -80,15 +84,16 @@ pub async fn run(_: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     Ok(exit)
 }
 
-fn table(answer: &ListGatewaysResponse, session: &Session<'_>) -> String {
+fn table(answer: &ListGatewaysResponse, wide: bool, session: &Session<'_>) -> String {
     let page = session.console.page(Stream::Out);
     // Settings are told only where they are not the same everywhere: else they say nothing.
     let others = others(answer);
-    let mut heads = vec!["GATEWAY", "PART", "VERSION", "ENDPOINTS"];
+    let mut heads = vec!["GATEWAY", "VERSION", "ENDPOINTS"];
     if !others.is_empty() {
         heads.push("SETTINGS");
     }
-    let mut table = Table::new(&heads);
+    heads.push("PART");
+    let mut table = Table::new(&heads).spare(&["VERSION", "ENDPOINTS"]);
     for gateway in &answer.gateways {
         let part = match (gateway.leads, gateway.aside.as_str()) {
             (true, _) => Cell::new(Tone::Good, &format!("leads, term {}", answer.term)),
@@ -96,22 +101,23 @@ fn table(answer: &ListGatewaysResponse, session: &Session<'_>) -> String {
             (false, why) => Cell::new(Tone::Bad, &format!("does not stand: {why}")),
         };
         let endpoints = gateway.endpoints.join(", ");
-        let mut cells =
-            vec![gateway.name.as_str().into(), part, gateway.version.as_str().into(), endpoints.into()];
+        let mut cells = vec![gateway.name.as_str().into(), gateway.version.as_str().into(), endpoints.into()];
         if !others.is_empty() {
             let tone = if others.contains(&gateway.name.as_str()) { Tone::Bad } else { Tone::Good };
             cells.push(Cell::new(tone, short(&gateway.settings)));
         }
+        cells.push(part);
         table.row(cells);
     }
-    let mut text = table.render(page) + &simulated::line(answer.simulated, page);
+    let mut text =
+        table.render(if wide { page.wide() } else { page }) + &simulated::line(answer.simulated, page);
     if !others.is_empty() {
-        text += &format!("{}\n", page.tone(Tone::Bad, &clean(&advice(answer, &others))));
+        text += &page.text(Tone::Bad, &advice(answer, &others));
     }
     if !answer.trouble.is_empty() {
         let since = answer.since.as_ref().map(|since| format!(" since {}", stamp(since))).unwrap_or_default();
         let head = if answer.term == 0 { "nobody leads" } else { "the store is not read here" };
-        text += &format!("{}\n", page.tone(Tone::Bad, &clean(&format!("{head}{since}: {}", answer.trouble))));
+        text += &page.text(Tone::Bad, &format!("{head}{since}: {}", answer.trouble));
     }
     text
 }

@@ -12,6 +12,7 @@ pub mod drain;
 pub mod drill;
 pub mod fence;
 pub mod gateways;
+pub mod help;
 pub mod history;
 pub mod hold;
 pub mod kubeconfig;
@@ -29,7 +30,7 @@ pub mod unfence;
 pub mod watch;
 
 use crate::args::{Cli, Command};
-use crate::console::Console;
+use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
@@ -39,6 +40,11 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
     match &cli.command {
         // These need no gateway.
         Command::Completions(args) => return completions::run(args, console),
+        Command::Help(args) => return help::run(args, console),
+        Command::Version => {
+            console.write(Stream::Out, &format!("picket {}\n", env!("CARGO_PKG_VERSION")))?;
+            return Ok(Exit::Done);
+        }
         Command::Kubeconfig(args) => return kubeconfig::run(args, cli.global.output, console),
         Command::Pki(args) => return pki::run(args, cli.global.output, console),
         _ => {}
@@ -79,7 +85,11 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Drain(args) => drain::run(args, &mut session).await,
         Command::Backup(args) => backup::run(args, &mut session).await,
         Command::Receipt(args) => receipt::run(args, &mut session).await,
-        Command::Completions(_) | Command::Kubeconfig(_) | Command::Pki(_) => Ok(Exit::Done),
+        Command::Completions(_)
+        | Command::Help(_)
+        | Command::Version
+        | Command::Kubeconfig(_)
+        | Command::Pki(_) => Ok(Exit::Done),
     }
 }
 

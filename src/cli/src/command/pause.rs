@@ -9,7 +9,7 @@ use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
-use crate::style::{Tone, clean};
+use crate::style::Tone;
 use crate::told::Told;
 use crate::view::node::{self, PauseView};
 use crate::view::node_text;
@@ -93,17 +93,15 @@ pub fn conclude(session: &mut Session<'_>, answers: &Answers, done: &str) -> Res
     }
     let page = session.console.page(Stream::Out);
     for (scope, answer) in answers {
-        let line = match answer {
-            Ok(Some(pause)) => {
-                page.tone(Tone::Good, &clean(&format!("{done}: {}", node_text::paused_words(pause))))
-            }
-            Ok(None) => page.tone(Tone::Good, &clean(&format!("{done}: {}", node::scope(Some(scope))))),
+        let (tone, text) = match answer {
+            Ok(Some(pause)) => (Tone::Good, format!("{done}: {}", node_text::paused_words(pause))),
+            Ok(None) => (Tone::Good, format!("{done}: {}", node::scope(Some(scope)))),
             Err(told) => {
                 let told = told.to_string().replace('\n', "; ");
-                page.tone(Tone::Bad, &clean(&format!("{} refused: {told}", node::scope(Some(scope)))))
+                (Tone::Bad, format!("{} refused: {told}", node::scope(Some(scope))))
             }
         };
-        session.console.write(Stream::Out, &format!("{line}\n"))?;
+        session.console.write(Stream::Out, &page.text(tone, &text))?;
     }
     Ok(exit)
 }

@@ -1,9 +1,12 @@
 //! How a request ended, for scripts and in words.
 
+use std::borrow::Cow;
+
 use picket_proto::v1::{Outcome, OutcomeKind};
 use serde::Serialize;
 
 use super::{filled, seconds, words};
+use crate::duration;
 
 /// An outcome.
 #[derive(Debug, Serialize)]
@@ -76,9 +79,20 @@ pub fn sentence(outcome: &Outcome) -> String {
         text += &format!(" ({})", reason.replace('_', " "));
     }
     if !outcome.detail.is_empty() {
-        text += &format!(": {}", words::happened(&outcome.detail));
+        text += &format!(": {}", words::happened(&again_in(outcome)));
     }
     text
+}
+
+/// The detail, with the time after which it is worth asking again in words that people read: `1 h 59 min`, rather than `7199s`.
+fn again_in(outcome: &Outcome) -> Cow<'_, str> {
+    let retry = outcome.limit.as_ref().and_then(|limit| limit.retry_after.as_ref());
+    match (outcome.detail.split_once("; ask again in "), retry) {
+        (Some((why, told)), Some(retry)) if !told.contains([';', ',']) => {
+            Cow::Owned(format!("{why}; ask again in {}", duration::whole(duration::of_wire(retry))))
+        }
+        _ => Cow::Borrowed(&outcome.detail),
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +117,21 @@ mod tests {
         assert_eq!(sentence(&outcome(OutcomeKind::Unfenced)), "unfenced: it is back");
         let untouched = Outcome { detail: "it was not fenced".to_owned(), ..outcome(OutcomeKind::Unfenced) };
         assert_eq!(sentence(&untouched), "unfenced: it was not fenced");
+    }
+
+    #[test]
+    fn when_to_ask_again_is_told_as_people_read_it() {
+        let limit = picket_proto::v1::Limit {
+            retry_after: Some(prost_types::Duration { seconds: 7_199, nanos: 0 }),
+            ..Default::default()
+        };
+        let blocked = Outcome {
+            reason: Reason::CoolDown.into(),
+            detail: "it came back at noon; ask again in 7199s".to_owned(),
+            limit: Some(limit),
+            ..outcome(OutcomeKind::Blocked)
+        };
+        assert!(sentence(&blocked).ends_with("at noon; ask again in 1 h 59 min"), "{}", sentence(&blocked));
     }
 
     #[test]

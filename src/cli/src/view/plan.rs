@@ -8,7 +8,7 @@ use super::{filled, seconds, words};
 use crate::command::plan::exit;
 use crate::duration;
 use crate::exit::Exit;
-use crate::style::{Page, Tone, clean};
+use crate::style::{Page, Tone};
 use crate::told::Told;
 
 /// The document of `picket plan`.
@@ -77,18 +77,17 @@ impl From<&PlanStep> for StepView {
 
 /// One node's plan: how it would be taken, then step by step what would happen, and what is in the way.
 pub fn text(node: &str, answer: &Answer, page: Page) -> String {
-    let node = clean(node);
     let plan = match answer {
         Ok(plan) => plan,
         Err(told) => {
             let told = format!("refused: {}", told.to_string().replace('\n', "; "));
-            return format!("{node}  {}\n", page.tone(Tone::Bad, &clean(&told)));
+            return page.of_node(node, Tone::Bad, &told);
         }
     };
     let outcome = plan.outcome.as_ref();
     let tone = outcome.map_or(Tone::Bad, |outcome| words::outcome_tone(outcome.kind));
     let said = outcome.map_or_else(|| "no outcome".to_owned(), sentence);
-    let mut out = format!("{node}  {}\n", page.tone(tone, &clean(&said)));
+    let mut out = page.of_node(node, tone, &said);
     let mut level = 0;
     for (number, step) in plan.steps.iter().enumerate() {
         if step.level > 1 && step.level != level {
@@ -96,9 +95,9 @@ pub fn text(node: &str, answer: &Answer, page: Page) -> String {
             out += &format!("{}\n", page.tone(Tone::Faint, &text));
         }
         level = step.level;
-        out += &format!("  {:>2}  {}\n", number + 1, clean(&line(step)));
+        out += &page.beside(&format!("  {:>2}  ", number + 1), 6, Tone::Plain, &line(step));
         for obstacle in &step.obstacles {
-            out += &format!("      {}\n", page.tone(Tone::Busy, &clean(&format!("in the way: {obstacle}"))));
+            out += &page.beside("      ", 6, Tone::Busy, &format!("in the way: {obstacle}"));
         }
     }
     out
@@ -110,7 +109,7 @@ fn line(step: &PlanStep) -> String {
         text += &format!(" {}", step.target);
     }
     if let Some(grade) = words::grade(step.grade) {
-        text += &format!(", {grade}");
+        text += &format!(" (evidence: {grade})");
     }
     text += &format!(": {}", step.text);
     if let Some(at_most) = &step.at_most {

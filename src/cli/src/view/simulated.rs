@@ -14,7 +14,7 @@ pub const NODE: &str = "this gateway switches no real machine, and what it says 
 
 /// A line for all that a gateway says; empty where it is real.
 pub fn line(is: bool, page: Page) -> String {
-    if is { format!("{} {NODE}\n", page.tone(Tone::Bad, "simulated:")) } else { String::new() }
+    if is { page.text(Tone::Bad, &format!("simulated: {NODE}")) } else { String::new() }
 }
 
 /// The same of its nodes.

@@ -5,6 +5,7 @@ mod common;
 mod exits;
 mod failed;
 mod fence;
+mod help;
 mod history;
 mod limits;
 mod many;

@@ -2,7 +2,7 @@
 
 use crate::common::gateway::{Gateway, Script};
 use crate::common::make::{fence, node, outcome, troubled};
-use crate::common::{ask, golden, picket, run};
+use crate::common::{ask, golden, picket, run, see};
 use picket_proto::v1::*;
 
 fn fleet() -> Script {
@@ -205,9 +205,6 @@ async fn a_unix_socket_leads_to_its_gateway() {
 
 #[tokio::test]
 async fn help_and_completions_need_no_gateway() {
-    let help = run(picket("--help")).await;
-    assert_eq!(help.code, 0);
-    golden("help.txt", &help.out);
     let fence = run(picket("fence --help")).await.out;
     assert!(!fence.contains("Not offered"), "{fence}");
     assert!(fence.contains("[default: claimed]") && !fence.contains("audit"), "{fence}");
@@ -216,6 +213,32 @@ async fn help_and_completions_need_no_gateway() {
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(ran.out.contains("stand-down"), "{shell}");
     }
+}
+
+#[tokio::test]
+async fn every_list_fits_a_terminal_of_60_columns() {
+    let gateway = Gateway::start(fleet()).await;
+    for (line, name) in [
+        ("nodes", "nodes_80.txt"),
+        ("status", "status_80.txt"),
+        ("status r1n07", "status_detail_80.txt"),
+        ("history --fence 01990000-0000-7000-8000-000000000007", "history_fence_80.txt"),
+    ] {
+        let (code, shown) = see(&gateway, line, 80).await;
+        assert_eq!(code, 0, "{line}: {shown}");
+        golden(name, &shown);
+        // Whatever is too long for the terminal fails in there.
+        let (code, narrow) = see(&gateway, line, 60).await;
+        assert_eq!(code, 0, "{line}: {narrow}");
+        golden(&name.replace("80", "60"), &narrow);
+        let words = |text: &str| {
+            text.split_whitespace().map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+        };
+        let missing: Vec<String> = words(&narrow).difference(&words(&shown)).cloned().collect();
+        assert_eq!(missing, Vec::<String>::new(), "a word that is broken is none of those at 80 columns");
+    }
+    let wide = see(&gateway, "nodes --wide", 140).await.1;
+    assert!(wide.contains("2026-11-21T09:10:20Z"), "{wide}");
 }
 
 #[tokio::test]

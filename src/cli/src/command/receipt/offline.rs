@@ -12,7 +12,7 @@ use crate::args::Format;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::style::{Tone, clean};
+use crate::style::Tone;
 use crate::view::simulated;
 
 /// What a verification came to.
@@ -52,11 +52,10 @@ impl VerdictView {
             (Some(until), "true_until") => format!("true until {until}"),
             (_, word) => word.replace('_', " "),
         };
-        let line = console.page(Stream::Out).tone(tone, &clean(&format!("{verdict}: {}", self.detail)));
-        console.write(Stream::Out, &format!("{line}\n"))?;
+        let page = console.page(Stream::Out);
+        console.write(Stream::Out, &page.text(tone, &format!("{verdict}: {}", self.detail)))?;
         if self.says.as_ref().is_some_and(|body| body.simulated) {
-            let line = console.page(Stream::Out).tone(Tone::Bad, simulated::RECEIPT);
-            console.write(Stream::Out, &format!("{line}\n"))?;
+            console.write(Stream::Out, &page.text(Tone::Bad, simulated::RECEIPT))?;
         }
         Ok(exit)
     }

@@ -64,17 +64,12 @@ pub async fn get(args: &Get, session: &mut Session<'_>) -> Result<Exit, Fault> {
         None => "not written anywhere: give it on with --out FILE, or -o json".to_owned(),
     };
     let margin = " ".repeat(body.node.chars().count());
-    let simulated = match body.simulated {
-        true => format!("{margin}  {}\n", page.tone(Tone::Bad, simulated::RECEIPT)),
-        false => String::new(),
-    };
-    let text = format!(
-        "{}  {}\n{simulated}{margin}  {}\n{margin}  {}\n",
-        clean(&body.node),
-        page.tone(Tone::Good, &clean(&head)),
-        clean(&proof),
-        page.tone(Tone::Faint, &clean(&place))
-    );
+    let mut text = page.of_node(&body.node, Tone::Good, &head);
+    if body.simulated {
+        text += &page.of_node(&margin, Tone::Bad, simulated::RECEIPT);
+    }
+    text += &page.of_node(&margin, Tone::Plain, &proof);
+    text += &page.of_node(&margin, Tone::Faint, &place);
     session.console.write(Stream::Out, &text)?;
     Ok(Exit::Done)
 }

@@ -52,7 +52,13 @@ pub async fn ask(gateway: &gateway::Gateway, line: &str) -> Ran {
 /// Runs it on a terminal of so many columns: the exit code, and what stands there at its end.
 pub async fn see(gateway: &gateway::Gateway, line: &str, columns: u16) -> (i32, String) {
     let mut command = picket(line);
-    command.args(["--endpoint", &gateway.endpoint()]).env("NO_COLOR", "1");
+    command.args(["--endpoint", &gateway.endpoint()]);
+    see_of(command, columns).await
+}
+
+/// The same of a command that asks no gateway.
+pub async fn see_of(mut command: Command, columns: u16) -> (i32, String) {
+    command.env("NO_COLOR", "1");
     let (code, written) = terminal::Terminal::of(command, columns, 50).end().await;
     (code, terminal::screen(&written, columns.into()))
 }
