@@ -76,12 +76,22 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     let limit = session.global.timeout.unwrap_or(NEXT);
     let mut nodes: BTreeMap<String, Vec<CheckDevicesResponse>> = BTreeMap::new();
     let mut order = Vec::new();
+    let mut heard = 0;
+    progress(session, heard)?;
     loop {
         match tokio::time::timeout(limit, stream.next()).await {
-            Err(_) => return Err(Fault::TimedOut(limit)),
+            Err(_) => {
+                progress_ends(session)?;
+                return Err(Fault::TimedOut(limit));
+            }
             Ok(None) => break,
-            Ok(Some(Err(status))) => return Err(Fault::Told(Box::new(Told::from(&status)))),
+            Ok(Some(Err(status))) => {
+                progress_ends(session)?;
+                return Err(Fault::Told(Box::new(Told::from(&status))));
+            }
             Ok(Some(Ok(told))) => {
+                heard += 1;
+                progress(session, heard)?;
                 if !nodes.contains_key(&told.node) {
                     order.push(told.node.clone());
                 }
@@ -89,6 +99,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
             }
         }
     }
+    progress_ends(session)?;
     let all: Vec<(String, Vec<CheckDevicesResponse>)> =
         order.into_iter().filter_map(|node| nodes.remove(&node).map(|told| (node, told))).collect();
     let fine = all.iter().all(|(_, told)| could(&devices(told)));
@@ -102,6 +113,22 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         session.console.document(&document(&all, exit))?;
     }
     Ok(exit)
+}
+
+/// How many devices have answered, where somebody looks on; the next text that is told takes its place.
+fn progress(session: &mut Session<'_>, heard: usize) -> Result<(), Fault> {
+    if session.for_people() && session.console.is_terminal(Stream::Err) {
+        session.console.write(Stream::Err, &format!("asking devices: {heard} have answered\r"))?;
+    }
+    Ok(())
+}
+
+/// The line of [`progress`] is taken away.
+fn progress_ends(session: &mut Session<'_>) -> Result<(), Fault> {
+    if session.for_people() && session.console.is_terminal(Stream::Err) {
+        session.console.write(Stream::Err, "\x1b[J")?;
+    }
+    Ok(())
 }
 
 fn devices(told: &[CheckDevicesResponse]) -> Vec<Device> {
@@ -162,5 +189,5 @@ fn table(all: &[(String, Vec<CheckDevicesResponse>)], wide: bool, session: &Sess
     let nodes: Vec<(&str, Vec<Device>)> = all.iter().map(|(node, told)| (&**node, devices(told))).collect();
     table.render(if wide { page.wide() } else { page })
         + "\n"
-        + &ability::summary(nodes.iter().map(|(node, of)| (*node, &**of)), page)
+        + &ability::short_summary(&nodes.iter().map(|(node, of)| (*node, &**of)).collect::<Vec<_>>(), page)
 }

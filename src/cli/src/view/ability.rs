@@ -69,12 +69,16 @@ pub fn obstacles(devices: &[Device]) -> String {
     if told.is_empty() { "no device".to_owned() } else { told.join("; ") }
 }
 
-/// `Could be fenced now: 998 of 1000`, and why the others could not; `nodes` by name, each with its devices.
-pub fn summary<'a>(nodes: impl Iterator<Item = (&'a str, &'a [Device])>, page: Page) -> String {
-    let all: Vec<(&str, &[Device])> = nodes.collect();
-    let (fine, not): (Vec<_>, Vec<_>) = all.iter().partition(|(_, devices)| could(devices));
+/// `Could be fenced now: 998 of 1000`; `nodes` by name, each with its devices. And those that could not.
+fn counted<'a>(nodes: &[(&'a str, &'a [Device])], page: Page) -> (String, Vec<(&'a str, &'a [Device])>) {
+    let (fine, not): (Vec<_>, Vec<_>) = nodes.iter().partition(|(_, devices)| could(devices));
     let tone = if not.is_empty() { Tone::Good } else { Tone::Bad };
-    let mut text = page.tone(tone, &format!("Could be fenced now: {} of {}", fine.len(), all.len())) + "\n";
+    (page.tone(tone, &format!("Could be fenced now: {} of {}", fine.len(), nodes.len())) + "\n", not)
+}
+
+/// That, and why the others could not.
+pub fn summary(nodes: &[(&str, &[Device])], page: Page) -> String {
+    let (mut text, not) = counted(nodes, page);
     for (node, devices) in not.iter().take(TOLD) {
         text += &page.beside("  ", 4, Tone::Plain, &format!("{node}: {}", obstacles(devices)));
     }
@@ -82,6 +86,17 @@ pub fn summary<'a>(nodes: impl Iterator<Item = (&'a str, &'a [Device])>, page: P
         text += &format!("  and {} more\n", not.len() - TOLD);
     }
     text
+}
+
+/// The same where each fault was told already: those that could not, by name.
+pub fn short_summary(nodes: &[(&str, &[Device])], page: Page) -> String {
+    let (text, not) = counted(nodes, page);
+    let mut names: Vec<&str> = not.iter().take(TOLD).map(|(node, _)| *node).collect();
+    let more = format!("and {} more", not.len().saturating_sub(TOLD));
+    if not.len() > TOLD {
+        names.push(&more);
+    }
+    if names.is_empty() { text } else { text + &page.beside("  not: ", 7, Tone::Plain, &names.join(", ")) }
 }
 
 /// The same of nodes as they are listed: those that were checked and are not gone for good. Empty: there are none.
@@ -95,7 +110,8 @@ pub fn of_fleet(nodes: &[Node], page: Page) -> String {
         return String::new();
     }
     let seen: Vec<(&str, Vec<Device>)> = checked.iter().map(|node| (&*node.name, devices_of(node))).collect();
-    let mut text = summary(seen.iter().map(|(node, devices)| (*node, &**devices)), page);
+    let seen: Vec<(&str, &[Device])> = seen.iter().map(|(node, devices)| (*node, &**devices)).collect();
+    let mut text = summary(&seen, page);
     if checked.len() < present {
         text += &format!("  not checked yet: {}\n", present - checked.len());
     }

@@ -141,7 +141,7 @@ impl From<&DeviceHold> for DeviceHoldView {
 /// Evidence in words: a line for the verdict, one for each device, one for a person's word.
 pub fn lines(evidence: &Evidence) -> Vec<String> {
     let grade = words::spoken(words::grade(evidence.grade));
-    let mut verdict = format!("evidence: {grade} ({})", words::grade_means(evidence.grade));
+    let mut verdict = format!("evidence: {grade}");
     if evidence.level > 0 {
         verdict += &format!(", level {}", evidence.level);
     }
@@ -153,6 +153,7 @@ pub fn lines(evidence: &Evidence) -> Vec<String> {
     if !evidence.lowered_by.is_empty() {
         verdict += &format!("; lowered by {}", evidence.lowered_by.join(", "));
     }
+    verdict += &format!("; {grade}: {}", words::grade_means(evidence.grade));
     let mut lines = Vec::new();
     if evidence.simulated {
         lines.push(simulated::EVIDENCE.to_owned());

@@ -136,7 +136,8 @@ pub fn detail(fence: &Fence, raw: bool, page: Page) -> String {
     row("off sent to", Tone::Plain, &fence.switched_off.join(", "));
     row("lost sessions", Tone::Busy, &fence.lost_sessions.join(", "));
     for hold in &fence.holds {
-        let engaged = if hold.engaged.is_empty() { "none".to_owned() } else { hold.engaged.join(", ") };
+        let engaged =
+            if hold.engaged.is_empty() { "not held off".to_owned() } else { hold.engaged.join(", ") };
         let detail = if hold.detail.is_empty() { String::new() } else { format!(" ({})", hold.detail) };
         row("hold", Tone::Plain, &format!("{}: {engaged}{detail}", hold.device));
     }

@@ -56,10 +56,14 @@ pub fn happened(text: &str) -> Cow<'_, str> {
     if let Some(devices) = text.strip_prefix("off: ") {
         return Cow::Owned(format!("an off was sent to {devices}"));
     }
-    if text.contains(" says nothing that counts") {
-        return Cow::Owned(text.replace(" says nothing that counts", " answers neither on nor off"));
+    let misread = [
+        (" says nothing that counts", " answers neither on nor off"),
+        ("resume everything", "end the brake (picket resume --everything)"),
+    ];
+    match misread.iter().find(|(words, _)| text.contains(words)) {
+        Some((words, plain)) => Cow::Owned(text.replace(words, plain)),
+        None => Cow::Borrowed(text),
     }
-    Cow::Borrowed(text)
 }
 
 /// What a grade of evidence means.
@@ -122,6 +126,10 @@ mod tests {
     fn an_off_that_was_sent_is_no_node_that_is_off() {
         assert_eq!(happened("off: bmc, pdu-a"), "an off was sent to bmc, pdu-a");
         assert_eq!(happened("bmc says nothing that counts"), "bmc answers neither on nor off");
+        assert_eq!(
+            happened("it is dead: resume everything, or wait"),
+            "it is dead: end the brake (picket resume --everything), or wait"
+        );
         assert_eq!(happened("confirmed off, observed"), "confirmed off, observed");
     }
 

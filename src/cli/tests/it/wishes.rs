@@ -1,8 +1,8 @@
 //! Holds, attestation, retirement, exchanged boards, checks and drills.
 
-use crate::common::ask;
 use crate::common::gateway::{Gateway, Script, Step};
 use crate::common::make::{bmc, ended, node, outcome, span, troubled};
+use crate::common::{ask, golden, see};
 use picket_proto::v1::*;
 use tonic::Status;
 
@@ -137,9 +137,14 @@ async fn a_check_says_which_nodes_could_be_fenced_now() {
     let gateway = Gateway::start(Script { checked, ..script(None) }).await;
     let ran = ask(&gateway, "check").await;
     assert_eq!(ran.code, 1, "one could not: {ran:?}");
-    let summary = "Could be fenced now: 1 of 2\n  r1n08: bmc authentication: the password is wrong\n";
-    assert!(ran.out.ends_with(summary), "{}", ran.out);
-    assert!(ran.out.contains("authentication: the password is wrong"), "{}", ran.out);
+    assert!(ran.out.ends_with("Could be fenced now: 1 of 2\n  not: r1n08\n"), "{}", ran.out);
+    let faults = ran.out.matches("authentication: the password is wrong").count();
+    assert_eq!(faults, 2, "each once: {}", ran.out);
+    for (columns, name) in [(80, "check_80.txt"), (60, "check_60.txt")] {
+        let (code, shown) = see(&gateway, "check", columns).await;
+        assert!(code == 1 && !shown.contains("asking devices"), "{shown}");
+        golden(name, &shown);
+    }
     let ran = ask(&gateway, "check -o json").await;
     let document: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(
