@@ -300,6 +300,7 @@ impl People {
             receipts.swap_remove(index)
         };
         let (node, id, by) = one;
+        self.scene.note(What::HandsBack { node: node.clone(), id });
         self.spawn("hand back", node.clone(), patience, async move {
             words(
                 lines

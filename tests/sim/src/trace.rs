@@ -112,6 +112,8 @@ pub(crate) enum What {
     },
     /// A receipt was handed out, and says so to whoever verifies it by the keys that are listed.
     Receipted { node: NodeId, id: ReceiptId, said: Result<Box<Statement>, String> },
+    /// Whoever has it relies on it no more, and asks to hand it back.
+    HandsBack { node: NodeId, id: ReceiptId },
     /// A wall clock jumped.
     Jumped { gateway: GatewayId },
     /// A process was stopped, and goes on at `until`; `machine`: with the whole machine under it, and both clocks of that.

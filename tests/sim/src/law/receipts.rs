@@ -1,7 +1,7 @@
 //! S19: once a receipt was issued, nothing of ours switches the node on before it has expired or was handed back. It is
 //! issued of a machine that is off; whoever has the listed keys can verify it, and it says what is stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use picket_core::ids::{NodeId, ReceiptId};
@@ -18,6 +18,8 @@ pub(super) struct Receipts {
     open: BTreeMap<(NodeId, ReceiptId), BootTime>,
     /// Everything that was ever stored of one.
     stored: BTreeMap<(NodeId, ReceiptId), Issued>,
+    /// Those that are to be handed back.
+    given_up: BTreeSet<(NodeId, ReceiptId)>,
 }
 
 /// A look of two seconds ago, the store's longest silence, and how late a packet to it may be.
@@ -71,7 +73,16 @@ impl Invariant for Receipts {
                         self.open.remove(&key);
                     }
                 }
-                self.open.retain(|_, until| *until > event.at);
+                // One that was handed back after its time by a wall clock that jumped is not kept.
+                let is_kept = |id: &ReceiptId| record.receipts.iter().any(|issued| issued.id == *id);
+                let given_up = &self.given_up;
+                let is_back = |key: &(NodeId, ReceiptId)| {
+                    key.0 == record.node && given_up.contains(key) && !is_kept(&key.1)
+                };
+                self.open.retain(|key, until| *until > event.at && !is_back(key));
+            }
+            What::HandsBack { node, id } => {
+                self.given_up.insert((node.clone(), *id));
             }
             What::Permitted { device, control: Control::Power(Verb::On), .. } => {
                 let record = past.owner(device);

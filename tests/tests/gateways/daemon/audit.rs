@@ -88,7 +88,10 @@ async fn a_fence_is_in_it_from_its_request_to_its_end_and_the_chain_is_whole() -
     assert!(fence.audit_head.is_some_and(|head| head.seq > 10 && head.hash.len() == 64));
 
     let verified = history(&gateway, &["--verify"]).await?;
-    assert!(verified.code == 0 && verified.out.contains("fences that you may see (1): all fit"), "{verified:?}");
+    assert!(
+        verified.code == 0 && verified.out.contains("fences that you may see (1): all fit"),
+        "{verified:?}"
+    );
     assert!(gateway.stop().await?.success(), "{}", gateway.log());
     gateway.begin(&[]).await?;
     let verified = history(&gateway, &["--verify"]).await?;
