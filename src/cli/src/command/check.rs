@@ -77,7 +77,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     let mut nodes: BTreeMap<String, Vec<CheckDevicesResponse>> = BTreeMap::new();
     let mut order = Vec::new();
     let mut heard = 0;
-    progress(session, heard)?;
+    progress(session, "none has answered yet")?;
     loop {
         match tokio::time::timeout(limit, stream.next()).await {
             Err(_) => {
@@ -91,7 +91,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
             }
             Ok(Some(Ok(told))) => {
                 heard += 1;
-                progress(session, heard)?;
+                progress(session, &format!("{heard} have answered, {} are left", told.left))?;
                 if !nodes.contains_key(&told.node) {
                     order.push(told.node.clone());
                 }
@@ -116,9 +116,9 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
 }
 
 /// How many devices have answered, where somebody looks on; the next text that is told takes its place.
-fn progress(session: &mut Session<'_>, heard: usize) -> Result<(), Fault> {
+fn progress(session: &mut Session<'_>, text: &str) -> Result<(), Fault> {
     if session.for_people() && session.console.is_terminal(Stream::Err) {
-        session.console.write(Stream::Err, &format!("asking devices: {heard} have answered\r"))?;
+        session.console.write(Stream::Err, &format!("\x1b[Jasking devices: {text}\r"))?;
     }
     Ok(())
 }

@@ -78,8 +78,12 @@ pub fn sentence(outcome: &Outcome) -> String {
     if let Some(reason) = words::reason(outcome.reason) {
         text += &format!(" ({})", reason.replace('_', " "));
     }
-    if !outcome.detail.is_empty() {
-        text += &format!(": {}", words::happened(&again_in(outcome)));
+    let is_proven = matches!(outcome.kind(), OutcomeKind::Fenced | OutcomeKind::AlreadyFenced);
+    match outcome.detail.strip_prefix("off, ").filter(|_| is_proven) {
+        // Of a machine with a BMC "off, hypervisor" reads as if the hypervisor were off.
+        Some(proof) => text += &format!(", proof: {proof}"),
+        None if outcome.detail.is_empty() => {}
+        None => text += &format!(": {}", words::happened(&again_in(outcome))),
     }
     text
 }
@@ -117,6 +121,16 @@ mod tests {
         assert_eq!(sentence(&outcome(OutcomeKind::Unfenced)), "unfenced: it is back");
         let untouched = Outcome { detail: "it was not fenced".to_owned(), ..outcome(OutcomeKind::Unfenced) };
         assert_eq!(sentence(&untouched), "unfenced: it was not fenced");
+    }
+
+    #[test]
+    fn a_grade_is_no_machine_that_is_off() {
+        let fenced = Outcome {
+            released: true,
+            detail: "off, hypervisor; given up by name: san".to_owned(),
+            ..outcome(OutcomeKind::Fenced)
+        };
+        assert_eq!(sentence(&fenced), "fenced and released, proof: hypervisor; given up by name: san");
     }
 
     #[test]

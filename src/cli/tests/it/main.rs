@@ -10,6 +10,7 @@ mod history;
 mod limits;
 mod many;
 mod people;
+mod session;
 mod several;
 mod show;
 mod storing;

@@ -163,7 +163,8 @@ async fn says_what_it_is(gateway: &Gateway) -> Result<()> {
         &fenced,
         &[
             "fenced (simulated): confirmed off",
-            "fenced and released: off, ",
+            "  released  ",
+            ", simulated  ",
             "simulated: no real machine is off",
         ],
     );
