@@ -11,6 +11,9 @@ use crate::duration::words;
 use crate::exit::Exit;
 use crate::told::Told;
 
+/// What is not known of a request whose answer did not come in time.
+const ARRIVED: &str = "a request that changes something may have arrived: look before it is sent again";
+
 /// Why. Its text is told once, at the edge.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -41,7 +44,7 @@ pub enum Fault {
     #[error("{0}")]
     Told(Box<Told>),
     /// The time of the command is over.
-    #[error("not done within {}", words(*.0))]
+    #[error("not done within {}\n{ARRIVED}", words(*.0))]
     TimedOut(Duration),
     /// An answer that cannot be understood.
     #[error("the gateway's answer makes no sense: {0}")]
@@ -78,7 +81,8 @@ impl Fault {
     /// In the form of a gateway's error. What arose on this side has no reason, and the code that fits it best.
     fn told(&self) -> Told {
         let text = self.to_string();
-        let mut lines = text.lines().map(str::to_owned);
+        // What a script does about a time that is over stands in its own text, and not in ours.
+        let mut lines = text.lines().map(str::to_owned).filter(|line| line != ARRIVED);
         let message = lines.next().unwrap_or_default();
         let (code, endpoint) = match self {
             Fault::Told(told) => return (**told).clone(),
@@ -104,5 +108,18 @@ impl Fault {
             Fault::TimedOut(_) => Exit::TimedOut,
             Fault::Nonsense(_) | Fault::Output(_) => Exit::Failed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_told_that_a_request_may_have_arrived() {
+        let fault = Fault::TimedOut(Duration::from_secs(30));
+        assert!(fault.to_string().contains("may have arrived"), "{fault}");
+        let told = fault.told();
+        assert_eq!((told.message.as_str(), told.details.len()), ("not done within 30.0 s", 0));
     }
 }

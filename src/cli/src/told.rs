@@ -210,7 +210,15 @@ fn code_word(code: Code) -> &'static str {
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        self.details.iter().try_for_each(|line| write!(f, "\n{line}"))
+        self.details.iter().try_for_each(|line| write!(f, "\n{line}"))?;
+        // For people alone: a script has the reason.
+        let has_near = self.metadata.get("near").is_some_and(|near| !near.is_empty());
+        match self.reason() {
+            ErrorReason::NodeNotFound if !has_near => {
+                write!(f, "\npicket nodes lists the nodes that there are")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -261,7 +269,16 @@ mod tests {
             "there is no node \"n1\"",
         );
         let told = Told::from(&Status::with_error_details(Code::NotFound, message, details));
-        assert_eq!(told.to_string(), message);
+        assert!(told.details.is_empty(), "{:?}", told.details);
+    }
+
+    #[test]
+    fn a_node_that_is_like_no_other_gets_a_hint_too() {
+        let mut details = ErrorDetails::new();
+        details.set_error_info("NODE_NOT_FOUND", DOMAIN, []);
+        let told = Told::from(&Status::with_error_details(Code::NotFound, "there is no node \"x\"", details));
+        assert_eq!(told.to_string(), "there is no node \"x\"\npicket nodes lists the nodes that there are");
+        assert!(told.details.is_empty(), "scripts have the reason: {:?}", told.details);
     }
 
     #[test]

@@ -9,14 +9,14 @@ use crate::style::{Page, Tone, clean};
 
 /// All lines, each with its line end.
 pub fn render(followed: &Followed, page: Page) -> String {
-    let (tone, text) = headline(followed);
+    let (tone, text) = timed(followed);
     let hints = hints(followed).into_iter().map(|(label, hint)| (Tone::Faint, labelled(label, &hint)));
     lines(followed, std::iter::once((tone, text)).chain(evidence_lines(followed)).chain(hints), page)
 }
 
 /// The first of them: its node and how it ended.
 pub fn line(followed: &Followed, page: Page) -> String {
-    lines(followed, std::iter::once(headline(followed)), page)
+    lines(followed, std::iter::once(timed(followed)), page)
 }
 
 /// What stands behind a fence that ended well, and what is still to come.
@@ -57,26 +57,39 @@ fn labelled(label: &str, hint: &str) -> String {
     if label.is_empty() { hint.to_owned() } else { format!("{label}: {hint}") }
 }
 
-/// How it ended, in a sentence.
+/// How it ended, in a sentence, without a time: of nodes that ended alike it is the same.
 pub fn headline(followed: &Followed) -> (Tone, String) {
-    let took = duration::words(followed.took);
     match &followed.end {
         End::Outcome(end) => {
-            let elapsed = followed.latest.as_ref().and_then(|update| update.elapsed);
-            let after = elapsed.map_or(took, |span| duration::words(duration::of_wire(&span)));
             let has_releases = followed.latest.as_ref().is_some_and(|update| !update.releases.is_empty());
             let said = if end.released && !has_releases {
                 outcome::sentence(end).replacen("and released", "with nothing to let go", 1)
             } else {
                 outcome::sentence(end)
             };
-            (words::outcome_tone(end.kind), format!("{said} [{after}]"))
+            (words::outcome_tone(end.kind), said)
         }
         End::Refused(told) => (Tone::Bad, format!("refused: {}", told.message)),
         End::Lost(why) => (Tone::Bad, format!("connection lost and not to be had again: {why}")),
-        End::TimedOut => (Tone::Busy, format!("not done within {took}; {}", goes_on(followed))),
+        End::TimedOut => (Tone::Busy, format!("not done in time; {}", goes_on(followed))),
         End::Interrupted => (Tone::Busy, format!("left; {}", goes_on(followed))),
     }
+}
+
+/// The same with how long it took.
+fn timed(followed: &Followed) -> (Tone, String) {
+    let (tone, text) = headline(followed);
+    let took = duration::words(followed.took);
+    let text = match &followed.end {
+        End::Outcome(_) => {
+            let elapsed = followed.latest.as_ref().and_then(|update| update.elapsed);
+            let after = elapsed.map_or(took, |span| duration::words(duration::of_wire(&span)));
+            format!("{text} [{after}]")
+        }
+        End::TimedOut => format!("not done within {took}; {}", goes_on(followed)),
+        End::Refused(_) | End::Lost(_) | End::Interrupted => text,
+    };
+    (tone, text)
 }
 
 /// Whether the newest message told that the fence waits in the queue, and is not begun.

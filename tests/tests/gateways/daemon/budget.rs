@@ -56,8 +56,10 @@ impl Watch {
     }
 }
 
+/// How many nodes have a line of their own that begins so.
 fn count(said: &Said, word: &str) -> usize {
-    said.out.lines().filter(|line| line.contains(word)).count()
+    let is_so = |line: &&str| line.split_once("  ").is_some_and(|(_, told)| told.starts_with(word));
+    said.out.lines().filter(is_so).count()
 }
 
 #[tokio::test]
