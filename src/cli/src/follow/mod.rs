@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_proto::v1::{DeviceReading, FenceUpdate, Phase};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -26,6 +27,18 @@ use crate::view;
 
 /// Between two drawings of live progress.
 const TICK: Duration = Duration::from_millis(200);
+
+/// Until somebody ends this process, or its terminal is closed.
+async fn told_to_end() {
+    let told = async |kind| match signal(kind) {
+        Ok(mut signal) => drop(signal.recv().await),
+        Err(_) => std::future::pending().await,
+    };
+    tokio::select! {
+        () = told(SignalKind::terminate()) => {}
+        () = told(SignalKind::hangup()) => {}
+    }
+}
 
 /// What is known of one node while it is followed.
 #[derive(Debug)]
@@ -115,10 +128,13 @@ pub async fn all(
     let limit = session.global.timeout.map(|limit| begun + limit);
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut ended = std::pin::pin!(told_to_end());
     let rest = loop {
         tokio::select! {
             biased;
             _ = tokio::signal::ctrl_c() => break End::Interrupted,
+            // Who is ended at once would leave a terminal that does not show what is typed.
+            () = &mut ended, if progress.is_live() => break End::Interrupted,
             () = tokio::time::sleep_until(limit.unwrap_or(begun)), if limit.is_some() => break End::TimedOut,
             event = events.recv() => match event {
                 None => break End::Lost("nobody followed it any more".to_owned()),

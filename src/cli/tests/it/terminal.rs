@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use crate::common::gateway::{Gateway, Script, Step};
 use crate::common::make::{good_fence, node};
 use crate::common::terminal::{Terminal, screen};
@@ -80,6 +82,21 @@ async fn an_interrupt_leaves_the_fence_going_and_says_so() {
     let (code, written) = terminal.end().await;
     assert_eq!(code, 130, "{written}");
     assert!(screen(&written, 80).contains("left; the fence goes on"), "{written}");
+}
+
+/// Whoever is ended leaves a terminal that shows what is typed.
+#[tokio::test]
+async fn a_terminal_is_as_before_once_its_command_was_ended() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let gateway = gateway(&["r1n07"], Duration::from_secs(60)).await;
+        let mut terminal = start(&gateway, "fence r1n07 --yes", &[]);
+        terminal.until("opened for alice").await;
+        assert!(!terminal.echoes(), "an Enter would tear the block");
+        let keyboard = terminal.keyboard();
+        terminal.signals(signal);
+        assert_eq!(terminal.end().await.0, 130, "{signal:?}");
+        assert!(keyboard.echoes(), "{signal:?}");
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use tokio::process::{Child, Command};
@@ -81,9 +82,14 @@ impl Terminal {
 
     /// Interrupts it, as Ctrl-C does.
     pub fn interrupt(&self) {
+        self.signals(Signal::INT);
+    }
+
+    /// Sends it that.
+    pub fn signals(&self, signal: Signal) {
         let id =
             self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        rustix::process::kill_process(id.expect("it runs"), rustix::process::Signal::INT).expect("sent");
+        rustix::process::kill_process(id.expect("it runs"), signal).expect("sent");
     }
 
     /// Waits for its end: the exit code, and all it wrote.
