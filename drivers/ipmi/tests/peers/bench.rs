@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use picket_core::power::Reading;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::conformance::orders::Orders;
-use picket_driver::{Accepted, Call, Context, DriverError, PowerDriver};
+use picket_driver::{Accepted, Call, Context, DriverError, Effect, PowerDriver};
 use picket_driver_ipmi::{IpmiDriver, IpmiKind};
 use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
@@ -85,6 +85,21 @@ impl Bench {
 
     pub async fn read(&self) -> Result<Reading, DriverError> {
         self.driver.read_power(&self.call()).await
+    }
+
+    /// With what a call fails whose copies were all answered in time. What a busy machine answers too late may have been done, for all that is known.
+    pub async fn fails_in_time<T: std::fmt::Debug>(
+        &self,
+        call: impl AsyncFn(&Self) -> Result<T, DriverError>,
+    ) -> DriverError {
+        let mut tries = 20;
+        loop {
+            let error = call(self).await.expect_err("it fails");
+            tries -= 1;
+            if error.effect != Effect::Unknown || tries == 0 {
+                return error;
+            }
+        }
     }
 
     pub async fn off(&self) -> Result<Accepted, DriverError> {

@@ -70,10 +70,10 @@ async fn a_busy_bmc_is_asked_again_and_then_believed() {
     bmc.set("power", "1");
     bmc.set("busy", "100");
     bench.life = Duration::from_secs(1);
-    let error = bench.off().await.expect_err("busy to the end");
+    let error = bench.fails_in_time(Bench::off).await;
     assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
     assert_eq!(bench.read().await.expect("that is an answer").power, Power::Unknown);
-    let error = bench.on().await.expect_err("busy to the end");
+    let error = bench.fails_in_time(Bench::on).await;
     assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
 }
 
