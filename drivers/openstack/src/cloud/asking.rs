@@ -81,7 +81,7 @@ impl Taken {
         all.insert(name, until);
     }
 
-    /// What they are called.
+    /// The request ids of these starts.
     pub(crate) fn names(&self) -> Vec<String> {
         self.all().keys().cloned().collect()
     }

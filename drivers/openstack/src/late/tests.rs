@@ -351,7 +351,7 @@ async fn each_start_of_ours_is_followed_to_its_end() {
     driver.quiesce(&fake_nova::reading()).await.expect("both ended");
 }
 
-/// Nobody could follow it to its end.
+/// A start whose name was never heard cannot be followed to its end.
 #[tokio::test]
 async fn a_start_of_ours_that_nova_took_without_a_name_for_it_may_be_done_while_its_token_lives() {
     let nova = |path: &str| {
