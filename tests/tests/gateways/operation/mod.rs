@@ -7,6 +7,7 @@ mod exits;
 mod metrics;
 mod notify;
 mod orphans;
+mod pages;
 mod reload;
 mod simulated;
 mod stop;
