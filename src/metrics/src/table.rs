@@ -52,15 +52,15 @@ metrics! {
 
     FENCES_OPENED = "picket_fences_opened_total", Kind::Counter, ["cause"], "Fences that were opened, by a caller or by a breach";
     FENCE_OUTCOMES = "picket_fence_outcomes_total", Kind::Counter, ["cause", "outcome"], "Outcomes that fences came to; one that was tried again comes to several";
-    FENCE_PART = "picket_fence_part_seconds", Kind::Histogram(FENCE), ["part"], "From the intent to the off that was sent, to the first Off seen, to the proof, to the last release; and from the unfence until the node is back";
+    FENCE_PART = "picket_fence_part_seconds", Kind::Histogram(FENCE), ["part"], "From the intent to the off sent, the first Off seen, the proof and the last release; from the unfence until the node is back";
     BREACHES = "picket_breaches_total", Kind::Counter, [], "Fenced nodes that were found on although nobody unfenced them";
     UNPROVEN = "picket_unproven_total", Kind::Counter, [], "Confirmations that did not hold until the releases, so that the evidence began from zero";
 
     NODES = "picket_nodes", Kind::Gauge, ["phase"], "Nodes by the phase in which they stand";
     NEEDS_OPERATOR = "picket_nodes_needing_operator", Kind::Gauge, ["reason"], "Nodes that wait for a person, by reason";
     ORPHANED = "picket_nodes_orphaned", Kind::Gauge, [], "Nodes that are not back and that the settings do not know any more, or know elsewhere";
-    UNREACHED = "picket_nodes_unreached", Kind::Gauge, [], "Nodes that are being fenced and of which no device took an off in a whole round of levels: they are asked until the fence's deadline";
-    NOT_BACK = "picket_nodes_not_back", Kind::Gauge, [], "Nodes that were brought back, and are not seen to be back for a quarter of an hour: what their fence left keeps new work away still";
+    UNREACHED = "picket_nodes_unreached", Kind::Gauge, [], "Nodes being fenced of which no device took an off in a whole round of levels; they are asked until the fence's deadline";
+    NOT_BACK = "picket_nodes_not_back", Kind::Gauge, [], "Nodes brought back, and not seen to be back for a quarter of an hour: what their fence left still keeps new work away";
     BARRED = "picket_nodes_barred", Kind::Gauge, [], "Nodes whose release, or way back, somebody else's keeps: their out-of-service taint on a Node is theirs to take away";
     HOLDS = "picket_holds", Kind::Gauge, [], "Named reasons that keep nodes off";
     OLDEST_FENCE = "picket_phase_oldest_seconds", Kind::Gauge, ["phase"], "How long the fence of the oldest node in that phase has been open";
@@ -77,7 +77,7 @@ metrics! {
     DEVICE_CALL = "picket_device_call_seconds", Kind::Histogram(CALL), ["driver", "verb"], "How long calls to devices took";
 
     EFFECTS = "picket_open_effects", Kind::Gauge, ["kind"], "Commands, attempts and receipts whose end is not known";
-    EFFECT_OVERDUE = "picket_open_effect_overdue_seconds", Kind::Gauge, ["kind"], "By how much the oldest open effect of a node on its way back (unfencing) has outlived its longest life; 0: none has. A node that is kept off has its off open on purpose";
+    EFFECT_OVERDUE = "picket_open_effect_overdue_seconds", Kind::Gauge, ["kind"], "By how much the oldest open effect of a node on its way back (unfencing) has outlived its longest life; 0: none has";
     EFFECTS_UNBOUNDED = "picket_open_effects_unbounded", Kind::Gauge, ["kind"], "Open effects that nothing bounds";
 
     RELEASES = "picket_releases", Kind::Gauge, ["stage"], "Releases of open fences, and their parts, by how far they are";
