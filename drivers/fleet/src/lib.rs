@@ -10,6 +10,7 @@
 //! under way, history.
 
 mod account;
+mod arguments;
 mod bmc;
 mod fleet;
 mod ipmi;
@@ -21,6 +22,7 @@ mod settings;
 mod tests;
 
 pub use account::{Account, Role};
+pub use arguments::Arguments;
 pub use bmc::{Bmc, BmcOptions, RedfishPlace};
 pub use fleet::{Fleet, StartError};
 pub use ipmi::{IpmiBmc, IpmiOptions};

@@ -1,28 +1,15 @@
 //! `picket-fleet`: simulated BMCs from a settings file, until it is told to stop.
 
 use std::error::Error;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
 use picket_core::time::Clock;
 use picket_driver_sim::SimClock;
-use picket_fleet::{Fleet, Settings, room_for};
+use picket_fleet::{Arguments, Fleet, Settings, room_for};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
-
-/// Simulated BMCs on loopback addresses, to rehearse fencing with. Nothing here guards anything: their passwords and
-/// certificates are for this machine alone.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Arguments {
-    /// The settings: which machines there are, and what happens to them (docs/rehearse-settings.md).
-    settings: PathBuf,
-    /// Only say whether the settings are right.
-    #[arg(long)]
-    check: bool,
-}
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {

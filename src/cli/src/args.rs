@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -17,7 +18,7 @@ use crate::{duration, help as words};
 /// Switches failed nodes off through a Picket gateway, which proves that they are off and only then lets their volumes
 /// go.
 #[derive(Debug, Parser)]
-#[command(name = "picket", version, disable_help_subcommand = true)]
+#[command(name = "picket", version, long_version = VERSION.as_str(), disable_help_subcommand = true)]
 pub struct Cli {
     /// What all commands take.
     #[command(flatten)]
@@ -26,6 +27,9 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 }
+
+/// Which build this is.
+pub static VERSION: LazyLock<String> = LazyLock::new(|| picket_version::long(&[]));
 
 /// Under this name kubectl runs it as `kubectl picket`.
 const PLUGIN: &str = "kubectl-picket";

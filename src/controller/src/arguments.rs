@@ -1,10 +1,13 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+static VERSION: LazyLock<String> = LazyLock::new(|| picket_version::long(&[]));
 
 /// Watches a Kubernetes' Nodes, and asks the gateway to fence those that failed.
 #[derive(Clone, Debug, clap::Parser)]
-#[command(name = "picket-controller", version)]
+#[command(name = "picket-controller", version, long_version = VERSION.as_str())]
 pub struct Arguments {
     /// The settings file.
     #[arg(

@@ -1,10 +1,28 @@
 //! The command line of `picketd`.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// What a gateway may be built with, and whether this one is.
+const PARTS: [(&str, bool); 8] = [
+    ("etcd", cfg!(feature = "etcd")),
+    ("ipmi", cfg!(feature = "ipmi")),
+    ("redfish", cfg!(feature = "redfish")),
+    ("agent", cfg!(feature = "agent")),
+    ("openstack", cfg!(feature = "openstack")),
+    ("aws", cfg!(feature = "aws")),
+    ("gcp", cfg!(feature = "gcp")),
+    ("kubernetes", cfg!(feature = "kubernetes")),
+];
+
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let parts = PARTS.iter().filter(|(_, is_in)| *is_in).map(|(name, _)| *name);
+    picket_version::long(&parts.collect::<Vec<_>>())
+});
 
 /// Out-of-band fencing gateway: switches failed nodes off, proves it, and only then lets their volumes go.
 #[derive(Clone, Debug, clap::Parser)]
-#[command(name = "picketd", version)]
+#[command(name = "picketd", version, long_version = VERSION.as_str())]
 pub struct Arguments {
     /// The settings file.
     #[arg(long, short, global = true, env = "PICKET_CONFIG", default_value = "/etc/picket/picket.toml")]

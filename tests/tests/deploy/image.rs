@@ -87,7 +87,7 @@ async fn containerd_takes_the_image_and_runs_what_is_in_it() -> Result<()> {
     let version = format!(" {}\n", env!("CARGO_PKG_VERSION"));
     for program in ["picketd", "picket", "picket-controller"] {
         // Without a cgroup: who may make one is none of this test's matter.
-        let run = ["run", "--rm", "--read-only", "--cgroup", "", &made.name, program, program, "--version"];
+        let run = ["run", "--rm", "--read-only", "--cgroup", "", &made.name, program, program, "-V"];
         let said = containerd.ctr(&run).await?;
         assert_eq!((said.code, said.out.as_str()), (0, format!("{program}{version}").as_str()), "{said:?}");
     }

@@ -90,7 +90,7 @@ fn perform(options: &Options, console: &mut Console) -> Result<Ended, String> {
     let alone = match options.action {
         Action::Metadata => Some(metadata::xml()),
         Action::Help => Some(options::help()),
-        Action::Version => Some(format!("fence_picket {}\n", env!("CARGO_PKG_VERSION"))),
+        Action::Version => Some(format!("fence_picket {}\n", picket_version::long(&[]))),
         _ => None,
     };
     if let Some(text) = alone {

@@ -29,7 +29,7 @@ pub mod status;
 pub mod unfence;
 pub mod watch;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, VERSION};
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
@@ -42,7 +42,7 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Completions(args) => return completions::run(args, console),
         Command::Help(args) => return help::run(args, console),
         Command::Version => {
-            console.write(Stream::Out, &format!("picket {}\n", env!("CARGO_PKG_VERSION")))?;
+            console.write(Stream::Out, &format!("picket {}\n", *VERSION))?;
             return Ok(Exit::Done);
         }
         Command::Kubeconfig(args) => return kubeconfig::run(args, cli.global.output, console),

@@ -44,5 +44,7 @@ async fn each_topic_fits_60_columns() {
 async fn the_version_is_told_as_a_command_too() {
     let (command, flag) = (run(picket("version")).await, run(picket("--version")).await);
     assert_eq!((command.code, &command.out), (0, &flag.out));
-    assert!(command.out.starts_with("picket 0."), "{command:?}");
+    assert!(command.out.starts_with("picket 0.") && command.out.contains("\ncommit: "), "{command:?}");
+    let short = run(picket("-V")).await;
+    assert_eq!(short.out, format!("picket {}\n", env!("CARGO_PKG_VERSION")));
 }
