@@ -28,6 +28,7 @@ mod sim;
 mod soak;
 mod spdx;
 mod test;
+mod tool;
 mod verify;
 
 use std::process::ExitCode;
