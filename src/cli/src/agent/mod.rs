@@ -86,10 +86,15 @@ fn told() -> Result<Options, String> {
     Ok(options)
 }
 
+/// The text of `--help`.
+pub fn help() -> String {
+    options::help()
+}
+
 fn perform(options: &Options, console: &mut Console) -> Result<Ended, String> {
     let alone = match options.action {
         Action::Metadata => Some(metadata::xml()),
-        Action::Help => Some(options::help()),
+        Action::Help => Some(help()),
         Action::Version => Some(format!("fence_picket {}\n", picket_version::long(&[]))),
         _ => None,
     };
