@@ -18,11 +18,13 @@ mod image;
 mod kubernetes;
 mod licences;
 mod openstack;
+mod package;
 mod packages;
 mod pages;
 mod place;
 mod prometheus;
 mod python;
+mod roots;
 mod run;
 mod sim;
 mod soak;
@@ -67,6 +69,7 @@ fn perform(task: Task) -> Result<ExitCode, Failure> {
         Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
         Task::Sim { options } => sim::sim(&options),
         Task::Image(options) => image::image(&options),
+        Task::Package(options) => package::package(&options),
         Task::Verify => verify::verify(),
         Task::Fix => fix::fix(),
     }

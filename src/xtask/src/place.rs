@@ -43,12 +43,17 @@ pub fn metadata(arguments: &[&str]) -> Result<Value, Failure> {
     serde_json::from_slice(&run::output(command)?).map_err(Failure::of("cargo metadata"))
 }
 
-/// Where cargo puts what it builds in the development profile.
-pub fn built() -> Result<PathBuf, Failure> {
+/// Where cargo puts all that it builds.
+pub fn target() -> Result<PathBuf, Failure> {
     let metadata = metadata(&["--no-deps"])?;
     let target =
         metadata["target_directory"].as_str().ok_or(Failure::new("cargo metadata names no target folder"))?;
-    Ok(Path::new(target).join("debug"))
+    Ok(PathBuf::from(target))
+}
+
+/// Where cargo puts what it builds in the development profile.
+pub fn built() -> Result<PathBuf, Failure> {
+    Ok(target()?.join("debug"))
 }
 
 /// Where we keep what takes long to fetch: `$XDG_CACHE_HOME/picket`, else `~/.cache/picket`.

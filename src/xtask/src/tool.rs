@@ -12,12 +12,12 @@ pub struct Tool {
     pub name: &'static str,
     /// Exactly this one, so that what it makes does not change by itself.
     pub version: &'static str,
-    /// What is said to `cargo install` besides.
+    /// What is said to `cargo install` besides: `--debug` for one that only waits and asks, and does not compress.
     pub options: &'static [&'static str],
 }
 
 impl Tool {
-    /// The program, built on first use in the development profile, since what it does is small.
+    /// The program, built on first use.
     pub fn program(&self) -> Result<PathBuf, Failure> {
         let short = self.name.trim_start_matches("cargo-");
         let home = place::cache()?.join(format!("{short}-{}", self.version));
@@ -27,7 +27,7 @@ impl Tool {
         }
         let building = home.join("building");
         let mut install = place::cargo();
-        install.args(["install", self.name, "--version", self.version, "--locked", "--debug", "--quiet"]);
+        install.args(["install", self.name, "--version", self.version, "--locked", "--quiet"]);
         install.args(self.options).args(["--no-track", "--root"]);
         install.arg(&home).arg("--target-dir").arg(&building);
         // A folder that no setting of the workspace reaches: the workspace's own lock and profile are not the tool's.

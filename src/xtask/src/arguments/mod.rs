@@ -3,13 +3,16 @@
 use crate::demo::Demo;
 use crate::failure::Failure;
 use crate::image;
+use crate::package;
 use crate::soak::{self, Soak};
 use crate::test::mutants::{self, Which};
 use crate::test::{How, What, flaky};
 
+mod made;
 mod usage;
 mod which;
 
+use made::{image_of, package_of};
 pub use usage::USAGE;
 use which::{flaky_of, test_of};
 
@@ -72,6 +75,8 @@ pub enum Task {
     },
     /// Make images.
     Image(image::Options),
+    /// Make packages.
+    Package(package::Options),
     /// Check the sources.
     Verify,
     /// Mend the sources.
@@ -89,11 +94,10 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     {
         return soak_one(soak, rest);
     }
-    if command == "image" {
-        return image_of(rest);
-    }
     match command.as_str() {
         "flaky" => return flaky_of(rest),
+        "image" => return image_of(rest),
+        "package" => return package_of(rest),
         "measured" => return Ok(Task::Measured { words: rest.to_vec() }),
         "busy" => return Ok(Task::Busy),
         "test" => return test_of(rest),
@@ -184,30 +188,6 @@ fn soak_one(soak: &'static Soak, words: &[String]) -> Result<Task, Failure> {
     Ok(Task::SoakOne { yes, soak, runs, seed })
 }
 
-fn image_of(words: &[String]) -> Result<Task, Failure> {
-    let mut options = image::Options::default();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let mut next = || {
-            let wanted = || Failure::new(format!("{word} wants a word after it\n\n{USAGE}"));
-            words.next().cloned().ok_or_else(wanted)
-        };
-        match word.as_str() {
-            "--out" => options.out = Some(next()?.into()),
-            "--from" => options.from = Some(next()?.into()),
-            "--profile" => options.profile = Some(next()?),
-            "--help" => return Ok(Task::Help),
-            _ => return Err(Failure::new(format!("image takes no {word}\n\n{USAGE}"))),
-        }
-    }
-    if options.from.is_some() && options.profile.is_some() {
-        return Err(Failure::new(format!(
-            "what --from names is built already, by whatever --profile\n\n{USAGE}"
-        )));
-    }
-    Ok(Task::Image(options))
-}
-
 /// A bench knows its options itself.
 fn bench(words: &[String]) -> Task {
     let yes = words.iter().any(|word| word == "--yes");
@@ -277,18 +257,6 @@ mod tests {
         );
         for (line, word) in
             [("soak ha --runs many", "--runs"), ("soak ha sim", "sim"), ("soak --runs 3", "--runs")]
-        {
-            let Err(Failure(message)) = parsed(line) else { panic!("{line} was taken") };
-            assert!(message.contains(word) && message.contains("usage:"), "{message}");
-        }
-    }
-
-    #[test]
-    fn images_go_to_a_folder_and_come_from_a_profile_or_a_folder() {
-        let options = image::Options { out: Some("/tmp/x".into()), profile: Some("dev".into()), from: None };
-        assert_eq!(parsed("image --out /tmp/x --profile dev"), Ok(Task::Image(options)));
-        for (line, word) in
-            [("image --out", "--out"), ("image now", "now"), ("image --from a --profile dev", "--from")]
         {
             let Err(Failure(message)) = parsed(line) else { panic!("{line} was taken") };
             assert!(message.contains(word) && message.contains("usage:"), "{message}");

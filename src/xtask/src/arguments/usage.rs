@@ -37,6 +37,10 @@ usage: cargo xtask <command>
                               OCI image archives of what runs in clusters, for ctr images import and podman load, without
                               a container engine; of the profile release unless another one is named, or of programs that
                               are built already
+  package [--out DIR] [--check] [--from DIR] [--revision N] [--yes]
+                              a .deb, an .rpm, a tarball, the image, an SBOM and SHA256SUMS, of programs that run from glibc
+                              2.28 on; into target/packages unless DIR is named. --check makes all of it twice, and compares;
+                              --from takes programs that are built already
   verify                      formatting, clippy, documentation, pages, licences; changes nothing
   fix                         formats, and lets clippy mend what it can
 

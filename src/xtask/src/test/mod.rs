@@ -79,11 +79,14 @@ fn with(how: How, what: &What, then: impl FnOnce(&Run<'_>) -> Result<(), Failure
     let list = nextest::list()?;
     let selection = select::select(what, &rows, &list)?;
     threats::known(&list)?;
-    let variables = match before {
+    let mut variables = match before {
         Some(variables) => variables,
         None if selection.tests.iter().any(|test| peers::wants_some(&test.package)) => with_build(how.yes)?,
         None => vec![("PATH", place::search_path().into()), ("PICKET_BIN_DIR", place::built()?.into())],
     };
+    if selection.tests.iter().any(|test| peers::wants_packages(test)) {
+        variables.extend(peers::with_packages(how.yes)?);
+    }
     // The one that was built with the rest: ours may have been replaced by it, and has no path then.
     let xtask = place::built()?.join("xtask");
     let runner = vec![xtask.display().to_string(), "measured".to_owned()];

@@ -16,7 +16,7 @@ use crate::{place, run};
 const NEXTEST: Tool = Tool {
     name: "cargo-nextest",
     version: "0.9.128",
-    options: &["--no-default-features", "--features", "default-no-update"],
+    options: &["--debug", "--no-default-features", "--features", "default-no-update"],
 };
 
 /// The program, built on first use.

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::thread::{ScopedJoinHandle, scope};
 
+use super::list::Test;
 use super::nextest;
 use crate::builds::NO_PROTOC;
 use crate::failure::Failure;
-use crate::{etcd, kubernetes, openstack, packages, place, prometheus, python, run};
+use crate::{etcd, kubernetes, openstack, package, packages, place, prometheus, python, roots, run};
 
 /// The variables by which tests find their peers.
 pub type Variables = Vec<(&'static str, OsString)>;
@@ -58,6 +59,17 @@ pub fn build_alone(yes: bool) -> Result<Option<Variables>, Failure> {
 /// Whether tests of this package ask peers that others wrote.
 pub fn wants_some(package: &str) -> bool {
     ["picket-tests", "picket-driver-ipmi", "picket-driver-redfish", "picket-driver-agent"].contains(&package)
+}
+
+/// Whether a test installs packages, for which a minute of building tools is not too much.
+pub fn wants_packages(test: &Test) -> bool {
+    (test.binary.as_str(), test.module()) == ("deploy", "packages")
+}
+
+/// What packs, and where a package is installed.
+pub fn with_packages(yes: bool) -> Result<Variables, Failure> {
+    package::tools(yes)?;
+    Ok(vec![("PICKET_TEST_ROOTS", roots::folder(yes)?.into())])
 }
 
 /// The programs and their tests. Together, as the tests ask for more features: else everything would be built twice.

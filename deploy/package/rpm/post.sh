@@ -1,0 +1,9 @@
+systemd-sysusers picket.conf
+systemd-tmpfiles --create picket.conf
+if [ -d /run/systemd/system ]; then
+    systemctl daemon-reload || :
+    # 2 and more: an upgrade. It restarts a gateway that runs, and a first installation starts none.
+    if [ "$1" -ge 2 ]; then
+        systemctl --no-block try-restart picketd.service || :
+    fi
+fi
