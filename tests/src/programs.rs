@@ -26,6 +26,10 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
         "--bin",
         "picket-controller",
         "--bin",
+        "picket-fleet",
+        "--bin",
+        "picket-manual",
+        "--bin",
         "xtask",
         "--target-dir",
     ]);

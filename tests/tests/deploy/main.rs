@@ -1,4 +1,4 @@
-//! What is in deploy/ for clusters: the image, the chart and the alerts, before the clients that others wrote.
+//! What is in deploy/ for clusters: the image, the packages, the chart and the alerts, before the clients that others wrote.
 
 mod alerts;
 mod certificates;
@@ -8,6 +8,7 @@ mod image;
 mod installed;
 mod lost;
 mod members;
+mod packages;
 mod plugin;
 mod refused;
 mod same;
