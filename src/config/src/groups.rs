@@ -27,8 +27,8 @@ pub struct GroupRules {
 
 impl GroupRules {
     fn read(table: &mut Table<'_>) -> Self {
-        let budget = table.has("budget").then(|| budget::limits(table.table("budget")));
-        let liveness = table.has("liveness").then(|| {
+        let budget = table.get("budget").map(|_| budget::limits(table.table("budget")));
+        let liveness = table.get("liveness").map(|_| {
             Kinded::read(&mut table.table("liveness"), "the kind of liveness source, for example \"command\"")
         });
         Self { budget, liveness, drills: table.flag("drills") }

@@ -164,7 +164,7 @@ impl Nodes<'_> {
 
     /// The template that a node names, or an empty one. `None`: there is none of that name.
     fn template(&self, table: &mut Table<'_>) -> Option<Parts> {
-        if !table.has("template") {
+        if table.get("template").is_none() {
             return Some(Parts::default());
         }
         let name = table.text("template")?;
@@ -233,7 +233,7 @@ const LONGEST: usize = 1_024;
 
 /// What the cloud of so many nodes calls them: of one alone.
 fn provider_id(table: &mut Table<'_>, nodes: usize) -> Option<String> {
-    if !table.has("provider_id") {
+    if table.get("provider_id").is_none() {
         return None;
     }
     let id = table.text("provider_id")?;

@@ -9,3 +9,4 @@ mod load;
 mod metrics;
 mod never;
 mod own_node;
+mod schema;
