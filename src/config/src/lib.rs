@@ -11,6 +11,7 @@
 mod audit;
 mod budget;
 mod device;
+mod effective;
 mod election;
 mod entry;
 mod etcd;
@@ -37,6 +38,7 @@ mod written;
 
 pub use audit::AuditSettings;
 pub use device::{DeviceSettings, Nature};
+pub use effective::Effective;
 pub use election::ElectionSettings;
 pub use etcd::{EtcdSettings, EtcdTls, EtcdUser, SecretSource};
 pub use fault::{Fault, Faults, Place};

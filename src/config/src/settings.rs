@@ -11,6 +11,7 @@ use picket_core::rules::Rules;
 use crate::audit::AuditSettings;
 use crate::budget;
 use crate::device::DeviceSettings;
+use crate::effective::Effective;
 use crate::election::{self, ElectionSettings};
 use crate::entry::Entry;
 use crate::fault::Faults;
@@ -82,6 +83,17 @@ impl Settings {
     /// A file cannot be read: what is missing would be told as faults.
     pub fn read(sources: &Sources) -> Result<(Self, Faults), Faults> {
         Ok(Self::check(sources.merge()?))
+    }
+
+    /// The same, and what is in force, key by key, with where it comes from.
+    ///
+    /// # Errors
+    /// As of [`Settings::read`].
+    pub fn read_effective(sources: &Sources) -> Result<(Self, Faults, Effective), Faults> {
+        let merged = sources.merge()?;
+        let (settings, faults) = Self::check(merged.clone());
+        let effective = Effective::of(&merged, &settings);
+        Ok((settings, faults, effective))
     }
 
     /// The same without the nodes, for whoever has made of them what there was to be made: ten thousand are most of the settings.

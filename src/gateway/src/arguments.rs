@@ -34,9 +34,45 @@ pub struct Arguments {
     #[arg(long)]
     pub check: bool,
 
+    /// Print what is in force, key by key, with where each value comes from (file and line, variable, default), and stop.
+    /// Starts nothing and sends nothing; faults are those of a start. Texts stand there as in the settings, which hold no secret.
+    #[arg(long, conflicts_with_all = ["check", "print_schema"])]
+    pub print_settings: bool,
+
+    /// The form of --print-settings. TOML can be loaded again.
+    #[arg(long, short, value_name = "FORM", requires = "print_settings", default_value = "toml")]
+    pub output: Output,
+
+    /// Print a JSON schema of the settings, for editors, and stop. Reads nothing.
+    #[arg(long, conflicts_with = "check")]
+    pub print_schema: bool,
+
     /// What to do with the store, without a gateway.
     #[command(subcommand)]
     pub task: Option<Task>,
+}
+
+impl Arguments {
+    /// Those that start a gateway by the settings in `config`.
+    pub fn start(config: PathBuf) -> Self {
+        Self {
+            config,
+            check: false,
+            print_settings: false,
+            output: Output::Toml,
+            print_schema: false,
+            task: None,
+        }
+    }
+}
+
+/// The form in which settings are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// One document.
+    Json,
+    /// A settings file, with comments.
+    Toml,
 }
 
 /// What is done with the store without a gateway. docs/backup.md has the way, docs/gateways.md that of settings.
@@ -64,4 +100,54 @@ pub enum Task {
     /// was led last. Once, on the machine of any gateway that has the right ones; running gateways need no restart. It stands
     /// in no audit: a gateway's audit is written by that gateway alone, and none is asked here
     AcceptSettings,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn page() -> String {
+        let mut root = Arguments::command();
+        root.build();
+        let mut out = String::from(
+            "<!-- `cargo xtask pages` makes this page from the definition of picketd's arguments. -->\n\n# picketd\n",
+        );
+        let commands = root.get_subcommands().filter(|sub| sub.get_name() != "help");
+        for command in std::iter::once(&root).chain(commands) {
+            let help = command.clone().term_width(110).mut_args(|arg| {
+                let own = ["help", "version"].iter().any(|id| arg.get_id() == id);
+                arg.hide(own).hide_env_values(true)
+            });
+            let help = help.clone().render_long_help().to_string();
+            let help: String = help.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
+            let name = command.get_bin_name().unwrap_or("picketd");
+            out += &format!("\n## {name}\n\n```text\n{}\n```\n", help.trim_end());
+        }
+        out
+    }
+
+    #[test]
+    fn the_page_of_picketd_is_what_it_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/picketd.md");
+        if std::env::var_os("PICKET_BLESS").is_some() {
+            std::fs::write(path, page()).expect("it can be written");
+        }
+        let shown = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(shown == page(), "docs/reference/picketd.md differs: cargo xtask pages writes it");
+    }
+
+    #[test]
+    fn what_is_printed_is_one_thing() {
+        use clap::Parser;
+        let parse =
+            |line: &str| Arguments::try_parse_from(line.split(' ')).map_err(|error| error.to_string());
+        assert!(parse("picketd --print-settings -o json").is_ok());
+        for wrong in
+            ["picketd -o json", "picketd --check --print-settings", "picketd --print-schema --print-settings"]
+        {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
 }

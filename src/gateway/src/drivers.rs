@@ -96,6 +96,9 @@ fn kinds(trial: Trial) -> Vec<Box<dyn DriverKind>> {
 }
 
 #[cfg(test)]
+mod schema;
+
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 

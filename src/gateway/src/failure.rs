@@ -55,6 +55,9 @@ pub(crate) enum Failure {
     /// The service broke.
     #[error(transparent)]
     Serve(#[from] picket_server::ServeError),
+    /// What was asked for cannot be printed.
+    #[error("cannot print: {0}")]
+    Print(#[source] std::io::Error),
     /// Metrics cannot be told there.
     #[error("metrics.listen = {0}: {1}")]
     Metrics(std::net::SocketAddr, #[source] std::io::Error),
@@ -120,6 +123,7 @@ impl Failure {
             | Failure::Listen(_)
             | Failure::Serve(_)
             | Failure::Metrics(..)
+            | Failure::Print(_)
             | Failure::Start(_) => 75,
         }
     }

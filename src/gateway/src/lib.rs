@@ -17,6 +17,7 @@ mod needs;
 mod notify;
 mod observe;
 mod parent;
+mod print;
 mod reload;
 mod room;
 mod run;
@@ -24,6 +25,6 @@ mod sharing;
 mod sources;
 mod units;
 
-pub use arguments::{Arguments, Task};
+pub use arguments::{Arguments, Output, Task};
 pub use drivers::Trial;
 pub use run::{main, main_on_trial};

@@ -23,7 +23,7 @@ use crate::notify::Notify;
 use crate::observe::Observer;
 use crate::reload::Reloader;
 use crate::sharing::Shared;
-use crate::{build, doors, log, needs, room, sharing};
+use crate::{build, doors, log, needs, print, room, sharing};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
 pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
@@ -52,6 +52,13 @@ fn random() -> Random {
 }
 
 fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(), Failure> {
+    if arguments.print_schema {
+        return print::schema();
+    }
+    if arguments.print_settings {
+        let context = Context { clock: Arc::new(SystemClock), random: random() };
+        return print::settings(&arguments.config, arguments.output, &context, trial);
+    }
     if let Some(task) = &arguments.task {
         return crate::backup::run(
             task,

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         }
         Ok(Task::Bench(options)) => edge::runtime().and_then(|runtime| runtime.block_on(bench(options))),
         Ok(Task::Daemon(config)) => {
-            let arguments = picket_gateway::Arguments { config, check: false, task: None };
+            let arguments = picket_gateway::Arguments::start(config);
             return picket_gateway::main(&arguments, Arc::new(picket_engine::NoHooks));
         }
         Err(wrong) => Err(wrong.into()),

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         }
         Ok(Task::Bench(options)) => runtime().and_then(|runtime| runtime.block_on(bench(&options))),
         Ok(Task::Child(Child::Daemon(config))) => {
-            let arguments = picket_gateway::Arguments { config, check: false, task: None };
+            let arguments = picket_gateway::Arguments::start(config);
             return picket_gateway::main(&arguments, Arc::new(picket_engine::NoHooks));
         }
         Ok(Task::Child(Child::Bmcs(speech))) => {

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         }
         Ok(Task::Bench(options)) => runtime().and_then(|runtime| runtime.block_on(bench(options))),
         Ok(Task::Daemon(config)) => {
-            let arguments = picket_gateway::Arguments { config, check: false, task: None };
+            let arguments = picket_gateway::Arguments::start(config);
             return picket_gateway::main(&arguments, Arc::new(picket_engine::NoHooks));
         }
         Ok(Task::Echo(socket, message)) => {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on fails.
 
 mod common;
+mod effective;
 mod etcd;
 mod faults;
 mod load;
