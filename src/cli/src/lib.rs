@@ -30,6 +30,8 @@ mod fault;
 mod follow;
 mod help;
 mod hosts;
+#[cfg(test)]
+mod page;
 mod pki;
 mod progress;
 mod question;

@@ -1,4 +1,4 @@
-//! The table of all metrics. `docs/metrics.md` lists the same, and a test compares the two.
+//! The table of all metrics. `cargo xtask pages` makes `docs/reference/metrics.md` from its lines, one a metric; `docs/metrics.md` explains them.
 
 /// What kind of metric it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

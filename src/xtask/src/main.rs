@@ -24,9 +24,11 @@ mod pages;
 mod place;
 mod prometheus;
 mod python;
+mod reference;
 mod roots;
 mod run;
 mod sim;
+mod site;
 mod soak;
 mod spdx;
 mod test;
@@ -72,6 +74,8 @@ fn perform(task: Task) -> Result<ExitCode, Failure> {
         Task::Package(options) => package::package(&options),
         Task::Verify => verify::verify(),
         Task::Fix => fix::fix(),
+        Task::Pages => reference::write(),
+        Task::Site { out } => site::site(out),
     }
     .map(|()| ExitCode::SUCCESS)
 }

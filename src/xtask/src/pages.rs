@@ -8,22 +8,24 @@ use crate::failure::Failure;
 use crate::{place, run};
 
 /// It has a link to each page of its folder.
-const INDEX: &str = "docs/README.md";
+pub const INDEX: &str = "docs/README.md";
 /// The most lines of the first thing that anybody reads.
 const README_LINES: usize = 150;
 /// The most words of a page.
 const PAGE_WORDS: usize = 900;
 /// Tables that tests hold to the product, and those of boards: whoever looks something up reads a row, and not the page.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 7] = [
     "docs/agents-list.md",
     "docs/ipmi-boards.md",
-    "docs/metrics.md",
     "docs/redfish-boards.md",
     "docs/redfish-check.md",
     "docs/rehearse-settings.md",
     "docs/stops.md",
     "docs/threat-model.md",
 ];
+
+/// Pages that are made from the sources: whoever looks something up in them reads a row.
+const MADE: &str = "docs/reference/";
 
 /// Looks at all files that git has or would take.
 pub fn check() -> Result<(), Failure> {
@@ -80,7 +82,7 @@ fn faults(files: &BTreeMap<String, String>, exists: impl Fn(&str) -> bool) -> Ve
         if *name != INDEX && !index.contains(*name) {
             faults.push(format!("{INDEX} has no link to {name}"));
         }
-        if page.words > PAGE_WORDS && !TABLES.contains(name) {
+        if page.words > PAGE_WORDS && !TABLES.contains(name) && !name.starts_with(MADE) {
             faults.push(format!("{name} has {} words: split it, {PAGE_WORDS} are the most", page.words));
         }
     }
@@ -132,6 +134,12 @@ fn anchor(heading: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
+/// The files of the sources to which a page's text leads, in their order, without the headings.
+pub fn leads_to(page: &str, text: &str) -> Vec<String> {
+    let file = |link: &String| beside(page, link.split('#').next().filter(|file| !file.is_empty())?);
+    Page::of(text).links.iter().filter_map(file).collect()
+}
+
 /// Where the links and pictures of a line lead, but for what it has as code.
 fn linked(line: &str) -> Vec<String> {
     let text: String = line.split('`').step_by(2).collect();
@@ -170,7 +178,8 @@ fn named(text: &str) -> BTreeSet<String> {
             continue;
         }
         let rest = &text[at + "docs/".len()..];
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(rest.len());
+        let end =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '/'))).unwrap_or(rest.len());
         if end > 0 && rest[end..].starts_with(".md") {
             found.insert(format!("docs/{}.md", &rest[..end]));
         }

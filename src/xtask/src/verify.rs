@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::builds::NO_PROTOC;
 use crate::failure::Failure;
 use crate::test::mutants;
-use crate::{builds, licences, packages, pages, place, run};
+use crate::{builds, licences, packages, pages, place, reference, run};
 
 /// A check of the sources, by what it looks at.
 type Check = (&'static str, fn() -> Result<(), Failure>);
@@ -21,7 +21,7 @@ const ALONE: [&str; 7] = ["etcd", "ipmi", "redfish", "agent", "openstack", "gcp"
 /// are looked at, whichever fails.
 pub fn verify() -> Result<(), Failure> {
     packages::ensure(packages::FOR_BUILD, false)?;
-    let checks: [Check; 10] = [
+    let checks: [Check; 11] = [
         ("formatting (cargo xtask fix mends it)", || cargo(&["fmt", "--all", "--check"], &[])),
         ("clippy", || clippy(&["--workspace"])),
         ("a gateway without any part", || clippy(&["-p", "picket-gateway", "--no-default-features"])),
@@ -35,6 +35,7 @@ pub fn verify() -> Result<(), Failure> {
         }),
         ("documentation", documentation),
         ("the pages", pages::check),
+        ("pages that are made from the sources", reference::check),
         ("licences", licences::check),
         ("a build without protoc", builds::check),
         ("the lines that weaken the law", mutants::check),

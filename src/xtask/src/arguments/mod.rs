@@ -81,6 +81,13 @@ pub enum Task {
     Verify,
     /// Mend the sources.
     Fix,
+    /// Write the pages that are made from the sources.
+    Pages,
+    /// Make the pages a site.
+    Site {
+        /// Where to; none: in the target folder.
+        out: Option<std::path::PathBuf>,
+    },
 }
 
 /// Reads the command line. A word that is not known is an error with the usage.
@@ -95,6 +102,7 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
         return soak_one(soak, rest);
     }
     match command.as_str() {
+        "site" => return site_of(rest),
         "flaky" => return flaky_of(rest),
         "image" => return image_of(rest),
         "package" => return package_of(rest),
@@ -134,6 +142,7 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
         }
         "verify" => (Task::Verify, &[], false),
         "fix" => (Task::Fix, &[], false),
+        "pages" => (Task::Pages, &[], false),
         _ => return Err(Failure::new(format!("no such command: {command}\n\n{USAGE}"))),
     };
     if has("--help") {
@@ -186,6 +195,15 @@ fn soak_one(soak: &'static Soak, words: &[String]) -> Result<Task, Failure> {
         *wanted = Some(number(word, words.next())?);
     }
     Ok(Task::SoakOne { yes, soak, runs, seed })
+}
+
+fn site_of(words: &[String]) -> Result<Task, Failure> {
+    match words {
+        [] => Ok(Task::Site { out: None }),
+        [option, out] if option == "--out" => Ok(Task::Site { out: Some(out.into()) }),
+        [help] if help == "--help" => Ok(Task::Help),
+        _ => Err(Failure::new(format!("site takes --out DIR, and nothing else\n\n{USAGE}"))),
+    }
 }
 
 /// A bench knows its options itself.

@@ -43,6 +43,8 @@ usage: cargo xtask <command>
                               --from takes programs that are built already
   verify                      formatting, clippy, documentation, pages, licences; changes nothing
   fix                         formats, and lets clippy mend what it can
+  site [--out DIR]            the pages as a site, by mdBook, which is built on first use
+  pages                       writes the pages and the schema that are made from the sources
 
   --yes     installs missing Debian packages without asking
   --keep    leaves the demonstration running, to play with";

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::operation::{does, http, one_node, with_metrics};
 
-const DOCUMENTATION: &str = include_str!("../../../../docs/metrics.md");
+const DOCUMENTATION: &str = include_str!("../../../../docs/reference/metrics.md");
 const RULES: &str = include_str!("../../../../deploy/prometheus/picket.rules.yaml");
 
 fn kind(metric: &Metric) -> &'static str {
