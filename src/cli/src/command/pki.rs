@@ -56,13 +56,17 @@ fn told(made: &Made) -> String {
     let (certificate, key) = first.map_or(("", ""), |client| (&client.cert_file, &client.key_file));
     format!(
         "Made in {directory}; keep {ca_key} elsewhere, it is only for further certificates.\n\n\
-         Into the gateway's settings:\n\n\
+         Into a file of its own beside the gateway's settings (/etc/picket/conf.d/tls.toml):\n\n\
          [listen]\n\
+         unix = \"/run/picket/picket.sock\"    # with tcp alone there would be no socket\n\
          tcp = \"0.0.0.0:7070\"\n\n\
          [listen.tls]\n\
          cert_file = {server:?}\n\
          key_file = {server_key:?}\n\
          client_ca_file = {ca:?}\n\n\
+         [roles.root]               # the gateway's own machine, over the socket\n\
+         role = \"admin\"\n\
+         uids = [0]\n\n\
          [roles.operators]          # viewer, controller, operator, admin or attest\n\
          role = \"operator\"\n\
          callers = [{callers}]\n\n\

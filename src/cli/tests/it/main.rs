@@ -10,6 +10,7 @@ mod history;
 mod limits;
 mod many;
 mod people;
+mod pki;
 mod session;
 mod several;
 mod show;

@@ -10,4 +10,5 @@ mod load;
 mod metrics;
 mod never;
 mod own_node;
+mod pki;
 mod schema;
