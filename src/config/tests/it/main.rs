@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on fails.
 
+mod budget_table;
 mod common;
 mod effective;
 mod etcd;
