@@ -233,9 +233,7 @@ const LONGEST: usize = 1_024;
 
 /// What the cloud of so many nodes calls them: of one alone.
 fn provider_id(table: &mut Table<'_>, nodes: usize) -> Option<String> {
-    if table.get("provider_id").is_none() {
-        return None;
-    }
+    table.get("provider_id")?;
     let id = table.text("provider_id")?;
     let wrong = match id.split_once("://") {
         _ if nodes > 1 => format!("{nodes} nodes cannot have one provider id: give each node its own table"),

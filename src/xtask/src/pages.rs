@@ -178,10 +178,11 @@ fn named(text: &str) -> BTreeSet<String> {
             continue;
         }
         let rest = &text[at + "docs/".len()..];
-        let end =
-            rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '/'))).unwrap_or(rest.len());
+        let folder = if rest.starts_with("reference/") { "reference/" } else { "" };
+        let rest = &rest[folder.len()..];
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(rest.len());
         if end > 0 && rest[end..].starts_with(".md") {
-            found.insert(format!("docs/{}.md", &rest[..end]));
+            found.insert(format!("docs/{folder}{}.md", &rest[..end]));
         }
     }
     found
