@@ -34,7 +34,7 @@ pub fn site(out: Option<PathBuf>) -> Result<(), Failure> {
     for path in found.texts.keys().chain(&found.files) {
         copy(path, &sources)?;
     }
-    write(&sources.join("SUMMARY.md"), &summary(&found.texts))?;
+    write(&sources.join("SUMMARY.md"), summary(&found.texts))?;
     write(&made.join("book.toml"), BOOK)?;
     let mut build = std::process::Command::new(program()?);
     build.arg("build").arg(&made).arg("--dest-dir").arg(&out);
