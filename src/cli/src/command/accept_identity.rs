@@ -34,6 +34,11 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     let [node] = nodes.as_slice() else {
         return Err(Fault::Usage("an identity is of one device: name one node".to_owned()));
     };
+    if node.devices.iter().all(|device| device.id != args.device) {
+        let known: Vec<&str> = node.devices.iter().map(|device| device.id.as_str()).collect();
+        let message = format!("{} has no device {:?}; it has: {}", node.name, args.device, known.join(", "));
+        return Err(Fault::Usage(message));
+    }
     if args.uuid.is_none() && args.serial.is_none() {
         let asked = format!(
             "Accept whatever {} of {} says that it controls? If it is not the machine that you mean, the next fence switches \

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use picket_proto::v1::{CheckDevicesRequest, CheckDevicesResponse, Device, NodeSet, Readiness, node_set};
+use picket_proto::v1::{
+    CheckDevicesRequest, CheckDevicesResponse, Device, ListNodesRequest, NodeSet, Phase, Readiness, node_set,
+};
 use serde::Serialize;
 use tokio_stream::StreamExt;
 
@@ -75,7 +77,6 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     let mut stream = session.asked(client.check_devices(request)).await?.into_inner();
     let limit = session.global.timeout.unwrap_or(NEXT);
     let mut nodes: BTreeMap<String, Vec<CheckDevicesResponse>> = BTreeMap::new();
-    let mut order = Vec::new();
     let mut heard = 0;
     progress(session, "none has answered yet")?;
     loop {
@@ -92,27 +93,40 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
             Ok(Some(Ok(told))) => {
                 heard += 1;
                 progress(session, &format!("{heard} have answered, {} are left", told.left))?;
-                if !nodes.contains_key(&told.node) {
-                    order.push(told.node.clone());
-                }
                 nodes.entry(told.node.clone()).or_default().push(told);
             }
         }
     }
     progress_ends(session)?;
-    let all: Vec<(String, Vec<CheckDevicesResponse>)> =
-        order.into_iter().filter_map(|node| nodes.remove(&node).map(|told| (node, told))).collect();
+    weigh(session, &mut nodes).await?;
+    let all: Vec<(String, Vec<CheckDevicesResponse>)> = nodes.into_iter().collect();
     let fine = all.iter().all(|(_, told)| could(&devices(told)));
     let exit = if fine { Exit::Done } else { Exit::Failed };
     if session.for_people() {
-        let mut sorted = all;
-        sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let text = table(&sorted, args.wide, session);
+        let text = table(&all, args.wide, session);
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&document(&all, exit))?;
     }
     Ok(exit)
+}
+
+/// What a check cannot see: a device that answers, and ignored the last off of its node, is not ready.
+async fn weigh(
+    session: &Session<'_>,
+    checked: &mut BTreeMap<String, Vec<CheckDevicesResponse>>,
+) -> Result<(), Fault> {
+    if checked.is_empty() {
+        return Ok(());
+    }
+    let request = ListNodesRequest { phases: vec![Phase::NeedsOperator.into()], ..Default::default() };
+    let (waiting, ..) = hosts::list(session, request).await?;
+    for node in &waiting {
+        for told in checked.get_mut(&node.name).into_iter().flatten() {
+            told.device = told.device.take().map(|device| ability::worth(node, &device));
+        }
+    }
+    Ok(())
 }
 
 /// How many devices have answered, where somebody looks on; the next text that is told takes its place.
@@ -171,7 +185,12 @@ fn table(all: &[(String, Vec<CheckDevicesResponse>)], wide: bool, session: &Sess
                 .unwrap_or_else(|| "not_checked".to_owned())
                 .replace('_', " ");
             let power = device.reading.as_ref().and_then(|reading| words::power(reading.power));
-            let problems: Vec<String> = device.problems.iter().map(ability::problem_words).collect();
+            let mut problems: Vec<String> = Vec::new();
+            for problem in device.problems.iter().map(ability::problem_words) {
+                if !problems.contains(&problem) {
+                    problems.push(problem);
+                }
+            }
             table.row(vec![
                 node.as_str().into(),
                 device.id.as_str().into(),

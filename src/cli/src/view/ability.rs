@@ -13,23 +13,41 @@ const TOLD: usize = 20;
 /// What is told of a device that took an off and did nothing.
 const IGNORED: &str = "took an off and still reads on";
 
-/// A node's devices as they are worth: one that has just taken an off, and reads on, is not ready, whatever its last check said.
+/// Whether the device took the node's last off, and reads on: its own machine, or an outlet that was to go dark. A parent may carry others.
+pub fn ignored(node: &Node, device: &Device) -> bool {
+    let is_open = |effect: &OpenEffect| effect.kind() == EffectKind::Off && effect.target == device.id;
+    let reads_on = device.reading.as_ref().is_some_and(|reading| reading.power() == Power::On);
+    let cuts = matches!(device.device_class(), DeviceClass::Host | DeviceClass::Supply);
+    node.phase() == Phase::NeedsOperator && cuts && reads_on && node.open_effects.iter().any(is_open)
+}
+
+/// A device as it is worth to its node: one that ignored the last off is not ready, whatever its check said.
+pub fn worth(node: &Node, device: &Device) -> Device {
+    let mut device = device.clone();
+    if ignored(node, &device) {
+        device.set_readiness(Readiness::NotReady);
+        device.problems.push(DeviceProblem { kind: 0, text: IGNORED.to_owned() });
+    }
+    device
+}
+
+/// A node's devices as they are worth.
 pub fn devices_of(node: &Node) -> Vec<Device> {
-    let ignored = |device: &Device| {
-        let is_open = |effect: &OpenEffect| effect.kind() == EffectKind::Off && effect.target == device.id;
-        let reads_on = device.reading.as_ref().is_some_and(|reading| reading.power() == Power::On);
-        let is_host = device.device_class() == DeviceClass::Host;
-        node.phase() == Phase::NeedsOperator && is_host && reads_on && node.open_effects.iter().any(is_open)
+    node.devices.iter().map(|device| worth(node, device)).collect()
+}
+
+/// How ready a node is by devices as they are worth: as its best level, which is as good as its worst device.
+pub fn readiness_of(devices: &[Device]) -> Readiness {
+    let rank = |device: &Device| match device.readiness() {
+        Readiness::NotReady => 0,
+        Readiness::Unspecified => 1,
+        Readiness::Degraded => 2,
+        Readiness::Ready => 3,
     };
-    let seen = |device: &Device| {
-        let mut device = device.clone();
-        if ignored(&device) {
-            device.set_readiness(Readiness::NotReady);
-            device.problems.push(DeviceProblem { kind: 0, text: IGNORED.to_owned() });
-        }
-        device
-    };
-    node.devices.iter().map(seen).collect()
+    let worst =
+        |level: u32| devices.iter().filter(move |device| device.level == level).min_by_key(|one| rank(one));
+    let best = devices.iter().filter_map(|device| worst(device.level)).max_by_key(|one| rank(one));
+    best.map_or(Readiness::Unspecified, |device| device.readiness())
 }
 
 /// Whether it could be used for a fence now.

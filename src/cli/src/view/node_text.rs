@@ -88,10 +88,8 @@ fn devices(node: &Node) -> Cell {
     let devices = ability::devices_of(node);
     let ready = usable_of(&devices);
     let unchecked = devices.iter().all(|device| device.readiness == i32::from(Readiness::Unspecified));
-    let readiness = match devices.iter().any(|device| device.readiness() == Readiness::NotReady) {
-        true if ready == 0 => Readiness::NotReady.into(),
-        _ => node.readiness,
-    };
+    let ignores = node.devices.iter().any(|device| ability::ignored(node, device));
+    let readiness = if ignores { ability::readiness_of(&devices).into() } else { node.readiness };
     let text = if unchecked {
         format!("{} unchecked", devices.len())
     } else {
@@ -100,12 +98,19 @@ fn devices(node: &Node) -> Cell {
     Cell::new(words::readiness_tone(readiness), &text)
 }
 
+/// What is waited for, and of whom.
+pub fn waited(wait: &Wait) -> String {
+    match (wait.what.strip_prefix("a decision"), wait.whose.as_str()) {
+        // Whose it is stands before what it is about, rather than behind it in another bracket.
+        (Some(about), "an operator") => format!("an operator's decision{about}"),
+        (_, "") => wait.what.clone(),
+        (_, whose) => format!("{} ({whose})", wait.what),
+    }
+}
+
 /// What is waited for, in words that go on after "waits for".
 pub fn wait(wait: &Wait) -> String {
-    let mut text = wait.what.clone();
-    if !wait.whose.is_empty() {
-        text += &format!(" ({})", wait.whose);
-    }
+    let mut text = waited(wait);
     if let Some(until) = &wait.until {
         text += &format!(" until {}", duration::stamp_seconds(until));
     }

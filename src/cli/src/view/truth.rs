@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use picket_proto::v1::{Fence, Node, OutcomeKind, Phase, Power, Release, ReleaseStage};
 
-use super::words;
+use super::{ability, words};
 use crate::style::Tone;
 
 /// A node's power, for a table. Where the node is kept off, or nobody fenced it, the word says whether that fits what was read.
@@ -21,6 +21,12 @@ pub fn power(node: &Node) -> (Tone, String) {
         (Power::Off, Phase::Fencing) => (Tone::Busy, "off, not proven"),
         (Power::Off, Phase::Fenced | Phase::Released | Phase::NeedsOperator) => {
             (Tone::Busy, "off, NOT PROVEN")
+        }
+        // An outlet says nothing of its machine; one that ignored its off feeds it still.
+        (Power::Unknown | Power::Unspecified, Phase::NeedsOperator)
+            if node.devices.iter().any(|device| ability::ignored(node, device)) =>
+        {
+            (Tone::Bad, "STILL ON")
         }
         (Power::Unknown | Power::Unspecified, Phase::NeedsOperator) => (Tone::Bad, "NOT KNOWN"),
         (read, _) => return (Tone::Plain, words::spoken(words::power(read.into()))),

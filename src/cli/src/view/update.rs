@@ -59,8 +59,7 @@ pub fn reads(reading: &DeviceReading) -> String {
 
 /// What is waited for, and whose it is.
 pub fn waits(wait: &Wait) -> String {
-    let whose = if wait.whose.is_empty() { String::new() } else { format!(" ({})", wait.whose) };
-    format!("waits for {}{whose}", wait.what)
+    format!("waits for {}", node_text::waited(wait))
 }
 
 #[cfg(test)]

@@ -117,6 +117,20 @@ async fn status_and_nodes_say_what_is_on_and_what_is_off_without_a_fence() {
     }
 }
 
+/// Its BMC is dead, and the outlet that was to cut its power reads on.
+#[tokio::test]
+async fn an_outlet_that_ignored_its_off_feeds_the_node_still() {
+    let mut fed = left_on("r2n03");
+    fed.power = Some(NodePower { power: Power::Unknown.into(), ..fed.power.expect("it was read") });
+    fed.devices[0].set_device_class(DeviceClass::Supply);
+    fed.devices.push(Device { id: "spare".to_owned(), level: 2, ..fed.devices[0].clone() });
+    let gateway = Gateway::start(Script { nodes: vec![fed], ..Default::default() }).await;
+    let table = ask(&gateway, "nodes").await.out;
+    assert!(table.contains("STILL ON") && table.contains("1/2 ready"), "{table}");
+    let one = ask(&gateway, "status r2n03").await.out;
+    assert!(one.starts_with("r2n03  NEEDS OPERATOR: STILL ON, volumes NOT let go\n"), "{one}");
+}
+
 #[tokio::test]
 async fn history_does_not_say_switched_off_where_an_off_was_sent() {
     let failed = Fence {

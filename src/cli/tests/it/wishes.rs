@@ -1,7 +1,7 @@
 //! Holds, attestation, retirement, exchanged boards, checks and drills.
 
 use crate::common::gateway::{Gateway, Script, Step};
-use crate::common::make::{bmc, ended, node, outcome, span, troubled};
+use crate::common::make::{bmc, ended, left_on, node, outcome, span, troubled};
 use crate::common::{ask, golden, see};
 use picket_proto::v1::*;
 use tonic::Status;
@@ -153,6 +153,31 @@ async fn a_check_says_which_nodes_could_be_fenced_now() {
     );
     assert_eq!(document["nodes"][1]["devices"][0]["problems"][0]["kind"], "authentication");
     assert_eq!(document["could_be_fenced"], 1);
+}
+
+/// It answers, and has just shown that it switches nothing off.
+#[tokio::test]
+async fn a_device_that_ignored_the_last_off_is_not_ready_whatever_it_answers() {
+    let checked = vec![told("r2n03", 1, Readiness::Ready, 1), told("r1n08", 1, Readiness::Ready, 0)];
+    let nodes = vec![left_on("r2n03"), node("r1n08")];
+    let gateway = Gateway::start(Script { checked, nodes, ..Script::default() }).await;
+    let ran = ask(&gateway, "check").await;
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let row = ran.out.lines().find(|line| line.starts_with("r2n03")).expect("its row");
+    assert!(row.contains("not ready") && row.contains("took an off and still reads on"), "{row}");
+    assert!(ran.out.find("r1n08") < ran.out.find("r2n03"), "in their order: {}", ran.out);
+    assert!(ran.out.ends_with("Could be fenced now: 1 of 2\n  not: r2n03\n"), "{}", ran.out);
+    let document: serde_json::Value =
+        serde_json::from_str(&ask(&gateway, "check -o json").await.out).expect("JSON");
+    assert_eq!((&document["could_be_fenced"], &document["nodes"][1]["ready"]), (&1.into(), &0.into()));
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_device_that_is_not_there() {
+    let gateway = Gateway::start(script(None)).await;
+    let ran = ask(&gateway, "accept-identity r1n07 bnc --reason board --yes").await;
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("r1n07 has no device \"bnc\"; it has: bmc"), "{ran:?}");
 }
 
 #[tokio::test]
