@@ -20,6 +20,7 @@ pub mod agent;
 pub mod args;
 mod certificates;
 mod command;
+mod complete;
 mod connect;
 mod console;
 mod context;
@@ -48,6 +49,9 @@ use crate::console::{Console, Stream};
 
 /// Runs the command with the arguments, the environment and the streams of this process.
 pub fn main() -> ExitCode {
+    if let Some(answered) = complete::answer() {
+        return answered;
+    }
     let words: Vec<_> = std::env::args_os().collect();
     let page = Console::of_process(Format::Table).page(Stream::Out);
     let cli = Cli::read_on(&words, page).unwrap_or_else(|error| error.exit());

@@ -1,9 +1,8 @@
-//! `picket completions`: completions for a shell.
+//! `picket completions`: what a shell reads so that it completes.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::args::Cli;
+use crate::complete;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
@@ -16,10 +15,10 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Writes them to standard output.
+/// Writes it to standard output. The shell asks this program for words whenever somebody completes, and a gateway is then asked
+/// for its nodes.
 pub fn run(args: &Args, console: &mut Console) -> Result<Exit, Fault> {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "picket", &mut text);
+    let text = complete::script(&args.shell.to_string())?;
     console.write(Stream::Out, &String::from_utf8_lossy(&text))?;
     Ok(Exit::Done)
 }

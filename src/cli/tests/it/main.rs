@@ -2,6 +2,7 @@
 
 mod broken;
 mod common;
+mod complete;
 mod exits;
 mod failed;
 mod fence;

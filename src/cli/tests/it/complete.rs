@@ -1,0 +1,69 @@
+//! What a shell is told when somebody completes: words of the running gateway, in time, and nothing that is not a word.
+
+use std::time::Instant;
+
+use crate::common::gateway::{Gateway, Script};
+use crate::common::make::{node, troubled};
+use crate::common::{Ran, picket, run};
+
+/// What the shell's function runs, at the end of `line`.
+async fn completed(gateway: &str, line: &str) -> Ran {
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut command = picket("--");
+    command.args(&words).env("PICKET_COMPLETE", "bash").env("PICKET_ENDPOINT", gateway);
+    command.env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string()).env("_CLAP_IFS", "\n");
+    run(command).await
+}
+
+#[tokio::test]
+async fn nodes_holders_devices_and_releases_come_from_the_running_gateway() {
+    let nodes =
+        ["r1n01", "r1n02", "r1n03", "r1n04"].map(node).into_iter().chain([troubled("r1n07")]).collect();
+    let gateway = Gateway::start(Script { nodes, ..Script::default() }).await;
+    for (line, wanted) in [
+        ("picket fence r1n0", "r1n01\nr1n02\nr1n03\nr1n04\nr1n07"),
+        ("picket fence r1n01 r1n07", "r1n07"),
+        ("picket unfence r1n07 --holder a", "alice"),
+        ("picket accept-identity r1n07 b", "bmc"),
+        ("picket abandon r1n07 det", "detach"),
+        ("picket stat", "status"),
+    ] {
+        let ran = completed(&gateway.endpoint(), line).await;
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, wanted, ""), "{line}");
+    }
+    let script = gateway.script();
+    assert!(!script.listed.is_empty() && script.fenced.is_empty() && script.abandoned.is_empty());
+}
+
+#[tokio::test]
+async fn another_endpoint_on_the_line_is_the_one_that_is_asked() {
+    let gateway = Gateway::start(Script { nodes: vec![node("r1n01")], ..Script::default() }).await;
+    let line = format!("picket --endpoint {} fence r", gateway.endpoint());
+    let ran = completed("unix:/nowhere/picket.sock", &line).await;
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("r1n01", ""), "{ran:?}");
+}
+
+/// Somebody has pressed a key, and waits.
+#[tokio::test]
+async fn where_no_gateway_answers_nothing_is_said_and_nobody_waits() {
+    let absent = completed("unix:/nowhere/picket.sock", "picket fence r").await;
+    assert_eq!((absent.out.as_str(), absent.err.as_str()), ("", ""), "{absent:?}");
+    let bad = completed("nonsense", "picket fence r").await;
+    assert_eq!((bad.out.as_str(), bad.err.as_str()), ("", ""), "{bad:?}");
+    // It takes connections and says nothing: without a limit it would be waited for 10 s and longer.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let endpoint = format!("http://{}", silent.local_addr().expect("bound"));
+    let began = Instant::now();
+    let ran = completed(&endpoint, "picket fence r").await;
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""), "{ran:?}");
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn each_shell_has_a_script_that_asks_this_program() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = run(picket(&format!("completions {shell}"))).await;
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.out.contains("PICKET_COMPLETE") && ran.out.contains("picket"), "{shell}: {}", ran.out);
+    }
+}
