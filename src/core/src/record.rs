@@ -107,8 +107,16 @@ impl Hold {
 
     /// One more asked under this name. Nobody's right goes for that.
     pub(crate) fn is_asked_by(&mut self, asker: Option<&roles::Person>) {
-        let new = asker.filter(|asker| self.askers.len() < Self::ASKERS && !self.askers.contains(asker));
+        let is_known = |asker: &roles::Person| self.askers.iter().any(|known| known.is_same(asker));
+        let new = asker.filter(|asker| self.askers.len() < Self::ASKERS && !is_known(asker));
         self.askers.extend(new.cloned());
+    }
+
+    /// Who placed it, for people. `None`: [`by`](Self::by) says all that is known.
+    pub fn shown(&self) -> Option<&str> {
+        // Of one that was placed alone the first who asked for a fence came later, and may be another person behind the same name.
+        let placed = self.askers.first().filter(|asker| !self.placed_alone && asker.name == self.by);
+        placed?.shown()
     }
 }
 

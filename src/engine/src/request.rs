@@ -108,6 +108,13 @@ pub struct Acting {
     pub right: Option<(roles::Person, Role)>,
 }
 
+impl Acting {
+    /// Who the caller is, for people, where more than the name is known; for the audit.
+    pub(crate) fn shown(&self) -> Option<&str> {
+        self.right.as_ref()?.0.shown()
+    }
+}
+
 /// How an [`Ask`] was taken.
 #[derive(Clone, Debug)]
 pub enum Taken {

@@ -76,17 +76,22 @@ struct Noted(Audit);
 
 impl Denials for Noted {
     fn denied(&self, denial: &Denial) {
-        let Denial { caller, call, reason, detail, count } = denial;
+        let Denial { caller, shown, call, reason, detail, count } = denial;
+        let mut details = json!({ "call": call, "reason": reason, "detail": detail, "count": count });
+        if let Some(shown) = shown {
+            details["person"] = json!(&**shown);
+        }
         self.0.tell(Told {
             at: SystemClock.wall().millis(),
             who: caller.clone(),
             what: "denied".to_owned(),
-            details: json!({ "call": call, "reason": reason, "detail": detail, "count": count }),
+            details,
             ..Told::default()
         });
         tracing::warn!(
             target: "audit",
             caller = denial.caller,
+            person = denial.shown.as_deref(),
             call = denial.call,
             reason = denial.reason,
             detail = denial.detail,

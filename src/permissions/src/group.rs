@@ -35,7 +35,7 @@ fn has_only(gid: u32, user: u32, passwd: &str, group: &str) -> bool {
 }
 
 /// The name, the user and the first group of a line of passwd(5).
-fn account(line: &str) -> Option<(&str, u32, u32)> {
+pub(crate) fn account(line: &str) -> Option<(&str, u32, u32)> {
     let mut fields = line.split(':');
     let name = fields.next()?;
     let uid = fields.nth(1)?.parse().ok()?;

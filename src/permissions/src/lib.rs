@@ -24,8 +24,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
+mod account;
 mod group;
 mod walk;
+
+pub use account::account;
 
 #[cfg(test)]
 mod tests;

@@ -92,7 +92,7 @@ impl Reception {
     }
 
     async fn process(&self, stream: UnixStream) {
-        match Peer::of(&stream) {
+        match Peer::of(&stream).await {
             Ok(peer) => self.through(peer, Way::Unix(stream)).await,
             Err(error) => {
                 let who = Origin::stranger("a process", "a process");

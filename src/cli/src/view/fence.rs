@@ -38,6 +38,7 @@ pub struct FenceView {
 #[derive(Debug, Serialize)]
 struct AskerView {
     caller: String,
+    caller_shown: Option<String>,
     holder: Option<String>,
     reason: Option<String>,
     at: Option<String>,
@@ -114,6 +115,7 @@ impl From<&FenceAsker> for AskerView {
     fn from(asker: &FenceAsker) -> Self {
         Self {
             caller: asker.caller.clone(),
+            caller_shown: filled(&asker.caller_shown),
             holder: filled(&asker.holder),
             reason: filled(&asker.reason),
             at: stamp(&asker.at),

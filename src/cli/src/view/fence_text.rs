@@ -64,7 +64,10 @@ fn why(fence: &Fence) -> String {
     });
     let asked = match fence.askers.first() {
         _ if is_breach(fence) => Some("nobody: a breach: found on".to_owned()),
-        Some(asker) => Some(format!("{}: {}", asker.caller, crate::style::clip(&asker.reason, 60))),
+        Some(asker) => {
+            let who = words::who(&asker.caller, &asker.caller_shown);
+            Some(format!("{who}: {}", crate::style::clip(&asker.reason, 60)))
+        }
         None => None,
     };
     let all = [reason.map(|reason| reason.replace('_', " ")), asked];
@@ -116,7 +119,12 @@ pub fn detail(fence: &Fence, raw: bool, page: Page) -> String {
         row(
             if is_breach(fence) { "joined by" } else { "asked by" },
             Tone::Plain,
-            &format!("{} for {} at {at}: {}", asker.caller, asker.holder, asker.reason),
+            &format!(
+                "{} for {} at {at}: {}",
+                words::who(&asker.caller, &asker.caller_shown),
+                asker.holder,
+                asker.reason
+            ),
         );
     }
     row("opened", Tone::Plain, &fence.opened_at.as_ref().map(duration::stamp).unwrap_or_default());

@@ -60,6 +60,7 @@ struct HoldView {
     holder: String,
     reason: String,
     by: String,
+    by_shown: Option<String>,
     since: Option<String>,
     drop_when_released: bool,
 }
@@ -190,6 +191,7 @@ impl From<&Hold> for HoldView {
             holder: hold.holder.clone(),
             reason: hold.reason.clone(),
             by: hold.by.clone(),
+            by_shown: filled(&hold.by_shown),
             since: stamp(&hold.since),
             drop_when_released: hold.drop_when_released,
         }

@@ -55,7 +55,7 @@ fn since_when(node: &Node, wide: bool, now: &Timestamp) -> String {
 /// Why it is in its phase, and who keeps it off.
 fn note(node: &Node) -> String {
     let reason = words::reason(node.reason).filter(|_| node.reason != i32::from(Reason::Orphaned));
-    let holders: Vec<&str> = node.holds.iter().map(|hold| hold.holder.as_str()).collect();
+    let holders: Vec<&str> = node.holds.iter().map(words::holder).collect();
     let held = (!holders.is_empty()).then(|| format!("held by {}", holders.join(", ")));
     let orphaned = node.orphaned.then(|| "ORPHANED".to_owned());
     let all = [orphaned, reason.map(|reason| reason.replace('_', " ")), held];
@@ -161,10 +161,11 @@ pub fn detail(node: &Node, page: Page) -> String {
     for hold in &node.holds {
         let since = hold.since.as_ref().map(duration::stamp_seconds).unwrap_or_default();
         let dropped = if hold.drop_when_released { "; dropped once released" } else { "" };
+        let by = words::who(&hold.by, &hold.by_shown);
         rows.push((
             "held by",
             Tone::Plain,
-            format!("{}: {} (by {}, {since}){dropped}", hold.holder, hold.reason, hold.by),
+            format!("{}: {} (by {by}, {since}){dropped}", hold.holder, hold.reason),
         ));
     }
     for effect in &node.open_effects {

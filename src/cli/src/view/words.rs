@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use picket_proto::v1::{
-    Bringing, DeviceClass, DeviceProblemKind, EffectKind, FenceCause, Grade, IdentityMatch, OutcomeKind,
-    Phase, PlanAction, Power, Readiness, Reason, ReleaseStage,
+    Bringing, DeviceClass, DeviceProblemKind, EffectKind, FenceCause, Grade, Hold, IdentityMatch,
+    OutcomeKind, Phase, PlanAction, Power, Readiness, Reason, ReleaseStage,
 };
 
 use crate::style::Tone;
@@ -43,6 +43,16 @@ words! {
     bringing: Bringing, "BRINGING_";
     cause: FenceCause, "FENCE_CAUSE_";
     plan_action: PlanAction, "PLAN_ACTION_";
+}
+
+/// Who somebody is, for people: as the gateway shows them, else by the name that counts.
+pub fn who<'a>(name: &'a str, shown: &'a str) -> &'a str {
+    if shown.is_empty() { name } else { shown }
+}
+
+/// A holder, for people: whoever holds under the own name is shown as they are.
+pub fn holder(hold: &Hold) -> &str {
+    if hold.holder == hold.by { who(&hold.holder, &hold.by_shown) } else { &hold.holder }
 }
 
 /// A word as people read it; `unknown` of none.

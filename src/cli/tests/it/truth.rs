@@ -131,6 +131,34 @@ async fn an_outlet_that_ignored_its_off_feeds_the_node_still() {
     assert!(one.starts_with("r2n03  NEEDS OPERATOR: STILL ON, volumes NOT let go\n"), "{one}");
 }
 
+/// Roles and holds go by `uid:0`; people read who that was.
+#[tokio::test]
+async fn a_caller_is_shown_by_name_beside_the_one_that_counts() {
+    let hold = Hold {
+        holder: "uid:0".to_owned(),
+        by: "uid:0".to_owned(),
+        by_shown: "alice as root".to_owned(),
+        reason: "it hangs".to_owned(),
+        ..Default::default()
+    };
+    let held = Node { holds: vec![hold], ..left_on("r2n03") };
+    let mut past = fence();
+    past.askers[0].caller_shown = "alice as root".to_owned();
+    let gateway =
+        Gateway::start(Script { nodes: vec![held], fences: vec![past], ..Default::default() }).await;
+    let one = ask(&gateway, "status r2n03").await.out;
+    assert!(one.contains("uid:0: it hangs (by alice as root"), "{one}");
+    let table = ask(&gateway, "nodes").await.out;
+    assert!(table.contains("held by alice as root"), "{table}");
+    let past = ask(&gateway, "history --fence 01990000-0000-7000-8000-000000000007").await.out;
+    assert!(past.contains("alice as root for alice at"), "{past}");
+    let document = ask(&gateway, "nodes -o json").await.out;
+    assert!(
+        document.contains("\"by\": \"uid:0\"") && document.contains("\"by_shown\": \"alice as root\""),
+        "{document}"
+    );
+}
+
 #[tokio::test]
 async fn history_does_not_say_switched_off_where_an_off_was_sent() {
     let failed = Fence {

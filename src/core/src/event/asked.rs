@@ -57,6 +57,11 @@ impl Holder {
     pub fn person(&self) -> roles::Person {
         self.asker.clone().unwrap_or_else(|| roles::Person::known_by_name(&self.by))
     }
+
+    /// Who asked, for people: `alice as root`, else the name that stands in the record.
+    pub fn shown(&self) -> &str {
+        self.asker.as_ref().and_then(roles::Person::shown).unwrap_or(&self.by)
+    }
 }
 
 /// A release that a fence will make.

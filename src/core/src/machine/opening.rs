@@ -91,7 +91,9 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
     draft.bind(request.key);
     draft.moment(format!(
         "fence opened by {} for {}: {}",
-        request.holder.by, request.holder.name, request.holder.reason
+        request.holder.shown(),
+        request.holder.name,
+        request.holder.reason
     ));
     tell_aside(draft, set_aside);
     if as_before {
@@ -239,11 +241,11 @@ pub(super) fn join(draft: &mut Draft, request: JoinRequest) -> Result<(), Refuse
     draft.place(&holder);
     draft.fence()?.by_person |= holder.by_person;
     draft.bind(key);
-    draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
+    draft.moment(format!("joined by {} for {}: {}", holder.shown(), holder.name, holder.reason));
     // A longer deadline would let the gateway send a first off that only a person may still ask for (S16).
     let waits_for_a_person = matches!(draft.record.phase, Phase::NeedsOperator(_));
     if let Some(deadline) = deadline.filter(|_| holder.by_person || !waits_for_a_person) {
-        lengthen(draft, deadline, &holder.by)?;
+        lengthen(draft, deadline, holder.shown())?;
     }
     if draft.record.phase == Phase::Released {
         // Everything is released already: a hold that was to last until then is dropped at once.

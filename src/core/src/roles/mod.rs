@@ -29,6 +29,9 @@ pub enum Proof {
         uid: u32,
         /// Its groups, the effective one first.
         gids: Arc<[u32]>,
+        /// Who that is, for people: `alice`, or `alice as root` behind sudo. It grants nothing. `None`: it was not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Arc<str>>,
     },
     /// None: a program on this machine that reached the loopback.
     Address,
@@ -47,6 +50,25 @@ impl Person {
     /// Somebody of whom only the name was stored: known as whoever reaches the loopback is.
     pub fn known_by_name(name: &str) -> Self {
         Self { name: name.to_owned(), proof: Proof::Address }
+    }
+
+    /// Who it is, for people: `alice as root`. `None`: the name says all that is known. Nothing is granted or compared by it.
+    pub fn shown(&self) -> Option<&str> {
+        match &self.proof {
+            Proof::Kernel { shown, .. } => shown.as_deref(),
+            Proof::Certificate | Proof::Address => None,
+        }
+    }
+
+    /// Whether both have the same rights: the same name, known in the same way. How they are shown says nothing of that.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let proven = match (&self.proof, &other.proof) {
+            (Proof::Kernel { uid, gids, .. }, Proof::Kernel { uid: other, gids: others, .. }) => {
+                (uid, gids) == (other, others)
+            }
+            (one, other) => one == other,
+        };
+        proven && self.name == other.name
     }
 }
 
@@ -113,7 +135,7 @@ impl Grant {
     fn is_for(&self, person: &Person) -> bool {
         let named = self.callers.iter().any(|pattern| pattern.fits(&person.name));
         match &person.proof {
-            Proof::Kernel { uid, gids } => {
+            Proof::Kernel { uid, gids, .. } => {
                 named || self.uids.contains(uid) || gids.iter().any(|gid| self.gids.contains(gid))
             }
             Proof::Certificate => named,

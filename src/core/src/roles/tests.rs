@@ -21,7 +21,7 @@ fn certified(name: &str) -> Person {
 }
 
 fn process(uid: u32, gids: &[u32]) -> Person {
-    Person { name: format!("uid:{uid}"), proof: Proof::Kernel { uid, gids: gids.into() } }
+    Person { name: format!("uid:{uid}"), proof: Proof::Kernel { uid, gids: gids.into(), shown: None } }
 }
 
 #[test]
@@ -45,6 +45,28 @@ fn a_group_is_by_label_and_by_list_and_both_must_fit() {
     assert!(!caller.may(Role::Controller, &node("n1"), &BTreeMap::new()));
     assert!(!caller.has_everywhere(Role::Viewer));
     assert_eq!(caller.groups(Role::Viewer), ["rack=r1 and n[1-2]"]);
+}
+
+/// A login name is for people: a stranger's may be any word, also one that the settings grant something to.
+#[test]
+fn nothing_is_granted_by_how_somebody_is_shown() {
+    let roles = Roles::new(vec![grant(Role::Admin, "alice"), grant(Role::Viewer, "uid:0")]);
+    let proof = Proof::Kernel { uid: 0, gids: [0].into(), shown: Some("alice".into()) };
+    let person = Person { name: "uid:0".to_owned(), proof };
+    assert_eq!(person.shown(), Some("alice"));
+    assert!(person.is_same(&process(0, &[0])) && !person.is_same(&process(0, &[0, 1])));
+    let caller = roles.of(person);
+    assert_eq!((caller.roles(), caller.name.as_str()), (vec!["viewer"], "uid:0"));
+    assert!(!caller.may_act_for("alice", &node("n1"), &labels("r1")));
+}
+
+/// What the version before stored has no name for people, and what has none is stored as that version did.
+#[test]
+fn a_person_that_was_stored_before_names_were_shown_is_read() {
+    let before = r#"{"name":"uid:7","proof":{"kernel":{"uid":7,"gids":[7,70]}}}"#;
+    let read: Person = serde_json::from_str(before).expect("a person");
+    assert_eq!(read, process(7, &[7, 70]));
+    assert_eq!(serde_json::to_string(&read).expect("JSON"), before);
 }
 
 #[test]

@@ -14,12 +14,16 @@ impl Engine {
             Ok(content) => ("accepted", format!("{} records", content.records.len())),
             Err(error) => ("refused", error.to_string()),
         };
+        let mut details = json!({ "call": "backup", "outcome": outcome, "how": how });
+        if let Some(shown) = self.acting.shown() {
+            details["person"] = shown.into();
+        }
         self.audit().tell(Told {
             at: self.clock().wall().millis(),
             who: caller.to_owned(),
             role: self.acting.roles.clone(),
             what: "request".to_owned(),
-            details: json!({ "call": "backup", "outcome": outcome, "how": how }),
+            details,
             ..Told::default()
         });
         taken

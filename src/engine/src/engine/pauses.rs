@@ -85,8 +85,10 @@ impl Engine {
             ("outcome", outcome.to_owned()),
             ("how", how),
         ];
+        let shown = self.acting.shown().map(|shown| ("person", shown.to_owned()));
+        let words = words.into_iter().chain(shown);
         let details: Map<String, Value> =
-            words.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+            words.map(|(name, value)| (name.to_owned(), value.into())).collect();
         let node = match scope {
             PauseScope::Node(node) => Some(node.to_string()),
             PauseScope::Everything | PauseScope::Group(_) => None,

@@ -119,7 +119,13 @@ impl Command {
     /// What the audit is told of it; `None`: it changes nothing.
     pub(crate) fn asked(&self) -> Option<Asked> {
         Some(match self {
-            Command::As(acting, command) => Asked { role: acting.roles.clone(), ..command.asked()? },
+            Command::As(acting, command) => {
+                let asked = Asked { role: acting.roles.clone(), ..command.asked()? };
+                match acting.shown() {
+                    Some(shown) => asked.with("person", shown),
+                    None => asked,
+                }
+            }
             Command::Fence(call, ..) => {
                 let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
                 let asked = Asked::new("fence", &person, call.key.as_ref()).with("holder", &call.holder.name);

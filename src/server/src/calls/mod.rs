@@ -229,7 +229,10 @@ impl Desk {
     pub(crate) fn heard<T>(&self, guest: &Guest, call: &str, came: Result<T, Fault>) -> Result<T, Fault> {
         came.inspect_err(|fault| {
             let audit = self.engine.audit();
-            let details = json!({ "call": call, "outcome": "refused", "how": fault.message() });
+            let mut details = json!({ "call": call, "outcome": "refused", "how": fault.message() });
+            if let Some(shown) = &self.who.origin.shown {
+                details["person"] = json!(&**shown);
+            }
             audit.tell_counted(Told {
                 at: self.engine.clock().wall().millis(),
                 who: guest.caller.clone(),

@@ -53,11 +53,15 @@ pub(crate) fn exchange(exchange: picket_audit::Exchange) -> v1::Exchange {
 /// The first is who opened it; who joined is known as long as their holds are. For a fence after a breach nobody asked.
 fn askers(fence: &Fence, holds: Option<&BTreeMap<String, Hold>>) -> Vec<v1::FenceAsker> {
     let is_breach = fence.cause == Cause::Breach;
+    // A hold that stood before was placed by an earlier call, of whoever was behind the same name then.
+    let is_its = |hold: &&Hold| hold.by == fence.by && hold.since == fence.opened_at;
+    let opener = holds.and_then(|holds| holds.get(&fence.holder)).filter(is_its);
     let first = v1::FenceAsker {
         caller: fence.by.clone(),
         holder: fence.holder.clone(),
         reason: fence.reason.clone(),
         at: Some(timestamp(fence.opened_at)),
+        caller_shown: opener.and_then(Hold::shown).unwrap_or_default().to_owned(),
     };
     let is_new = |hold: &Hold| !is_breach || hold.since >= fence.opened_at;
     let joined = holds.into_iter().flatten();
@@ -67,6 +71,7 @@ fn askers(fence: &Fence, holds: Option<&BTreeMap<String, Hold>>) -> Vec<v1::Fenc
         holder: holder.clone(),
         reason: hold.reason.clone(),
         at: Some(timestamp(hold.since)),
+        caller_shown: hold.shown().unwrap_or_default().to_owned(),
     });
     Some(first).filter(|_| !is_breach).into_iter().chain(joined).collect()
 }

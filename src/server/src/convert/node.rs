@@ -133,6 +133,7 @@ fn hold((holder, hold): (&String, &Hold)) -> v1::Hold {
         by: hold.by.clone(),
         since: Some(timestamp(hold.since)),
         drop_when_released: hold.drop_when_released,
+        by_shown: hold.shown().unwrap_or_default().to_owned(),
     }
 }
 

@@ -28,6 +28,8 @@ const MANY: &str = "many";
 pub struct Denial {
     /// Who asked; an address where it is not known who that is.
     pub caller: String,
+    /// Who that is, for people: `alice as root`. `None`: `caller` says all that is known.
+    pub shown: Option<Arc<str>>,
     /// What was asked: a call's name, or `connect`.
     pub call: String,
     /// Why, in the words of `picket.v1.ErrorReason`: `UNAUTHENTICATED`, `ROLE_MISSING`, `HOLDER_NOT_ALLOWED`, `LIMIT`.
@@ -52,8 +54,8 @@ impl Denials for Untold {
     fn denied(&self, _: &Denial) {}
 }
 
-/// Caller, call, reason, and what is said of it.
-type Kind = (String, String, &'static str, String);
+/// Caller, who that is for people, call, reason, and what is said of it.
+type Kind = (String, Option<Arc<str>>, String, &'static str, String);
 /// The kinds of one caller, each with those that were counted since it was told.
 type Kinds = BTreeMap<Kind, Option<Denial>>;
 
@@ -80,6 +82,7 @@ impl Gathered {
     pub(crate) fn tell(&self, by: &Origin, call: &str, reason: ErrorReason, detail: &str) {
         let mut denial = Denial {
             caller: by.name.clone(),
+            shown: by.shown.clone(),
             call: call.to_owned(),
             reason: reason.word(),
             detail: detail.to_owned(),
@@ -94,10 +97,11 @@ impl Gathered {
             // A limit says when to come back, and what there is no call of is whatever somebody thought of.
             let varies = matches!(reason, ErrorReason::Limit | ErrorReason::NotOffered);
             let said = if varies { "" } else { detail };
-            let mut kind: Kind = (by.name.clone(), call.to_owned(), denial.reason, said.to_owned());
+            let mut kind: Kind =
+                (by.name.clone(), by.shown.clone(), call.to_owned(), denial.reason, said.to_owned());
             if is_full || (kinds.len() >= KINDS && !kinds.contains_key(&kind)) {
-                kind = (caller.to_owned(), SEVERAL.to_owned(), denial.reason, String::new());
-                (denial.caller, denial.call) = (kind.0.clone(), kind.1.clone());
+                kind = (caller.to_owned(), None, SEVERAL.to_owned(), denial.reason, String::new());
+                (denial.caller, denial.shown, denial.call) = (kind.0.clone(), None, kind.2.clone());
             }
             match kinds.get_mut(&kind) {
                 None => {

@@ -7,6 +7,7 @@
 pub(crate) mod calls;
 mod denials;
 pub(crate) mod gate;
+mod login;
 pub(crate) mod origin;
 pub(crate) mod peer;
 mod reading;

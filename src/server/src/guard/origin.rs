@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 /// Somebody who was refused something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,17 +13,19 @@ pub(crate) struct Origin {
     pub(crate) as_one: String,
     /// Whether a certificate or the kernel vouches for the name.
     pub(crate) is_known: bool,
+    /// Who that is, for people, where more than the name is known.
+    pub(crate) shown: Option<Arc<str>>,
 }
 
 impl Origin {
     /// Somebody whose name is vouched for.
     pub(crate) fn known(name: &str) -> Self {
-        Self { name: name.to_owned(), as_one: name.to_owned(), is_known: true }
+        Self { name: name.to_owned(), as_one: name.to_owned(), is_known: true, shown: None }
     }
 
     /// Somebody who is not known, and goes by that name.
     pub(crate) fn stranger(name: &str, as_one: &str) -> Self {
-        Self { name: name.to_owned(), as_one: as_one.to_owned(), is_known: false }
+        Self { name: name.to_owned(), as_one: as_one.to_owned(), is_known: false, shown: None }
     }
 
     /// Somebody who did not come through the handshake.

@@ -7,13 +7,19 @@ use std::sync::Arc;
 use picket_core::roles::{LOOPBACK, Person, Proof};
 use tokio::net::UnixStream;
 
+use super::login;
 use super::origin::Origin;
 
 /// Who is at the other end, as it was found out when the connection was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// A process on this machine, as the kernel says.
-    Process { uid: u32, gids: Arc<[u32]> },
+    Process {
+        uid: u32,
+        gids: Arc<[u32]>,
+        /// Who that is, for people; it grants nothing.
+        shown: Option<Arc<str>>,
+    },
     /// Whoever has the key of a certificate of our CA.
     Certified {
         name: Arc<str>,
@@ -26,11 +32,12 @@ pub(crate) enum Peer {
 
 impl Peer {
     /// The process behind a Unix socket.
-    pub(crate) fn of(stream: &UnixStream) -> std::io::Result<Self> {
+    pub(crate) async fn of(stream: &UnixStream) -> std::io::Result<Self> {
         let found = stream.peer_cred()?;
         let mut gids = vec![found.gid()];
         gids.extend(groups(stream));
-        Ok(Peer::Process { uid: found.uid(), gids: gids.into() })
+        let shown = login::shown(found.uid(), login::of(stream, found.pid())).await;
+        Ok(Peer::Process { uid: found.uid(), gids: gids.into(), shown })
     }
 
     /// The name, as it stands in holds, history and logs: `spiffe://lab/ns/db`, `uid:1000`, `tcp:127.0.0.1`.
@@ -45,7 +52,8 @@ impl Peer {
     /// As whom it is told of, and as whom it counts: whoever reaches the loopback chooses an address of it.
     pub(crate) fn origin(&self) -> Origin {
         match self {
-            Peer::Process { .. } | Peer::Certified { .. } => Origin::known(&self.name()),
+            Peer::Process { shown, .. } => Origin { shown: shown.clone(), ..Origin::known(&self.name()) },
+            Peer::Certified { .. } => Origin::known(&self.name()),
             Peer::Loopback(_) => Origin::stranger(&self.name(), LOOPBACK),
         }
     }
@@ -53,7 +61,9 @@ impl Peer {
     /// As roles are granted to.
     pub(crate) fn person(&self) -> Person {
         let proof = match self {
-            Peer::Process { uid, gids } => Proof::Kernel { uid: *uid, gids: gids.clone() },
+            Peer::Process { uid, gids, shown } => {
+                Proof::Kernel { uid: *uid, gids: gids.clone(), shown: shown.clone() }
+            }
             Peer::Certified { .. } => Proof::Certificate,
             Peer::Loopback(_) => Proof::Address,
         };
@@ -111,7 +121,9 @@ mod tests {
     #[tokio::test]
     async fn the_kernel_tells_user_and_groups() {
         let (stream, _other) = UnixStream::pair().expect("a pair");
-        let Peer::Process { uid, gids } = Peer::of(&stream).expect("told") else { panic!("a process") };
+        let Peer::Process { uid, gids, .. } = Peer::of(&stream).await.expect("told") else {
+            panic!("a process")
+        };
         let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
         let numbers = |key: &str| -> Vec<u32> {
             let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("there");

@@ -10,7 +10,7 @@ async fn a_fence_tells_each_step_in_order_and_its_outcome_last() {
     let all = lab.open(fence_request("k")).await.expect("let in").all().await;
     let texts: Vec<&str> = all.iter().map(|update| update.text.as_str()).collect();
     let order = [
-        "fence opened by uid:",
+        "fence opened by ",
         "hold: bmc",
         "off: bmc",
         "confirmed off",

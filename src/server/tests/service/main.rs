@@ -17,6 +17,7 @@ mod receipts;
 mod refusals;
 mod roles;
 mod serving;
+mod shown;
 mod unfencing;
 mod watching;
 mod wishes;

@@ -79,6 +79,7 @@ pub fn troubled(name: &str) -> Node {
             by: "uid 1000".to_owned(),
             since: at(1, 0),
             drop_when_released: true,
+            ..Default::default()
         }],
         fence_id: FENCE.to_owned(),
         fence_opened_at: at(1, 0),
@@ -298,6 +299,7 @@ pub fn fence() -> Fence {
             holder: "alice".to_owned(),
             reason: "disk on fire".to_owned(),
             at: at(0, 0),
+            ..Default::default()
         }],
         opened_at: at(0, 0),
         ended_at: at(3_600, 0),

@@ -328,3 +328,52 @@ fn a_full_node_takes_the_hold_of_a_child_and_a_breach() {
     player.apply(Event::Breach { id: fence_id(2), device: device("bmc") });
     assert_eq!((player.phase(), player.record().holds.len()), ("fencing", 164));
 }
+
+/// S22: by the rights of those who asked the machine on which a node runs may be fenced; how they are shown gives no right, and takes no room.
+#[test]
+fn who_sits_behind_one_user_takes_no_place_of_others_who_ask() {
+    use crate::roles::{Person, Proof};
+    let root = |shown: Option<String>| Person {
+        name: "uid:0".to_owned(),
+        proof: Proof::Kernel { uid: 0, gids: [0].into(), shown: shown.map(Into::into) },
+    };
+    let asked =
+        |asker: Person| Holder { by: asker.name.clone(), asker: Some(asker), ..holder("ops", Then::StayOff) };
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    for number in 0..20 {
+        let asker = root(Some(format!("person{number} as root")));
+        player.try_apply(crate::support::join(asked(asker), None)).expect("it joins");
+    }
+    let other = Person { name: "db".to_owned(), proof: Proof::Certificate };
+    player.try_apply(crate::support::join(asked(other.clone()), None)).expect("it joins");
+    let hold = &player.record().holds["ops"];
+    assert!(hold.askers.contains(&other), "{:?}", hold.askers);
+    assert_eq!(hold.askers.iter().filter(|asker| asker.name == "uid:0").count(), 1);
+    let moments = player.open_fence().moments.iter().map(|moment| moment.what.as_str());
+    assert!(moments.clone().any(|what| what.starts_with("joined by person7 as root for ops: ")));
+}
+
+#[test]
+fn a_hold_is_shown_as_whoever_placed_it_and_as_nobody_who_came_later() {
+    use crate::roles::{Person, Proof};
+    let asked = |shown: &str| Holder {
+        by: "uid:0".to_owned(),
+        asker: Some(Person {
+            name: "uid:0".to_owned(),
+            proof: Proof::Kernel { uid: 0, gids: [0].into(), shown: Some(shown.into()) },
+        }),
+        ..holder("rack", Then::StayOff)
+    };
+    let join = |player: &mut Player, shown: &str| {
+        player.try_apply(crate::support::join(asked(shown), None)).expect("it joins");
+    };
+    let shown = |player: &Player| player.record().holds["rack"].shown().map(str::to_owned);
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    join(&mut player, "alice as root");
+    join(&mut player, "bob as root");
+    assert_eq!(shown(&player).as_deref(), Some("alice as root"));
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    hold(&mut player, "rack", "uid:0").expect("it holds");
+    join(&mut player, "bob as root");
+    assert_eq!(shown(&player), None, "somebody else placed it");
+}
