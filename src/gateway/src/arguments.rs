@@ -47,7 +47,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "check")]
     pub print_schema: bool,
 
-    /// What to do with the store, without a gateway.
+    /// What to do instead of running a gateway.
     #[command(subcommand)]
     pub task: Option<Task>,
 }
@@ -75,7 +75,7 @@ pub enum Output {
     Toml,
 }
 
-/// What is done with the store without a gateway. docs/backup.md has the way, docs/gateways.md that of settings.
+/// What is done without a gateway, or to one that runs. docs/backup.md has the way of a store, docs/gateways.md that of settings.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Task {
     /// Write all that the store keeps into a file. An embedded store: while picketd does not run (else: picket backup); one in
@@ -100,6 +100,9 @@ pub enum Task {
     /// was led last. Once, on the machine of any gateway that has the right ones; running gateways need no restart. It stands
     /// in no audit: a gateway's audit is written by that gateway alone, and none is asked here
     AcceptSettings,
+    /// Have the systemd unit's picketd read its settings anew, and wait until they hold or were refused (then: exit code 78, and
+    /// every fault). It is what the unit runs at systemctl reload
+    Reload,
 }
 
 #[cfg(test)]

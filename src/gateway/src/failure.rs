@@ -13,6 +13,9 @@ pub(crate) enum Failure {
     /// The settings are wrong.
     #[error("the settings are wrong:\n{0}")]
     Settings(Faults),
+    /// A running gateway refused new settings, and goes on by those that it had.
+    #[error("the new settings were refused as a whole, and the running ones stay: {0}")]
+    Kept(String),
     /// A check found what would keep it from starting.
     #[error("{}", checked(settings, needs))]
     Check {
@@ -32,7 +35,6 @@ pub(crate) enum Failure {
     Refused(String),
     /// Not now: something else has to happen first.
     #[error("{0}")]
-    #[cfg_attr(not(feature = "etcd"), allow(dead_code))]
     Later(String),
     /// The audit cannot be opened.
     #[error(transparent)]
@@ -105,7 +107,10 @@ impl Failure {
     /// Exit codes as in sysexits(3): 78 for wrong settings, 65 for a backup that is refused, 73 for a file that cannot be made, 75 for what may work later, 70 for a damaged store.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Settings(_) | Failure::Built(_) | Failure::Check { settings: Some(_), .. } => 78,
+            Failure::Settings(_)
+            | Failure::Kept(_)
+            | Failure::Built(_)
+            | Failure::Check { settings: Some(_), .. } => 78,
             // As the start would end, at the first of those that no later start mends by itself.
             Failure::Check { settings: None, needs } => {
                 let codes = needs.iter().map(|need| need.why.code());

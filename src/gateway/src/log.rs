@@ -1,9 +1,11 @@
-//! Logs: text for people, JSON for machines, on standard error.
+//! Logs: text for people, JSON for machines, on standard error; with priorities where the journal reads it.
 
 use std::sync::Arc;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::SubscriberBuilder;
+
+use crate::journal::Journal;
 
 /// Sets how much is logged.
 type Set = Arc<dyn Fn(EnvFilter) + Send + Sync>;
@@ -25,7 +27,7 @@ impl Level {
 pub(crate) fn start(json: bool, level: &str) -> Level {
     // A second daemon in one process (a test) keeps the first one's log.
     if json {
-        let builder = SubscriberBuilder::default().json().with_writer(std::io::stderr);
+        let builder = SubscriberBuilder::default().json().with_writer(Journal::of_process());
         let builder = builder.with_env_filter(EnvFilter::new(level)).with_filter_reloading();
         let handle = builder.reload_handle();
         let started = builder.try_init();
@@ -35,7 +37,7 @@ pub(crate) fn start(json: bool, level: &str) -> Level {
         )
     } else {
         let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        let builder = SubscriberBuilder::default().with_ansi(ansi).with_writer(std::io::stderr);
+        let builder = SubscriberBuilder::default().with_ansi(ansi).with_writer(Journal::of_process());
         let builder = builder.with_env_filter(EnvFilter::new(level)).with_filter_reloading();
         let handle = builder.reload_handle();
         let started = builder.try_init();

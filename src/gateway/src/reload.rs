@@ -52,23 +52,26 @@ enum Refused {
 }
 
 impl Reloader {
-    /// Reads and takes the settings, or says why not. What changed is logged and audited either way.
-    pub(crate) async fn reload(&mut self) -> &'static str {
+    /// Reads and takes the settings. What changed is logged and audited, and so is why nothing did.
+    ///
+    /// # Errors
+    /// In words, why the running settings stay.
+    pub(crate) async fn reload(&mut self) -> Result<(), String> {
         tracing::info!(file = %self.file.display(), "reading the settings anew");
-        let (result, details) = match self.take().await {
+        let (result, details, outcome) = match self.take().await {
             Ok(changes) => {
                 let words: Vec<String> = changes.iter().map(|(what, how)| format!("{what}: {how}")).collect();
                 let said = if words.is_empty() { "nothing changed".to_owned() } else { words.join("; ") };
                 tracing::info!(changes = said, "the new settings hold");
                 self.engine.note_reload(None);
                 self.metrics.set(&metrics::RELOADED, &[], self.now_in_seconds());
-                ("taken", json!({ "outcome": "taken", "changes": changes }))
+                ("taken", json!({ "outcome": "taken", "changes": changes }), Ok(()))
             }
             Err(refused) => {
                 let why = refused.to_string();
                 self.engine.note_reload(Some(&why));
                 tracing::error!(why, "the new settings were refused as a whole: the running ones stay");
-                ("refused", json!({ "outcome": "refused", "how": why }))
+                ("refused", json!({ "outcome": "refused", "how": why }), Err(why))
             }
         };
         self.metrics.count(&metrics::RELOADS, &[result]);
@@ -76,7 +79,7 @@ impl Reloader {
         let told =
             Told { at, who: GATEWAY.to_owned(), what: "reload".to_owned(), details, ..Told::default() };
         self.engine.audit().tell(told);
-        result
+        outcome
     }
 
     pub(crate) fn now_in_seconds(&self) -> f64 {

@@ -18,10 +18,12 @@ use crate::arguments::Arguments;
 use crate::build::Built;
 use crate::drivers::{Drivers, Trial};
 use crate::failure::Failure;
+use crate::journal::Journal;
 use crate::measured::Unanswered;
 use crate::notify::Notify;
 use crate::observe::Observer;
 use crate::reload::Reloader;
+use crate::reloads::Reloads;
 use crate::sharing::Shared;
 use crate::{build, doors, log, needs, print, room, sharing};
 
@@ -35,7 +37,7 @@ pub fn main_on_trial(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial)
     match start(arguments, hooks, trial) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("picketd: {failure}");
+            Journal::of_process().error(&format!("picketd: {failure}"));
             ExitCode::from(failure.code())
         }
     }
@@ -202,7 +204,7 @@ async fn live(
     let (house, hurry) = (reloader.house.clone(), CancellationToken::new());
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
-    let notify = Notify::of_environment();
+    let (notify, mut reloads) = (Notify::of_environment(), Reloads::of_process());
     tracing::info!(gateway = %settings.gateway.name, version = env!("CARGO_PKG_VERSION"), "starting");
     doors::tell(settings, &listeners, listeners.are_guarded());
     let telling = match settings.metrics.listen {
@@ -237,7 +239,10 @@ async fn live(
         // Signals that come meanwhile make one more reload together: the last settings hold.
         while hangup.recv().await.is_some() {
             notify.reloading();
-            let result = reloader.reload().await;
+            reloads.begin();
+            let outcome = reloader.reload().await;
+            reloads.end(&outcome);
+            let result = if outcome.is_ok() { "taken" } else { "refused" };
             notify.ready(&format!("serving; the last reload was {result}"));
         }
         std::future::pending::<()>().await;

@@ -44,6 +44,7 @@ pub(crate) fn run(task: &Task, config: &Path, context: &Context) -> Result<(), F
         Task::Restore { from } => restore(config, from, context),
         Task::Unseal => unseal(config, context),
         Task::AcceptSettings => accept(config, context),
+        Task::Reload => crate::reloads::ask(),
     }
 }
 
