@@ -55,6 +55,7 @@ pub struct Fleet {
 
 impl Fleet {
     /// Starts them all, or none. Each takes a socket for IPMI, and one for Redfish if it speaks it: see `ulimit -n`.
+    /// Of an address with port 0 the system chooses the port, and [`Bmc::address`] has it.
     ///
     /// # Errors
     /// The first of them that cannot be started.
@@ -74,11 +75,18 @@ impl Fleet {
                 }
             }
             let socket = UdpSocket::bind(address).await.map_err(listen(address))?;
-            let bmc = Arc::new(Bmc::new(options, clock.clone(), &authority, socket));
-            if let Some(redfish) = &options.redfish {
-                let listener = TcpListener::bind(redfish.address).await.map_err(listen(redfish.address))?;
-                listeners.push((bmc.clone(), listener));
+            // Of port 0 the system has chosen one: the BMC knows where it truly is.
+            let mut bound = options.clone();
+            bound.ipmi = socket.local_addr().map_err(listen(address))?;
+            let mut listener = None;
+            if let Some(redfish) = &mut bound.redfish {
+                let address = redfish.address;
+                let opened = TcpListener::bind(address).await.map_err(listen(address))?;
+                redfish.address = opened.local_addr().map_err(listen(address))?;
+                listener = Some(opened);
             }
+            let bmc = Arc::new(Bmc::new(&bound, clock.clone(), &authority, socket));
+            listeners.extend(listener.map(|listener| (bmc.clone(), listener)));
             if bmcs.insert(name.clone(), bmc).is_some() {
                 return Err(StartError::Twice { name });
             }
@@ -106,5 +114,45 @@ impl Fleet {
     /// All of them, by name.
     pub fn bmcs(&self) -> impl ExactSizeIterator<Item = &Arc<Bmc>> {
         self.bmcs.values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use picket_driver_ipmi::crypto::Suite;
+    use picket_driver_sim::SimClock;
+    use tokio::net::TcpStream;
+
+    use super::*;
+    use crate::RedfishPlace;
+
+    #[tokio::test]
+    async fn of_port_0_each_bmc_answers_at_a_port_of_its_own_and_says_which() {
+        let clock: Arc<dyn Clock> = Arc::new(SimClock::new());
+        let anywhere: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        let options = |name: &str| BmcOptions {
+            name: name.to_owned(),
+            ipmi: anywhere,
+            accounts: Arc::new([]),
+            suites: vec![Suite::Sha256],
+            sessions: 4,
+            idle: Duration::from_secs(60),
+            redfish: Some(RedfishPlace {
+                address: anywhere,
+                sessions: 4,
+                idle: Duration::from_secs(300),
+                tasks: false,
+            }),
+            seed: 1,
+        };
+        let fleet = Fleet::start(&[options("a"), options("b")], &clock).await.expect("ports are free");
+        let ports: Vec<u16> = fleet.bmcs().map(|bmc| bmc.address().port()).collect();
+        assert!(ports[0] != 0 && ports[1] != 0 && ports[0] != ports[1], "{ports:?}");
+        for bmc in fleet.bmcs() {
+            let address = bmc.redfish_address().expect("it speaks Redfish");
+            TcpStream::connect(address).await.expect("it listens there");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Parser;
 use picket_core::time::Clock;
 use picket_driver_sim::SimClock;
-use picket_fleet::{Arguments, Fleet, Settings, room_for};
+use picket_fleet::{Arguments, BmcOptions, Fleet, Settings, room_for};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
@@ -56,6 +56,9 @@ async fn rehearse(settings: &Settings) -> Result<(), Box<dyn Error>> {
             bmc.fault(fault.clone());
         }
     }
+    for options in &settings.bmcs {
+        tell_place(&fleet, options);
+    }
     println!("ready: {} machines", fleet.bmcs().len());
     let mut events = settings.events.iter().peekable();
     loop {
@@ -73,6 +76,18 @@ async fn rehearse(settings: &Settings) -> Result<(), Box<dyn Error>> {
                 println!("{:?}: {:?} to {} machines", event.at, event.what, event.nodes.len());
             }
         }
+    }
+}
+
+/// Where a BMC answers, if its settings left the port to the system: nobody else can know.
+fn tell_place(fleet: &Fleet, options: &BmcOptions) {
+    let Some(bmc) = fleet.bmc(&options.name) else { return };
+    if options.ipmi.port() == 0 {
+        println!("{} ipmi {}", bmc.name(), bmc.address());
+    }
+    let asked = options.redfish.as_ref().filter(|place| place.address.port() == 0);
+    if let (Some(_), Some(address)) = (asked, bmc.redfish_address()) {
+        println!("{} redfish {address}", bmc.name());
     }
 }
 
