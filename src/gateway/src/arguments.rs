@@ -103,6 +103,13 @@ pub enum Task {
     /// Have the systemd unit's picketd read its settings anew, and wait until they hold or were refused (then: exit code 78, and
     /// every fault). It is what the unit runs at systemctl reload
     Reload,
+    /// Ask each device of the settings once what it reads, whose machine it controls and what a hold would change. Nothing is
+    /// sent but questions, and no store is opened: a gateway may run meanwhile. Ends with 69 where a device could not be used for a fence
+    Probe {
+        /// One JSON document rather than words.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[cfg(test)]

@@ -33,6 +33,14 @@ pub(crate) enum Failure {
     /// A backup, or a restore, is not possible.
     #[error("{0}")]
     Refused(String),
+    /// Devices could not be used for a fence; what each answered was printed.
+    #[error("{unready} of {all} devices could not be used for a fence: their answers say why")]
+    Unready {
+        /// How many could not.
+        unready: usize,
+        /// How many were asked.
+        all: usize,
+    },
     /// Not now: something else has to happen first.
     #[error("{0}")]
     Later(String),
@@ -104,7 +112,7 @@ fn hint(why: &Failure) -> String {
 }
 
 impl Failure {
-    /// Exit codes as in sysexits(3): 78 for wrong settings, 65 for a backup that is refused, 73 for a file that cannot be made, 75 for what may work later, 70 for a damaged store.
+    /// Exit codes as in sysexits(3): 78 for wrong settings, 65 for a backup that is refused, 69 for devices that do not answer as they should, 73 for a file that cannot be made, 75 for what may work later, 70 for a damaged store.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Settings(_)
@@ -119,6 +127,7 @@ impl Failure {
             Failure::Key(fault) if fault.is_for_a_person() => 78,
             Failure::Open(OpenError::Damaged { .. }) | Failure::Store(StoreError::Damaged(_)) => 70,
             Failure::Backup(..) => 65,
+            Failure::Unready { .. } => 69,
             Failure::Refused(_) => 73,
             Failure::Open(_)
             | Failure::Later(_)

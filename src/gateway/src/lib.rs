@@ -19,6 +19,7 @@ mod notify;
 mod observe;
 mod parent;
 mod print;
+mod probe;
 mod reload;
 mod reloads;
 mod room;

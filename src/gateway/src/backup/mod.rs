@@ -45,6 +45,7 @@ pub(crate) fn run(task: &Task, config: &Path, context: &Context) -> Result<(), F
         Task::Unseal => unseal(config, context),
         Task::AcceptSettings => accept(config, context),
         Task::Reload => crate::reloads::ask(),
+        Task::Probe { json } => crate::probe::run(config, *json, context),
     }
 }
 
