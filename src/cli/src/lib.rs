@@ -36,6 +36,7 @@ mod page;
 mod pki;
 mod progress;
 mod question;
+mod quiet;
 mod session;
 mod style;
 mod table;

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use tokio::time::Instant;
 
 use super::frame::frame;
 use crate::console::{Console, Stream};
 use crate::follow::Line;
+use crate::quiet::Quiet;
 
 /// Lines of the terminal that are left to others.
 const SPARE: usize = 2;
@@ -76,33 +76,6 @@ fn columns(line: &str) -> usize {
     // A colour ends with its `m`.
     count
         + parts.map(|part| part.split_once('m').map_or(0, |(_, plain)| plain.chars().count())).sum::<usize>()
-}
-
-/// The terminal does not show what is typed: an Enter would move the cursor, and the block would be left standing. It is as before once this is
-/// dropped.
-#[derive(Debug)]
-struct Quiet(Termios);
-
-impl Quiet {
-    fn begin() -> Option<Self> {
-        let stdin = io::stdin();
-        // A process in the background would be stopped for it.
-        if tcgetpgrp(&stdin).is_ok_and(|group| group != rustix::process::getpgrp()) {
-            return None;
-        }
-        let before = tcgetattr(&stdin).ok()?;
-        let mut quiet = before.clone();
-        quiet.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(&stdin, OptionalActions::Now, &quiet).ok()?;
-        Some(Self(before))
-    }
-}
-
-impl Drop for Quiet {
-    fn drop(&mut self) {
-        // Where the terminal is gone there is nothing to put back.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
-    }
 }
 
 #[cfg(test)]
