@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
     abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, help,
-    history, hold, kubeconfig, nodes, pause, pki, plan, receipt, resume, retire, retry, stand_down, status,
-    unfence, watch,
+    history, hold, kubeconfig, nodes, pause, pki, plan, quickstart, receipt, resume, retire, retry,
+    stand_down, status, unfence, watch,
 };
 use crate::style::Page;
 use crate::{duration, help as words};
@@ -172,6 +172,8 @@ pub enum Command {
     Receipt(receipt::Args),
     /// Take a backup of all that the gateway's store keeps
     Backup(backup::Args),
+    /// Fence a simulated machine here and now: no hardware, no root, no settings
+    Quickstart(quickstart::Args),
     /// Keys and certificates for a first installation
     Pki(pki::Args),
     /// A kubeconfig for a role that is shipped, and what makes its account

@@ -46,6 +46,9 @@ pub enum Fault {
     /// The time of the command is over.
     #[error("not done within {}\n{ARRIVED}", words(*.0))]
     TimedOut(Duration),
+    /// Something else on this machine did not work.
+    #[error("{0}")]
+    Failed(String),
     /// An answer that cannot be understood.
     #[error("the gateway's answer makes no sense: {0}")]
     Nonsense(&'static str),
@@ -91,7 +94,7 @@ impl Fault {
             Fault::Refused { endpoint, .. } => (Code::Unauthenticated, Some(endpoint)),
             Fault::TimedOut(_) => (Code::DeadlineExceeded, None),
             Fault::Nonsense(_) => (Code::Internal, None),
-            Fault::Output(_) => (Code::Unknown, None),
+            Fault::Output(_) | Fault::Failed(_) => (Code::Unknown, None),
         };
         let metadata: BTreeMap<String, String> =
             endpoint.map(|at| ("endpoint".to_owned(), at.clone())).into_iter().collect();
@@ -106,7 +109,7 @@ impl Fault {
             Fault::Refused { .. } => Exit::Denied,
             Fault::Told(told) => told.exit(),
             Fault::TimedOut(_) => Exit::TimedOut,
-            Fault::Nonsense(_) | Fault::Output(_) => Exit::Failed,
+            Fault::Nonsense(_) | Fault::Output(_) | Fault::Failed(_) => Exit::Failed,
         }
     }
 }

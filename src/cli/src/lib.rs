@@ -2,7 +2,8 @@
 //!
 //! **Purpose.** Asks a gateway, tells people and scripts what it answers.
 //! **Non-goals.** No rule and no knowledge of devices: it sees only the proto, and the audit's files where they are verified
-//! and exported. It decides nothing that the gateway does.
+//! and exported. It decides nothing that the gateway does. `quickstart` and `init` run the other programs, and link none of them:
+//! what a device says reaches `init` by `picketd probe`.
 //! **Invariants.**
 //! - Every request that sets a node in motion carries an idempotency key of its own for each node, so that a broken
 //!   stream is opened again with the same key, and follows the same fence rather than beginning another.
@@ -28,12 +29,14 @@ mod duration;
 mod endpoints;
 pub mod exit;
 mod fault;
+mod folder;
 mod follow;
 mod help;
 mod hosts;
 #[cfg(test)]
 mod page;
 mod pki;
+mod programs;
 mod progress;
 mod question;
 mod quiet;

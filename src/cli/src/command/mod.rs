@@ -20,6 +20,7 @@ pub mod nodes;
 pub mod pause;
 pub mod pki;
 pub mod plan;
+pub mod quickstart;
 pub mod receipt;
 pub mod resume;
 pub mod retire;
@@ -47,6 +48,8 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         }
         Command::Kubeconfig(args) => return kubeconfig::run(args, cli.global.output, console),
         Command::Pki(args) => return pki::run(args, cli.global.output, console),
+        // It brings a gateway of its own.
+        Command::Quickstart(args) => return quickstart::run(args, &cli.global, console).await,
         _ => {}
     }
     // Neither does what is read from files alone.
@@ -89,7 +92,8 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         | Command::Help(_)
         | Command::Version
         | Command::Kubeconfig(_)
-        | Command::Pki(_) => Ok(Exit::Done),
+        | Command::Pki(_)
+        | Command::Quickstart(_) => Ok(Exit::Done),
     }
 }
 

@@ -12,6 +12,7 @@ mod limits;
 mod many;
 mod people;
 mod pki;
+mod quickstart;
 mod session;
 mod several;
 mod show;

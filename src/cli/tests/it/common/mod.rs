@@ -4,6 +4,7 @@
 
 pub mod gateway;
 pub mod make;
+pub mod package;
 pub mod terminal;
 
 use std::path::Path;
