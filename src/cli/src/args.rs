@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
     abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, help,
-    history, hold, kubeconfig, nodes, pause, pki, plan, quickstart, receipt, resume, retire, retry,
+    history, hold, init, kubeconfig, nodes, pause, pki, plan, quickstart, receipt, resume, retire, retry,
     stand_down, status, unfence, watch,
 };
 use crate::style::Page;
@@ -174,6 +174,8 @@ pub enum Command {
     Backup(backup::Args),
     /// Fence a simulated machine here and now: no hardware, no root, no settings
     Quickstart(quickstart::Args),
+    /// Try a first node's BMC by reads alone, and write the gateway's settings
+    Init(init::Args),
     /// Keys and certificates for a first installation
     Pki(pki::Args),
     /// A kubeconfig for a role that is shipped, and what makes its account

@@ -16,7 +16,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Limit", &["pause", "drain", "resume"]),
     ("Rehearse", &["check", "drill"]),
     ("Keep", &["receipt", "backup"]),
-    ("Set up", &["quickstart", "pki", "kubeconfig", "completions", "help", "version"]),
+    ("Set up", &["quickstart", "init", "pki", "kubeconfig", "completions", "help", "version"]),
 ];
 
 /// What to type first, and what comes of it.

@@ -15,6 +15,7 @@ pub mod gateways;
 pub mod help;
 pub mod history;
 pub mod hold;
+pub mod init;
 pub mod kubeconfig;
 pub mod nodes;
 pub mod pause;
@@ -48,7 +49,8 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         }
         Command::Kubeconfig(args) => return kubeconfig::run(args, cli.global.output, console),
         Command::Pki(args) => return pki::run(args, cli.global.output, console),
-        // It brings a gateway of its own.
+        // Neither do those that bring programs of their own.
+        Command::Init(args) => return init::run(args, &cli.global, console).await,
         Command::Quickstart(args) => return quickstart::run(args, &cli.global, console).await,
         _ => {}
     }
@@ -91,6 +93,7 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Completions(_)
         | Command::Help(_)
         | Command::Version
+        | Command::Init(_)
         | Command::Kubeconfig(_)
         | Command::Pki(_)
         | Command::Quickstart(_) => Ok(Exit::Done),

@@ -8,6 +8,7 @@ mod failed;
 mod fence;
 mod help;
 mod history;
+mod init;
 mod limits;
 mod many;
 mod people;

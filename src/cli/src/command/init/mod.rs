@@ -1,0 +1,140 @@
+//! `picket init`: the settings of a first node, tried before they are written.
+//!
+//! **Invariants.** Nothing that changes a machine is sent: `picketd probe` alone asks the BMC, and its calls may only read. What a
+//! BMC says of itself is not written as if a person had said it (S13): its identity stands in the settings as a remark. No weaker
+//! cipher suite and no certificate is accepted by a word that anybody on the way may have said: each wants a flag. No file is
+//! overwritten without `--force`, and the password stands in its own file alone.
+
+mod ask;
+mod place;
+mod probe;
+mod settings;
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::args::{Format, Global};
+use crate::console::{Console, Stream};
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::programs;
+use crate::style::Tone;
+use probe::Tried;
+use settings::{Driver, Order};
+
+/// Its arguments. What is missing is asked for on a terminal.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The node's name: 1 to 253 letters, digits, '-', '_' or '.'
+    #[arg(value_name = "NODE")]
+    node: Option<String>,
+    /// Name or address of its BMC
+    #[arg(long, value_name = "HOST")]
+    address: Option<String>,
+    /// The BMC's user
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// The file with that user's password, which nobody else may read [default: bmc.password in --dir]
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// The driver [default: both are tried, and ipmi is taken where both work]
+    #[arg(long, value_enum, value_name = "DRIVER")]
+    driver: Option<Driver>,
+    /// The port at which the BMC answers [default: 623 for ipmi, 443 for redfish]
+    #[arg(long, value_name = "PORT", requires = "driver", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Of ipmi: also speak cipher suite 3, to a BMC that has no 17
+    #[arg(long)]
+    allow_suite_3: bool,
+    /// Of redfish: the CA of the BMC's certificate, or that certificate itself
+    #[arg(long, value_name = "FILE")]
+    bmc_ca: Option<PathBuf>,
+    /// Of redfish: the SHA-256 of the BMC's certificate, 64 hexadecimal digits
+    #[arg(long, value_name = "DIGEST", conflicts_with = "bmc_ca")]
+    bmc_certificate: Option<String>,
+    /// Of redfish: the id of the system, where the BMC has several
+    #[arg(long, value_name = "ID")]
+    system: Option<String>,
+    /// Where the settings go, as picket.toml
+    #[arg(long, value_name = "DIR", default_value = place::DEFAULT)]
+    dir: PathBuf,
+    /// Overwrite a picket.toml that is there
+    #[arg(long)]
+    force: bool,
+    /// Try the BMC and print the settings; write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Asks, tries, writes.
+pub async fn run(args: &Args, global: &Global, console: &mut Console) -> Result<Exit, Fault> {
+    let picketd = programs::find("picketd")?;
+    let place = place::Place::of(&args.dir, args.force || args.dry_run)?;
+    let order = ask::order(args, &place, console).await?;
+    let mut tried = Vec::new();
+    for driver in args.driver.map_or_else(|| vec![Driver::Ipmi, Driver::Redfish], |one| vec![one]) {
+        say(console, &format!("Asking {} over {driver}; nothing is sent but questions ...", order.address))?;
+        let one = probe::try_one(&picketd, &order, driver).await?;
+        if global.output == Format::Table {
+            let page = console.page(Stream::Out);
+            console.write(Stream::Out, &one.told(page))?;
+        }
+        tried.push(one);
+    }
+    // Sessions of IPMI bound how late a command may land by a minute, those of Redfish by half an hour as a rule.
+    let Some(chosen) = tried.iter().find(|one| one.is_ready()) else {
+        return Err(Fault::Failed(unready(&tried, &order)));
+    };
+    let text = settings::text(&order, chosen, &place);
+    let file = place.file();
+    if !args.dry_run {
+        if order.is_new {
+            place.write_secret(&order.password_file, &order.password)?;
+        }
+        place.write(&text)?;
+    }
+    match global.output {
+        Format::Table => {
+            let told = match args.dry_run {
+                true => format!("\n# {} would be:\n{text}", file.display()),
+                false => format!("\nWrote {}.\n{}", file.display(), next(&order, &place)),
+            };
+            console.write(Stream::Out, &told)?;
+        }
+        Format::Json | Format::Yaml => {
+            let all: Vec<_> = tried.iter().map(Tried::document).collect();
+            console.document(&json!({
+                "file": file, "written": !args.dry_run, "settings": text, "driver": chosen.driver.to_string(), "tried": all,
+            }))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// What goes on, for people who wait.
+fn say(console: &mut Console, text: &str) -> Result<(), Fault> {
+    let text = console.page(Stream::Err).text(Tone::Faint, text);
+    Ok(console.write(Stream::Err, &text)?)
+}
+
+/// Why nothing was written, with the device's own reasons and what to do.
+fn unready(tried: &[Tried], order: &Order) -> String {
+    let each = tried.iter().map(|one| format!("{}: {}\n{}", one.driver, one.reason(), one.advice(order)));
+    let each: Vec<String> = each.collect();
+    format!("the BMC of {} could not be used, and nothing was written\n{}", order.node, each.join("\n"))
+}
+
+/// What to type next.
+fn next(order: &Order, place: &place::Place) -> String {
+    let node = &order.node;
+    let (as_whom, config, endpoint) = place.commands();
+    format!(
+        "\nNext:\n\
+         \x20 {as_whom}picketd{config} --check\n\
+         \x20 {start}\n\
+         \x20 {as_whom}picket{endpoint} check {node}\n\
+         \x20 {as_whom}picket{endpoint} fence {node} --reason \"a first fence\"    # this one switches {node} off\n",
+        start = place.start(),
+    )
+}

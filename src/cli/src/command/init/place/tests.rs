@@ -1,0 +1,96 @@
+use super::*;
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().expect("it is there").permissions().mode() & 0o777
+}
+
+fn in_folder(overwrites: bool) -> (tempfile::TempDir, Place) {
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = Place { directory: folder.path().to_owned(), account: None, overwrites };
+    (folder, place)
+}
+
+#[test]
+fn settings_and_secrets_have_their_modes() {
+    let (_folder, place) = in_folder(false);
+    place.write("a = 1\n").expect("written");
+    assert_eq!((mode(&place.file()), &*read(&place.file().display().to_string())), (0o640, "a = 1\n"));
+    place.write_secret(&place.password_file(), b"secret12").expect("written");
+    assert_eq!(mode(&place.password_file()), 0o600);
+    assert_eq!(place.secret(&place.password_file()).expect("read"), b"secret12");
+    let left = std::fs::read_dir(&place.directory).expect("read").count();
+    assert_eq!(left, 2, "nothing else is left there");
+}
+
+#[test]
+fn what_is_there_is_overwritten_by_force_alone() {
+    let (_folder, place) = in_folder(false);
+    std::fs::write(place.file(), "mine").expect("written");
+    for fault in [
+        place.write("theirs").expect_err("it is there").to_string(),
+        Place::of(&place.directory, false).expect_err("it is there").to_string(),
+    ] {
+        assert!(fault.contains("--force") && fault.contains("is there already"), "{fault}");
+    }
+    assert_eq!(std::fs::read_to_string(place.file()).expect("read"), "mine");
+    std::fs::write(place.password_file(), "mine").expect("written");
+    place.write_secret(&place.password_file(), b"theirs").expect_err("a secret is never overwritten");
+    let forced = Place::of(&place.directory, true).expect("it may");
+    forced.write("new").expect("written");
+    assert_eq!(std::fs::read_to_string(place.file()).expect("read"), "new");
+    assert_eq!(mode(&place.file()), 0o640);
+}
+
+#[test]
+fn a_password_that_others_may_read_is_refused_with_the_command_that_mends_it() {
+    let (_folder, place) = in_folder(false);
+    let file = place.password_file();
+    let told = |place: &Place| place.secret(&file).expect_err("refused").to_string();
+    assert!(told(&place).contains("-m 600 /dev/stdin"), "{}", told(&place));
+    std::fs::write(&file, "secret12\r\n").expect("written");
+    let set =
+        |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+    set(0o644);
+    assert!(told(&place).contains(&format!("run chmod 600 {}", file.display())), "{}", told(&place));
+    set(0o600);
+    assert_eq!(place.secret(&file).expect("read"), b"secret12");
+    std::fs::write(&file, "\n").expect("written");
+    assert!(told(&place).contains("it is empty"), "{}", told(&place));
+}
+
+/// The number of the running user stands for root's, and one that nobody has for the gateway's.
+#[test]
+fn a_password_that_the_gateway_may_not_read_is_refused() {
+    let (_folder, mut place) = in_folder(false);
+    let file = place.password_file();
+    place.write_secret(&file, b"secret12").expect("written");
+    let about = file.metadata().expect("there");
+    place.account = Some(Account { user: about.uid() + 4_321, group: about.gid() + 4_321 });
+    let fault = place.secret(&file).expect_err("refused").to_string();
+    assert!(fault.contains("run chown picket:picket"), "{fault}");
+    place.account = Some(Account { user: about.uid(), group: about.gid() + 4_321 });
+    assert!(place.secret(&file).is_ok());
+}
+
+#[test]
+fn the_account_is_the_one_of_that_name() {
+    let (passwd, group) =
+        ("root:x:0:0::/:/bin/sh\npicket:x:990:989::/:/bin/sh\n", "picketers:x:1:\npicket:x:989:\n");
+    assert_eq!(account(passwd, group), Some(Account { user: 990, group: 989 }));
+    assert_eq!(account(passwd, ""), None);
+    assert_eq!(account("", group), None);
+}
+
+#[test]
+fn elsewhere_than_by_default_socket_and_store_stand_beside_the_settings() {
+    let (folder, place) = in_folder(false);
+    let table: toml::Table = place.settings().parse().expect("TOML");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    assert_eq!(table["store"]["path"].as_str(), Some(&*at("picket.redb")));
+    assert_eq!(table["listen"]["unix"].as_str(), Some(&*at("picket.sock")));
+    let (whom, config, endpoint) = place.commands();
+    assert_eq!((whom, config), ("", format!(" --config {}", at("picket.toml"))));
+    assert_eq!(endpoint, format!(" --endpoint unix:{}", at("picket.sock")));
+    let default = Place { directory: DEFAULT.into(), account: None, overwrites: false };
+    assert_eq!((default.settings(), default.commands().0), (String::new(), "sudo -u picket "));
+}

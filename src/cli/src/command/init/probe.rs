@@ -1,0 +1,271 @@
+//! The BMC is asked: by `picketd probe`, so that the driver which would fence is the one that answers.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::settings::{Driver, Order};
+use crate::fault::Fault;
+use crate::folder::Folder;
+use crate::programs;
+use crate::style::{Page, Tone, clean};
+
+/// No certificate has this digest: whoever shows one is refused, and the refusal names the digest that was shown.
+const NO_CERTIFICATE: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// A driver gives up long before.
+const HANGS: Duration = Duration::from_secs(300);
+/// Wrong settings, as in sysexits(3).
+const WRONG_SETTINGS: i32 = 78;
+
+/// What `picketd probe --json` says.
+#[derive(Debug, Deserialize)]
+struct Answers {
+    devices: Vec<Answer>,
+}
+
+/// What it says of a device.
+#[derive(Debug, Deserialize, Serialize)]
+struct Answer {
+    endpoint: String,
+    power: Option<String>,
+    identity: Option<BTreeMap<String, String>>,
+    hold: Option<BTreeMap<String, String>>,
+    notes: Vec<String>,
+    obstacles: Vec<String>,
+    fault: Option<Refusal>,
+}
+
+/// Why a call did not succeed.
+#[derive(Debug, Deserialize, Serialize)]
+struct Refusal {
+    kind: String,
+    detail: String,
+}
+
+/// A driver, and what came of it.
+#[derive(Debug)]
+pub struct Tried {
+    /// Which.
+    pub driver: Driver,
+    answer: Answer,
+    /// The digest of the certificate that was shown, where it is not believed.
+    shown: Option<String>,
+    suites: &'static str,
+    /// Settings that the BMC itself asked for, in a session with a right password.
+    pub more: Vec<(&'static str, String)>,
+}
+
+/// Asks the BMC by one driver.
+///
+/// # Errors
+/// The settings that would be written are wrong, or the program cannot be run: the BMC was asked nothing.
+pub async fn try_one(picketd: &Path, order: &Order, driver: Driver) -> Result<Tried, Fault> {
+    let mut more = Vec::new();
+    let mut answer = ask(picketd, order, &order.device(driver, &more)).await?;
+    // A service that keeps sessions for longer than by default says for how long.
+    if let Some(timeout) = answer.fault.as_ref().and_then(|fault| session_timeout(&fault.detail)) {
+        more.push(("session_timeout", timeout));
+        answer = ask(picketd, order, &order.device(driver, &more)).await?;
+    }
+    let is_unbelieved =
+        |fault: &Refusal| fault.kind == "authentication" && fault.detail.contains("certificate");
+    let asks_again = driver == Driver::Redfish && order.ca.is_none() && order.certificate.is_none();
+    let mut shown = None;
+    if asks_again && answer.fault.as_ref().is_some_and(is_unbelieved) {
+        let pin = [("certificate_sha256", NO_CERTIFICATE.to_owned())];
+        let other = ask(picketd, order, &order.device(driver, &pin)).await?;
+        shown = other.fault.as_ref().and_then(|fault| digest(&fault.detail));
+    }
+    let suites = if order.allow_suite_3 { "17 or 3" } else { "17" };
+    Ok(Tried { driver, answer, shown, suites, more })
+}
+
+async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Fault> {
+    let folder = Folder::make("init", None)?;
+    let file = folder.path().join("picket.toml");
+    let password = match order.is_new || picket_permissions::check_secret(&order.password_file).is_err() {
+        // It is in no file yet, or in one that only the gateway's user believes.
+        true => written(&folder, "password", &order.password)?,
+        false => order.password_file.clone(),
+    };
+    let password = toml::Value::from(password.display().to_string());
+    let text = format!("[store]\nkind = \"memory\"\n{device}password_file = {password}\n");
+    written(&folder, "picket.toml", text.as_bytes())?;
+    let mut command = programs::command(picketd);
+    command.arg("--config").arg(&file).args(["probe", "--json"]).stdin(Stdio::null()).kill_on_drop(true);
+    let failed = |why: &dyn std::fmt::Display| Fault::Failed(format!("{}: {why}", picketd.display()));
+    let done = tokio::select! {
+        done = tokio::time::timeout(HANGS, command.output()) => done,
+        // The folder goes with this call.
+        _ = tokio::signal::ctrl_c() => return Err(Fault::Usage("interrupted: nothing was written".to_owned())),
+    };
+    let output = done.map_err(|_| failed(&"it hangs, and was ended"))?.map_err(|error| failed(&error))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(WRONG_SETTINGS) {
+        let said =
+            said.trim().trim_start_matches("picketd: ").replace(&file.display().to_string(), "picket.toml");
+        return Err(Fault::Usage(format!("{said}\nThe BMC was asked nothing, and nothing was written.")));
+    }
+    let answers: Answers = serde_json::from_slice(&output.stdout).map_err(|_| {
+        failed(&format_args!(
+            "it says nothing of the BMC; is it of another version? It says: {}",
+            said.trim()
+        ))
+    })?;
+    answers.devices.into_iter().next().ok_or_else(|| failed(&"it asked no device"))
+}
+
+/// Makes a file for its owner alone, in a folder that is gone after the question.
+fn written(folder: &Folder, name: &str, bytes: &[u8]) -> Result<PathBuf, Fault> {
+    let path = folder.path().join(name);
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let done = made.and_then(|mut made| made.write_all(bytes));
+    done.map_err(|error| Fault::Failed(format!("{} cannot be written: {error}", path.display())))?;
+    Ok(path)
+}
+
+/// The setting in the words of a service that keeps its sessions for longer.
+fn session_timeout(detail: &str) -> Option<String> {
+    let (_, rest) = detail.split_once("set session_timeout = \"")?;
+    rest.split_once('"').map(|(timeout, _)| timeout.to_owned())
+}
+
+/// The digest in the words of a refusal.
+fn digest(detail: &str) -> Option<String> {
+    let (_, rest) = detail.split_once("its SHA-256 is ")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_hexdigit).collect();
+    (digits.len() == 64).then_some(digits)
+}
+
+impl Tried {
+    /// The BMC answered, lets the user in, and says nothing that keeps a fence from its end.
+    pub fn is_ready(&self) -> bool {
+        self.answer.fault.is_none() && self.answer.obstacles.is_empty() && self.answer.power.is_some()
+    }
+
+    /// What the BMC says of its machine: which word, and what.
+    pub fn identity(&self) -> Option<(&'static str, String)> {
+        let said = self.answer.identity.as_ref()?;
+        ["uuid", "serial"].into_iter().find_map(|key| Some((key, said.get(key)?.clone())))
+    }
+
+    /// Why it cannot be used.
+    pub fn reason(&self) -> String {
+        match &self.answer.fault {
+            Some(fault) => format!("{}: {}", fault.kind.replace('_', " "), fault.detail),
+            None => self.answer.obstacles.join("; "),
+        }
+    }
+
+    /// What a person does about it.
+    pub fn advice(&self, order: &Order) -> String {
+        let (file, user) = (order.password_file.display(), &order.user);
+        let fault = self.answer.fault.as_ref();
+        let detail = fault.map_or("", |fault| &fault.detail);
+        if let Some(shown) = &self.shown {
+            return format!(
+                "Compare its certificate's SHA-256 with the one that the BMC's own page or console shows: {shown}. If they are the \
+                 same, add: --bmc-certificate {shown}"
+            );
+        }
+        // Some boards refuse without a word of what they have.
+        let may_have_3 = ["set cipher_suites = [17, 3]", "it does not say which it offers"];
+        if self.driver == Driver::Ipmi
+            && !order.allow_suite_3
+            && may_have_3.iter().any(|words| detail.contains(words))
+        {
+            return "If the BMC's own page says that it has cipher suite 3 and not 17, add: --allow-suite-3"
+                .to_owned();
+        }
+        match (fault.map(|fault| &*fault.kind), self.driver) {
+            (Some("unreachable" | "timed_out"), Driver::Ipmi) => format!(
+                "Look whether IPMI over LAN is switched on at the BMC, and whether UDP {} passes to {} from here.",
+                order.port.unwrap_or(623),
+                order.address
+            ),
+            (Some("unreachable" | "timed_out"), Driver::Redfish) => format!(
+                "Look whether the BMC's web server is switched on, and whether it answers from here: curl -k https://{}{}/redfish/v1/",
+                order.address,
+                order.port.map(|port| format!(":{port}")).unwrap_or_default()
+            ),
+            (Some("authentication"), Driver::Redfish) if detail.contains("certificate") => {
+                "Name the CA of its certificate by --bmc-ca FILE, or the certificate by --bmc-certificate DIGEST.".to_owned()
+            }
+            (Some("authentication"), _) => {
+                format!("Look at the user {user} at the BMC and at the password in {file}, then run the same command again.")
+            }
+            (Some("forbidden"), Driver::Ipmi) => {
+                format!("Give the user {user} the privilege operator at the BMC, also on its LAN channel, then run the same command again.")
+            }
+            (Some("forbidden") | None, _) => {
+                format!("Give the user {user} a role at the BMC that may switch power (Operator), then run the same command again.")
+            }
+            (Some("settings"), Driver::Redfish) if detail.contains("several systems") => {
+                "Name the one of this node by --system ID.".to_owned()
+            }
+            _ => "docs/troubleshooting.md has errors by their words.".to_owned(),
+        }
+    }
+
+    /// What was found, for people.
+    pub fn told(&self, page: Page) -> String {
+        let answer = &self.answer;
+        let mut out = String::new();
+        let mut line = |tone, text: &str| out += &page.beside("  ", 2, tone, &clean(text));
+        match &answer.power {
+            Some(power) => line(Tone::Good, &format!("{}: the machine is {power}", answer.endpoint)),
+            None => line(Tone::Bad, &format!("{}: {}", answer.endpoint, self.reason())),
+        }
+        if answer.power.is_some() {
+            if self.driver == Driver::Ipmi {
+                line(
+                    Tone::Plain,
+                    &format!("it takes cipher suite {}, and the privilege operator", self.suites),
+                );
+            }
+            if self.driver == Driver::Redfish && answer.obstacles.is_empty() {
+                line(
+                    Tone::Plain,
+                    "whether its user may switch power is known at the first off: run a drill before you rely on it",
+                );
+            }
+            match self.identity() {
+                Some((key, said)) => {
+                    line(Tone::Plain, &format!("it says that it controls the machine with the {key} {said}"))
+                }
+                None => line(
+                    Tone::Busy,
+                    "it does not say which machine it controls: the evidence of a fence is graded claimed",
+                ),
+            }
+            match answer.hold.as_ref().filter(|hold| !hold.is_empty()) {
+                Some(hold) => {
+                    let all: Vec<String> = hold.iter().map(|(key, value)| format!("{key} {value}")).collect();
+                    line(Tone::Plain, &format!("a fence would hold it off; now it has {}", all.join(", ")));
+                }
+                None => line(Tone::Busy, "it cannot be told to stay off"),
+            }
+        }
+        answer.notes.iter().for_each(|note| line(Tone::Busy, &format!("note: {note}")));
+        answer.obstacles.iter().for_each(|obstacle| line(Tone::Bad, &format!("obstacle: {obstacle}")));
+        if let (Some(_), Some(fault)) = (&answer.power, &answer.fault) {
+            line(Tone::Bad, &format!("{}: {}", fault.kind.replace('_', " "), fault.detail));
+        }
+        out
+    }
+
+    /// The same for scripts.
+    pub fn document(&self) -> serde_json::Value {
+        json!({ "driver": self.driver.to_string(), "ready": self.is_ready(), "certificate_sha256": self.shown, "answer": self.answer })
+    }
+}
+
+#[cfg(test)]
+mod tests;
