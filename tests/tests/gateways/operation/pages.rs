@@ -27,7 +27,7 @@ template = "rack"
 const READER: &str = r#"
 sudo() { if [ "$1" = -u ]; then shift 2; fi; "$@"; }
 picket() {
-    case "$1" in fence | unfence | resume) command picket "$@" --yes ;; *) command picket "$@" ;; esac
+    case "$1" in fence | unfence | resume | quickstart) command picket "$@" --yes ;; *) command picket "$@" ;; esac
 }
 "#;
 
@@ -68,7 +68,7 @@ fn blocks() -> Vec<Block> {
         std::fs::read_dir(top().join("docs")).expect("docs").map(|found| found.expect("a file").path());
     let mut pages: Vec<PathBuf> =
         docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
-    pages.extend(["README.md", "deploy/three-machines/README.md"].map(|page| top().join(page)));
+    pages.extend(["README.md", "CONTRIBUTING.md", "deploy/three-machines/README.md"].map(|page| top().join(page)));
     pages.sort();
     let mut found: Vec<Block> = Vec::new();
     for path in pages {
