@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::operation::{does, http, one_node, with_metrics};
 
-const DOCUMENTATION: &str = include_str!("../../../../docs/reference/metrics.md");
+const TABLE: &str = include_str!("../../../../docs/reference/metrics.md");
+const PAGE: &str = include_str!("../../../../docs/metrics.md");
 const RULES: &str = include_str!("../../../../deploy/prometheus/picket.rules.yaml");
 
 fn kind(metric: &Metric) -> &'static str {
@@ -130,7 +131,7 @@ async fn health_says_whether_it_lives_and_whether_it_can_be_asked() -> Result<()
 
 #[test]
 fn the_documentation_lists_the_metrics_of_the_table() {
-    let rows: BTreeMap<&str, (&str, BTreeSet<&str>, &str)> = DOCUMENTATION
+    let rows: BTreeMap<&str, (&str, BTreeSet<&str>, &str)> = TABLE
         .lines()
         .filter_map(|line| line.strip_prefix("| `picket_"))
         .map(|line| {
@@ -153,7 +154,7 @@ fn the_documentation_lists_the_metrics_of_the_table() {
 
 /// The values that the documentation gives to each label: code spans, of which one before a colon begins a label.
 fn documented() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
-    let (_, values) = DOCUMENTATION.split_once("## Values of labels").expect("its heading");
+    let (_, values) = PAGE.split_once("## Values of labels").expect("its heading");
     let spans: Vec<&str> = values.split('`').collect();
     let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut label = "";
