@@ -29,7 +29,7 @@ pub use fleet::{Bmc, Fleet, PASSWORD_VARIABLE};
 pub use gateway::{Client, Daemon, Gateway, Said};
 pub use gateways::{Gateways, one_of_several};
 pub use hooks::{SelfHarm, When};
-pub use once::{fence_picket, picket, picketd};
+pub use once::{fence_picket, pasted, picket, picketd};
 pub use programs::program;
 pub use receiver::ExampleReceiver;
 pub use seed::{Dice, soak};

@@ -26,6 +26,18 @@ pub async fn picket(arguments: &[&str]) -> Result<Said> {
     run(command, "picket ends").await
 }
 
+/// The settings that `picket pki init` told to paste, without the socket: a test's gateway has one of its own.
+///
+/// # Panics
+/// It told of none.
+pub fn pasted(said: &Said) -> String {
+    let (_, rest) =
+        said.out.split_once("(/etc/picket/conf.d/tls.toml):\n").unwrap_or_else(|| panic!("{said:?}"));
+    let (settings, _) = rest.split_once("Into a caller's file").unwrap_or_else(|| panic!("{said:?}"));
+    assert!(settings.contains("\nunix = \"/run/picket/picket.sock\""), "the socket stays: {settings}");
+    settings.lines().filter(|line| !line.starts_with("unix = ")).map(|line| format!("{line}\n")).collect()
+}
+
 /// Runs the shipped `fence_picket` with these arguments, until it ends.
 pub async fn fence_picket(arguments: &[&str]) -> Result<Said> {
     let mut command = tokio::process::Command::new(program("fence_picket")?);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use picket_proto::v1::ListFencesRequest;
 use picket_tests::peers::{IpmiSim, Kubernetes, Process, test_python, until};
-use picket_tests::{Bmc, Daemon, Fleet, Gateway, PeerError, Result, picket, program};
+use picket_tests::{Bmc, Daemon, Fleet, Gateway, PeerError, Result, pasted, picket, program};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -359,13 +359,11 @@ async fn gateway(cluster: &Kubernetes, dir: &Path, fleet: &Fleet) -> Result<Gate
     let made =
         picket(&["pki", "init", &pki, "--server", &address, "--client", "spiffe://lab/controller"]).await?;
     assert_eq!(made.code, 0, "{made:?}");
-    let settings = made.out.split_once("Into the gateway's settings:\n").map_or("", |(_, rest)| rest);
-    let settings = settings.split_once("Into a caller's file").map_or("", |(settings, _)| settings);
     let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, fleet)?;
     let more = gateway.directory().join("conf.d");
     std::fs::create_dir(&more).map_err(|source| PeerError::Io { what: "make conf.d".to_owned(), source })?;
     // The role that is meant for this: it fences, and does nothing else.
-    let settings = settings.replace("role = \"operator\"", "role = \"controller\"");
+    let settings = pasted(&made).replace("role = \"operator\"", "role = \"controller\"");
     write(&more.join("tls.toml"), &settings)?;
     gateway.begin(&[]).await?;
     gateway.checked().await?;
