@@ -94,10 +94,11 @@ fn blocks() -> Vec<Block> {
                 }
                 None if inside => found.last_mut().expect("it is open").text += &format!("{line}\n"),
                 None => {
-                    // What a sentence names as a command; it may leave out its end.
-                    for named in line.split('`').skip(1).step_by(2).filter(|named| named.contains(' ')) {
-                        let text = named.trim_end_matches("...").to_owned();
-                        let (page, language) = (page.clone(), "sentence".to_owned());
+                    // What a sentence names as a command, whole.
+                    for named in
+                        line.split('`').skip(1).step_by(2).filter(|named| !named.ends_with("picket ..."))
+                    {
+                        let (page, language, text) = (page.clone(), "sentence".to_owned(), named.to_owned());
                         found.push(Block { page, line: at + 1, language, needs: None, text });
                     }
                 }
@@ -126,17 +127,26 @@ fn ours(line: &str) -> Vec<Vec<String>> {
 /// The program takes each of them, were it not for `--help` at their end, which it obeys once it has understood the rest.
 #[tokio::test]
 async fn the_programs_know_every_command_of_the_pages() -> Result<()> {
-    let (mut seen, mut marks) = (0, 0);
+    let (mut seen, mut marks, mut faults) = (0, 0, Vec::new());
     for block in blocks() {
         marks += usize::from(block.needs.is_some());
         for words in block.typed().lines().flat_map(ours) {
             let mut command = Command::new(program(&words[0])?);
-            let output = command.args(&words[1..]).arg("--help").kill_on_drop(true).output().await;
+            // Where a page has a word for one of a few, a reader puts one of them.
+            let typed = words[1..].iter().map(|word| match &**word {
+                "SHELL" => "bash",
+                "GRADE" => "observed",
+                word => word,
+            });
+            let output = command.args(typed).arg("--help").kill_on_drop(true).output().await;
             let said = Said::of(output.map_err(PeerError::io("run a program of ours"))?);
-            assert_eq!(said.code, 0, "{}:{}: {words:?}: {}", block.page, block.line, said.err);
+            if said.code != 0 {
+                faults.push(format!("{}:{}: {words:?}: {}", block.page, block.line, said.err));
+            }
             seen += 1;
         }
     }
+    assert!(faults.is_empty(), "{faults:#?}");
     println!("{seen} commands; {marks} blocks need what the tests do not have");
     assert!(seen > 100, "the pages are not found: {seen}");
     Ok(())
