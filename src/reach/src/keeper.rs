@@ -206,8 +206,9 @@ fn close_all_but(mut kept: [RawFd; 3]) {
     let mut from = 0;
     for upto in kept.into_iter().chain([RawFd::MAX]) {
         if upto > from {
+            // As a number: glibc has a function for it from 2.34 on, and Picket runs from 2.28 on.
             // SAFETY: nothing of this process uses what is closed.
-            let closed = unsafe { libc::close_range(from.cast_unsigned(), (upto - 1).cast_unsigned(), 0) };
+            let closed = unsafe { libc::syscall(libc::SYS_close_range, from, upto - 1, 0) };
             if closed != 0 {
                 // Linux before 5.9.
                 let most = process::getrlimit(Resource::Nofile).current.unwrap_or(65_536);
