@@ -55,7 +55,12 @@ pub const IPMI: &[Key] = &[
 pub const REDFISH: &[Key] = &[
     HOST,
     key("port", Integer(1, 65_535), Value("443"), "The TCP port."),
-    key("system", Text, Computed("the only one"), "The id of the computer system."),
+    key(
+        "system",
+        Text,
+        Computed("the only one"),
+        "The id of the computer system: what stands last in its path.",
+    ),
     key("username", Text, Required, "The user; its role must be allowed to reset."),
     PASSWORD[0],
     PASSWORD[1],
@@ -64,7 +69,7 @@ pub const REDFISH: &[Key] = &[
         "authentication",
         Word(&["session", "session_or_basic", "basic"]),
         Value("\"session\""),
-        "How the gateway logs in; without a session only max_life bounds a late command.",
+        "By a token; or by name and password where no session is to be had; or always by name and password.",
     ),
     key(
         "session_timeout",
@@ -75,11 +80,21 @@ pub const REDFISH: &[Key] = &[
     key(
         "max_life",
         Duration("5s", "1d"),
-        Nothing,
+        Computed("nothing bounds it"),
         "The time after which a command without a session cannot land; not with \"session\".",
     ),
-    key("ca_file", Text, Computed("the system's CAs"), "The CAs that vouch for the service's certificate."),
-    key("certificate_sha256", Text, Nothing, "The SHA-256 of the only certificate that is taken."),
+    key(
+        "ca_file",
+        Text,
+        Computed("the system's CAs"),
+        "The CAs that vouch for the service, or its own certificate alone.",
+    ),
+    key(
+        "certificate_sha256",
+        Text,
+        Nothing,
+        "The SHA-256 of the only certificate that is taken, in 64 hexadecimal digits.",
+    ),
     key(
         "accept_any_certificate",
         Flag,
@@ -90,9 +105,9 @@ pub const REDFISH: &[Key] = &[
         "last_reset_time",
         Flag,
         Computed("checks find out"),
-        "The manager's LastResetTime shows its restarts.",
+        "The manager's LastResetTime shows its restarts. true: it must. false: it is never asked.",
     ),
-    key("hold", Flag, Value("true"), "The service is told to keep the machine off."),
+    key("hold", Flag, Value("true"), "The service is told to leave the machine off when power comes back."),
 ];
 
 /// `driver = "agent"`.
@@ -142,17 +157,22 @@ pub const SIM: &[Key] = &[
 
 /// `driver = "parent"`.
 pub const PARENT: &[Key] = &[
-    key("placement", Text, Computed("the only one that can"), "The node's device that tells where it runs."),
+    key(
+        "placement",
+        Text,
+        Computed("the only one that can"),
+        "The node's device that tells where it runs: a cloud's, not a BMC.",
+    ),
     key(
         "node",
         Text,
-        Computed("the node of the machine's name, or with the label hypervisor"),
+        Computed("by the labels hypervisor and hypervisor_of, or by name"),
         "The only node on which it may run.",
     ),
     key(
         "grade",
         Word(&["hypervisor", "learned", "claimed"]),
         Value("\"hypervisor\""),
-        "The grade that the parent's own evidence must have.",
+        "The least grade of the parent's own evidence.",
     ),
 ];

@@ -97,7 +97,7 @@ pub const DEVICE: &[Key] = &[
     key(
         "at_once",
         Integer(1, 64),
-        Computed("the driver's"),
+        Computed("1; of a Redfish service 4, of OpenStack 16"),
         "Calls side by side to what the device shares with other nodes' devices.",
     ),
     key(
@@ -110,7 +110,7 @@ pub const DEVICE: &[Key] = &[
         "retry",
         Duration("100ms", "1m"),
         Value("\"250ms\""),
-        "The first pause before a failed call is tried again in a fence; it doubles.",
+        "The first pause before a failed call is tried again in a fence; it doubles, up to 2 s or this.",
     ),
     key(
         "trust_after_restart",

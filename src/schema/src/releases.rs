@@ -116,12 +116,20 @@ pub(crate) const KUBECONFIG: Key = key(
 );
 pub(crate) const CONTEXT: Key =
     key("context", Text, Computed("the kubeconfig's current one"), "The context of the kubeconfig.");
-pub(crate) const LOGIN_PROGRAM: Key =
-    key("login_program", Text, Nothing, "The program by which the kubeconfig's user logs in (exec).");
+pub(crate) const LOGIN_PROGRAM: Key = key(
+    "login_program",
+    Text,
+    Nothing,
+    "The absolute path of the program by which the kubeconfig's user logs in (exec).",
+);
 pub(crate) const LOGIN_ENV: Key =
     key("login_env", Texts, Nothing, "Names of variables that the login's program inherits besides PATH.");
-pub(crate) const CLUSTER_UID: Key =
-    key("cluster_uid", Text, Required, "The UID of the cluster's namespace kube-system.");
+pub(crate) const CLUSTER_UID: Key = key(
+    "cluster_uid",
+    Text,
+    Required,
+    "The UID of the cluster's namespace kube-system; another cluster may have a node of the same name.",
+);
 
 const KUBERNETES: &[Key] = &[
     KUBECONFIG,
@@ -133,7 +141,7 @@ const KUBERNETES: &[Key] = &[
         "owner",
         Text,
         Value("\"picket\""),
-        "This installation, in its taints: at most 32 letters, digits and hyphens.",
+        "This installation, in the value of its taints: at most 32 letters, digits and hyphens.",
     ),
     key(
         "match",
@@ -145,7 +153,7 @@ const KUBERNETES: &[Key] = &[
         "find_by",
         Word(&["name", "provider_id", "system_uuid"]),
         Value("\"name\""),
-        "How the Node of a node is found.",
+        "How the Node of a node is found: by its name, its spec.providerID, or its system UUID.",
     ),
     key(
         "pods",
@@ -169,6 +177,6 @@ const KUBERNETES: &[Key] = &[
         "network_fences",
         Word(&["left", "undone"]),
         Value("\"left\""),
-        "\"undone\": csi-addons takes a Node's addresses off Ceph's blocklist once it is back.",
+        "\"undone\": once the Node is back, csi-addons takes its addresses off Ceph's blocklist.",
     ),
 ];
