@@ -1,6 +1,6 @@
 //! What to do about what stops a fence (S16): the page and the command line name the same ways, and every command is one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use picket_cli::args::Cli;
@@ -13,38 +13,40 @@ use crate::common::make::{ended, outcome, release, troubled};
 
 const PAGE: &str = include_str!("../../../../docs/stops.md");
 
-/// How the page's table begins the row.
+/// The heading of its section on the page.
 fn head(kind: OutcomeKind, reason: Reason) -> String {
     let reason = reason.as_str_name().trim_start_matches("REASON_").to_lowercase().replace('_', " ");
     match kind {
-        _ if reason == "orphaned" => "| `…, ORPHANED` |".to_owned(),
-        OutcomeKind::PowerOnFailed => "| `power on failed` |".to_owned(),
-        OutcomeKind::Blocked => format!("| `blocked ({reason})` |"),
-        _ => format!("| `needs operator ({reason})` |"),
+        _ if reason == "orphaned" => "`..., ORPHANED`".to_owned(),
+        OutcomeKind::PowerOnFailed => "`power on failed`".to_owned(),
+        OutcomeKind::Blocked => format!("`blocked ({reason})`"),
+        _ => format!("`needs operator ({reason})`"),
     }
 }
 
-/// The commands of a row's last column.
-fn named(row: &str) -> BTreeSet<&str> {
-    let last = row.trim_end_matches('|').rsplit(" | ").next().expect("a column");
-    last.split('`').skip(1).step_by(2).filter(|code| code.starts_with("picket ")).collect()
+/// The commands of a section.
+fn named(section: &str) -> BTreeSet<&str> {
+    section.split('`').skip(1).step_by(2).filter(|code| code.starts_with("picket ")).collect()
 }
 
 #[test]
 fn the_page_names_the_ways_of_each_reason_and_no_others() {
-    let rows: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("| `")).collect();
+    let sections: BTreeMap<&str, &str> = PAGE
+        .split("\n### ")
+        .skip(1)
+        .map(|section| section.split_once('\n').expect("more than a heading"))
+        .collect();
     let mut found = BTreeSet::new();
     for (kind, reason, ways) in exits::all() {
         let head = head(kind, reason);
-        let row = rows.iter().find(|row| row.starts_with(&head));
-        let row = row.unwrap_or_else(|| panic!("the page has no row {head}"));
+        let section = sections.get(&*head).unwrap_or_else(|| panic!("the page has no section {head}"));
         let commands: BTreeSet<&str> =
             ways.iter().flat_map(|way| way.exits).map(|exit| exit.command()).collect();
-        assert_eq!(named(row), commands, "{head}");
-        found.insert(*row);
+        assert_eq!(named(section), commands, "{head}");
+        found.insert(head);
     }
-    let rows: BTreeSet<&str> = rows.into_iter().collect();
-    assert_eq!(rows, found, "a row that is no reason's");
+    let headings: BTreeSet<String> = sections.into_keys().map(str::to_owned).collect();
+    assert_eq!(headings, found, "a section that is no reason's");
 }
 
 fn parses(command: &str) {
