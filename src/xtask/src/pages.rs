@@ -13,7 +13,7 @@ pub const INDEX: &str = "docs/README.md";
 const README_LINES: usize = 150;
 /// The most words of a page.
 const PAGE_WORDS: usize = 900;
-/// Tables that tests hold to the product, and those of boards: whoever looks something up reads a row, and not the page.
+/// Pages that tests hold to the product, and those of boards: whoever looks something up reads a row or a section, and not the page.
 const TABLES: [&str; 7] = [
     "docs/agents-list.md",
     "docs/ipmi-boards.md",
