@@ -12,6 +12,9 @@ use crate::operation::SOON;
 
 /// The lines of a tour that no machine and no moment changes, in their order.
 const GOLDEN: &str = include_str!("quickstart.txt");
+/// Pages that show a fence of such a machine.
+const PAGES: [&str; 2] =
+    [include_str!("../../../../README.md"), include_str!("../../../../docs/simulated.md")];
 /// A tour lives through a fall of three seconds; only a hang takes so long.
 const LONG: Duration = Duration::from_secs(300);
 
@@ -46,6 +49,31 @@ fn in_order(out: &str) {
     }
 }
 
+/// The words of a line that are no time, number or unit.
+fn words(line: &str) -> Vec<String> {
+    let words = line.split_whitespace().map(|word| word.replace("rack1-5", "rack1-1"));
+    words
+        .filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()) && !["s", "min"].contains(&&**word))
+        .collect()
+}
+
+/// Each line of the fence that a page shows stands in `out`, in that order. A line that ends in `...` is cut there.
+#[track_caller]
+fn as_shown(page: &str, out: &str) {
+    let (_, shown) = page.split_once("$ picket fence rack1-").expect("the page shows a fence");
+    let (shown, _) = shown.split_once("```").expect("the block has an end");
+    // Who asks is somebody else there.
+    let shown = shown.lines().skip(1).filter(|line| !line.contains("opened by") && !line.trim().is_empty());
+    let mut lines = out.lines();
+    for wanted in shown {
+        let is_it = |line: &str| match wanted.strip_suffix("...") {
+            Some(begin) => words(line).starts_with(&words(begin)),
+            None => words(line) == words(wanted),
+        };
+        assert!(lines.any(is_it), "{wanted:?} is not there, or not in its place:\n{out}");
+    }
+}
+
 #[tokio::test]
 async fn a_tour_fences_a_machine_and_brings_it_back_and_leaves_nothing() -> Result<()> {
     let above = tempfile::tempdir().map_err(PeerError::io("create a directory"))?;
@@ -53,6 +81,7 @@ async fn a_tour_fences_a_machine_and_brings_it_back_and_leaves_nothing() -> Resu
     let told = said(tour(&dir, &[])?).await?;
     assert_eq!(told.code, 0, "{told:?}");
     in_order(&told.out);
+    PAGES.iter().for_each(|page| as_shown(page, &told.out));
     for part in [
         "bmc says On",
         "bmc says Off",
