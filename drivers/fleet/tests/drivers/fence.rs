@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use picket_core::power::Power;
-use picket_driver::{DriverError, HoldFound};
+use picket_driver::{Call, DriverError, ErrorKind, HoldFound};
+use tokio::time::Instant;
 
 use crate::scene::{MACHINE, Scene};
-use crate::table::{Row, Since};
+use crate::table::{LONG, Row, Since};
 
-/// How often power is read after an off, and how long the pauses between are: longer than any fall here takes.
+/// How often power is read, and an on is sent, where what is waited for never comes.
 const READINGS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(250);
+/// What is waited for for so long hangs.
+const HANG: Duration = Duration::from_secs(120);
 
 /// What came of a fence.
 #[derive(Debug)]
@@ -33,25 +36,30 @@ pub struct Came {
 /// Fences the machine, and lets it go if it is off.
 pub async fn fence(scene: &Scene, row: &Row) -> Came {
     let (bmc, driver) = (&scene.board.bmc, &scene.driver);
-    let call = || scene.call(row.call);
     let before = bmc.world().hold(MACHINE);
     if row.since != Since::Start {
-        driver.identify(&call()).await.expect("nothing is wrong yet");
-        driver.read_power(&call()).await.expect("nothing is wrong yet");
+        driver.identify(&scene.call(LONG)).await.expect("nothing is wrong yet");
+        driver.read_power(&scene.call(LONG)).await.expect("nothing is wrong yet");
         bmc.fault(scene.fault.clone());
         if row.since == Since::LossOfSessions {
             bmc.lose_sessions();
         }
     }
-    let found = driver.inspect_hold(&call()).await.unwrap_or_default();
+    let found = match row.is_held() {
+        true => patiently(scene, row, async |call| driver.inspect_hold(call).await).await,
+        false => driver.inspect_hold(&scene.call(row.call)).await,
+    };
+    let found = found.unwrap_or_default();
     let holds = hold(scene, row, &found).await.unwrap_or_default();
     let off = scene.orders.off().await.expect("an order");
     let (mut last, mut says_off) = (String::new(), false);
-    match driver.power_off(&off, &call()).await {
+    match patiently(scene, row, async |call| driver.power_off(&off, call).await).await {
         Err(error) => last = error.to_string(),
         Ok(accepted) => {
-            for _ in 0..READINGS {
-                match driver.read_power(&call()).await {
+            let (until, mut readings) = (Instant::now() + HANG, 0);
+            while if row.ends.says_off() { Instant::now() < until } else { readings < READINGS } {
+                readings += 1;
+                match driver.read_power(&scene.call(LONG)).await {
                     Ok(reading) => {
                         says_off = reading.power == Power::Off && reading.epoch == accepted.epoch;
                         last = reading.said;
@@ -68,7 +76,7 @@ pub async fn fence(scene: &Scene, row: &Row) -> Came {
     let is_on = bmc.is_on();
     let (mut again, mut left) = (None, None);
     if says_off {
-        let repeated = driver.power_off(&off, &call()).await;
+        let repeated = patiently(scene, row, async |call| driver.power_off(&off, call).await).await;
         again = Some(repeated.map(drop).map_err(|error| match error.refusal {
             Some(_) => error.to_string(),
             None => format!("no refusal of its own: {error}"),
@@ -84,18 +92,37 @@ pub async fn fence(scene: &Scene, row: &Row) -> Came {
     Came { is_on, says_off, last, again, holds, left, remarks: driver.remarks() }
 }
 
+/// Asks for something, and again with twice the time where a call ended before the board had answered: a busy machine says nothing of a board.
+async fn patiently<T>(
+    scene: &Scene,
+    row: &Row,
+    ask: impl AsyncFn(&Call) -> Result<T, DriverError>,
+) -> Result<T, DriverError> {
+    let mut call = row.call;
+    loop {
+        match ask(&scene.call(call)).await {
+            Err(late) if late.kind == ErrorKind::TimedOut && !row.is_told(&late) && call < HANG => call *= 2,
+            ended => return ended,
+        }
+    }
+}
+
 async fn hold(scene: &Scene, row: &Row, found: &HoldFound) -> Result<String, DriverError> {
     let order = scene.orders.hold(found).await.expect("an order");
-    let report = scene.driver.engage_hold(&order, &scene.call(row.call)).await?;
-    Ok(report.engaged.join(", "))
+    let engage = async |call: &Call| scene.driver.engage_hold(&order, call).await;
+    let report = match row.is_held() {
+        true => patiently(scene, row, engage).await,
+        false => engage(&scene.call(row.call)).await,
+    };
+    Ok(report?.engaged.join(", "))
 }
 
 /// Ends what is open, puts back what was found, and switches on.
 async fn let_go(scene: &Scene, row: &Row, found: &HoldFound) -> Result<(), String> {
     let (bmc, driver) = (&scene.board.bmc, &scene.driver);
-    let call = || scene.call(row.call);
+    let call = || scene.call(LONG);
     let words = |error: DriverError| error.to_string();
-    driver.quiesce(&call()).await.map_err(words)?;
+    patiently(scene, row, async |call| driver.quiesce(call).await).await.map_err(words)?;
     let device = scene.over.device();
     let open = bmc.world().sessions(device, bmc.now());
     if open > 0 && !row.leaves {
@@ -104,7 +131,9 @@ async fn let_go(scene: &Scene, row: &Row, found: &HoldFound) -> Result<(), Strin
     let order = scene.orders.unhold(found).await.expect("an order");
     driver.disengage_hold(&order, &call()).await.map_err(words)?;
     let mut last = String::new();
-    for _ in 0..READINGS {
+    let (until, mut tries) = (Instant::now() + HANG, 0);
+    while if row.waits.is_empty() { Instant::now() < until } else { tries < READINGS } {
+        tries += 1;
         // In the session in which power was read.
         if let Err(error) = driver.read_power(&call()).await {
             last = words(error);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
+use picket_driver::DriverError;
 use picket_driver_sim::Fault;
 use serde_json::{Value, json};
 
@@ -69,10 +70,13 @@ pub struct Row {
     pub remark: &'static str,
 }
 
+/// How long a call lasts that is answered.
+pub const LONG: Duration = Duration::from_secs(60);
+
 /// A fault, and how a fence ends by it.
 pub fn row(fault: Value, ends: Ends) -> Row {
-    // What is refused is asked again to the end of a call.
-    let call = Duration::from_secs(if matches!(ends, Ends::On(_) | Ends::OffOnce(_)) { 8 } else { 60 });
+    // What is refused is asked for again after 1, 2 and 4 s: the last answer has as long again to come, and one more pause would not fit.
+    let call = if matches!(ends, Ends::On(_) | Ends::OffOnce(_)) { Duration::from_secs(14) } else { LONG };
     Row {
         fault,
         since: Since::Start,
@@ -84,6 +88,13 @@ pub fn row(fault: Value, ends: Ends) -> Row {
         leaves: false,
         waits: "",
         remark: "",
+    }
+}
+
+impl Ends {
+    /// A reading says Off sooner or later.
+    pub fn says_off(self) -> bool {
+        matches!(self, Self::Off | Self::OffOnce(_) | Self::Lied)
     }
 }
 
@@ -116,9 +127,23 @@ impl Row {
         Self { leaves: true, ..self }
     }
 
-    /// Some of its calls are waited for to their ends.
+    /// Some of its calls are waited for to their ends: these are short.
     pub fn in_vain(self) -> Self {
         Self { call: Duration::from_secs(6), ..self }
+    }
+
+    /// Something of the machine is held: what holds it answers.
+    pub fn is_held(&self) -> bool {
+        self.holds != Some("")
+    }
+
+    /// These words are what the row is about.
+    pub fn is_told(&self, error: &DriverError) -> bool {
+        let words = match self.ends {
+            Ends::OffOnce(words) | Ends::On(words) | Ends::Unproven(words) => words,
+            Ends::Off | Ends::Lied => self.waits,
+        };
+        !words.is_empty() && error.to_string().contains(words)
     }
 
     /// The name of the fault.
