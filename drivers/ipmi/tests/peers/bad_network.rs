@@ -7,14 +7,12 @@ use crate::bench::Bench;
 use crate::bmc::Bmc;
 use crate::network::{Fate, Network};
 use picket_core::power::Power;
-use picket_driver::{Effect, PowerDriver};
+use picket_driver::PowerDriver;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 const GUID: &str = "0123456789abcdef0123456789abcde0";
-const OTHER: &str = "0123456789abcdef0123456789abcde1";
-const ZEROS: &str = "00000000000000000000000000000000";
 
 /// Payload types (IPMI 2.0 table 13-16), as they stand in byte 5 of a packet.
 const OPENED: u8 = 0x11;
@@ -303,26 +301,6 @@ async fn a_question_whose_caller_left_at_once_is_unanswered_and_its_session_no_i
         network.heal();
         let after = bench.read().await.expect("in a new session").epoch.expect("it has epochs");
         assert!(after.begins_after_loss(), "it restarted under a question that was asked: {after:?}");
-    }
-}
-
-/// A BMC that is at the address of ours by now, or that says of no system that it is its own, says nothing of our sessions.
-#[tokio::test]
-async fn a_session_that_another_bmc_does_not_know_is_waited_out() {
-    for (ours, theirs) in [(GUID, OTHER), (ZEROS, ZEROS)] {
-        let (ours, theirs) = (Bmc::start(ours), Bmc::start(theirs));
-        let network = Network::before(ours.address()).await;
-        let mut bench = Bench::new(network.address(), json!({ "idle_limit": "3s" })).await;
-        bench.read().await.expect("answered");
-        bench.on().await.expect("taken");
-        network.lead_to(theirs.address());
-        let asked = Instant::now();
-        bench.life = Duration::from_secs(2);
-        let error = bench.driver.quiesce(&bench.call()).await.expect_err("it lives on at the other one");
-        assert_eq!(error.effect, Effect::Unknown);
-        bench.life = Duration::from_secs(10);
-        bench.driver.quiesce(&bench.call()).await.expect("waited out");
-        assert!(asked.elapsed() >= Duration::from_millis(3_100), "{:?}", asked.elapsed());
     }
 }
 

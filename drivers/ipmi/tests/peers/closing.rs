@@ -4,11 +4,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::bench::Bench;
+use crate::bmc::Bmc;
 use crate::network::{Fate, Network};
 use crate::pyghmi::Pyghmi;
 use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
 use tokio::time::Instant;
+
+const GUID: &str = "0123456789abcdef0123456789abcde0";
+const OTHER: &str = "0123456789abcdef0123456789abcde1";
+const ZEROS: &str = "00000000000000000000000000000000";
 
 /// Less than the idle limit of a minute, which is waited out where the BMC says nothing.
 const LIFE: Duration = Duration::from_secs(30);
@@ -175,5 +180,25 @@ async fn an_end_that_was_not_seen_names_the_idle_limit() {
         assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
         let is_whole = [says, "times in", " s more"].iter().all(|words| error.detail.contains(words));
         assert!(is_whole, "{error}");
+    }
+}
+
+/// A BMC that is at the address of ours by now, or that says of no system that it is its own, says nothing of our sessions.
+#[tokio::test]
+async fn a_session_that_another_bmc_does_not_know_is_waited_out() {
+    for (ours, theirs) in [(GUID, OTHER), (ZEROS, ZEROS)] {
+        let (ours, theirs) = (Bmc::start(ours), Bmc::start(theirs));
+        let network = Network::before(ours.address()).await;
+        let mut bench = Bench::new(network.address(), json!({ "idle_limit": "3s" })).await;
+        bench.read().await.expect("answered");
+        bench.on().await.expect("taken");
+        network.lead_to(theirs.address());
+        let asked = Instant::now();
+        bench.life = Duration::from_secs(2);
+        let error = bench.driver.quiesce(&bench.call()).await.expect_err("it lives on at the other one");
+        assert_eq!(error.effect, Effect::Unknown);
+        bench.life = Duration::from_secs(10);
+        bench.driver.quiesce(&bench.call()).await.expect("waited out");
+        assert!(asked.elapsed() >= Duration::from_millis(3_100), "{:?}", asked.elapsed());
     }
 }
