@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::Trouble;
 use super::checks::{Checked, SETTLES};
 use super::rig::{Rig, Shown, ensure};
-use crate::error::{DriverError, Effect};
+use crate::error::{DriverError, Effect, ErrorKind};
 
 /// How long a call may take that is refused, or comes to nothing.
 const IN_VAIN: Duration = Duration::from_secs(3);
@@ -27,9 +27,19 @@ pub(super) async fn refused_repeat(rig: &Rig<'_>) -> Checked {
         return Ok(Shown::NotHere);
     }
     let (order, began) = (rig.orders.off().await?, rig.clock.boot());
-    let error: DriverError = match rig.driver.power_off(&order, &rig.call_of(IN_VAIN)).await {
-        Ok(accepted) => return Err(format!("it refused a repeated off, and the driver says {accepted:?}")),
-        Err(error) => error,
+    let mut life = IN_VAIN;
+    let error: DriverError = loop {
+        let error = match rig.driver.power_off(&order, &rig.call_of(life)).await {
+            Ok(accepted) => {
+                return Err(format!("it refused a repeated off, and the driver says {accepted:?}"));
+            }
+            Err(error) => error,
+        };
+        // A busy machine may hear the last refusal after the call's end: such a call shows nothing.
+        if error.refusal.is_some() || error.kind != ErrorKind::TimedOut || life >= rig.life() {
+            break error;
+        }
+        life *= 2;
     };
     let Some(refusal) = error.refusal else {
         return Err(format!("it refused a repeated off itself, and the driver does not say so: {error:?}"));
@@ -176,6 +186,10 @@ pub(super) async fn left_sessions(rig: &Rig<'_>) -> Checked {
                 let read = rig.driver.read_power(&rig.call_of(IN_VAIN)).await;
                 ensure!(read.is_err(), "{trouble:?}: no login was of use, and the driver says {read:?}");
                 rig.leave().await;
+                // A busy machine may come to the end of that time before it has ended anything.
+                if rig.subject.sessions().await.is_some_and(|left| left > before) {
+                    let _ = rig.quiesce().await;
+                }
             }
             none_is_left(rig, before, SETTLES).await.map_err(|left| format!("{trouble:?}: {left}"))?;
         }
