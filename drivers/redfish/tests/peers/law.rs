@@ -105,10 +105,11 @@ async fn a_login_whose_caller_left_is_not_begun_again() {
         if fake.world().asked(login) > 0 {
             break;
         }
-        hand.driver.read_power(&hand.call_of(Duration::from_millis(200))).await.expect_err("no session yet");
+        // On a busy machine a call may be over after the login.
+        let _ = hand.driver.read_power(&hand.call_of(Duration::from_millis(200))).await;
     }
     for _ in 0..5 {
-        hand.driver.read_power(&hand.call_of(Duration::from_millis(100))).await.expect_err("no session yet");
+        let _ = hand.driver.read_power(&hand.call_of(Duration::from_millis(100))).await;
     }
     assert_eq!(hand.power().await, Power::On);
     assert_eq!(fake.world().asked(login), 1);
@@ -134,7 +135,7 @@ async fn what_the_service_says_of_a_login_is_not_repeated_where_it_has_the_passw
             ),
         ));
         let hand = Hand::of(&fake, more).await;
-        let error = hand.driver.read_power(&hand.call_of(Duration::from_secs(3))).await.expect_err("refused");
+        let error = hand.fails(Duration::from_secs(3), async |call| hand.driver.read_power(call).await).await;
         let text = format!("{error} {error:?} {:?}", hand.driver);
         assert!(!text.contains(PASSWORD), "a password of {} characters is in an error", PASSWORD.len());
         assert!(text.contains(&format!("HTTP {status}")), "{text}");

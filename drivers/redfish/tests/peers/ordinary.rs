@@ -108,9 +108,11 @@ async fn a_session_that_does_not_answer_its_deletion_is_waited_out() {
 
     hand.off().await.expect("taken");
     deaf(&fake);
-    let short =
-        hand.driver.quiesce(&hand.call_of(Duration::from_millis(300))).await.expect_err("it may be open");
-    assert_eq!((short.kind, short.effect), (ErrorKind::TimedOut, Effect::Unknown));
+    let began = std::time::Instant::now();
+    match hand.driver.quiesce(&hand.call_of(Duration::from_millis(300))).await {
+        Ok(()) => assert!(began.elapsed() >= Duration::from_millis(900), "it may be open"),
+        Err(short) => assert_eq!((short.kind, short.effect), (ErrorKind::TimedOut, Effect::Unknown)),
+    }
     hand.quiesce().await.expect("it is not forgotten");
     assert_eq!(fake.world().open_sessions(), 0);
 }
@@ -120,7 +122,7 @@ async fn full_sessions_are_said_or_gone_without_where_the_settings_allow_it() {
     let fake = Fake::start().await;
     fake.world().most_sessions = 0;
     let hand = Hand::of(&fake, json!({})).await;
-    let full = hand.driver.read_power(&hand.call_of(Duration::from_secs(4))).await.expect_err("full");
+    let full = hand.fails(Duration::from_secs(6), async |call| hand.driver.read_power(call).await).await;
     assert_eq!((full.kind, full.effect), (ErrorKind::Throttled, Effect::DidNotHappen), "{full}");
     assert!(full.detail.contains("all sessions"), "{full}");
 
@@ -140,8 +142,14 @@ async fn what_went_without_a_session_and_was_not_answered_is_over_when_the_opera
     hand.power().await;
     let order = hand.orders.off().await.expect("an order");
     fake.world().script.extend((0..9).map(|_| ("POST", hang())));
-    let call = hand.call_of(Duration::from_millis(400));
-    let lost = hand.driver.power_off(&order, &call).await.expect_err("no answer");
+    let lost = loop {
+        let call = hand.call_of(Duration::from_millis(400));
+        let lost = hand.driver.power_off(&order, &call).await.expect_err("no answer");
+        // A busy machine has not sent it.
+        if fake.world().commands > 0 {
+            break lost;
+        }
+    };
     assert_eq!(lost.effect, Effect::Unknown, "{lost}");
     let open = hand.quiesce().await.expect_err("nothing bounds it");
     assert!(open.effect == Effect::Unknown && open.detail.contains("max_life"), "{open}");
@@ -160,7 +168,8 @@ async fn what_went_without_a_session_and_was_not_answered_is_over_when_the_opera
         let call = hand.call_of(Duration::from_millis(400));
         hand.driver.power_off(&order, &call).await.expect_err("no answer");
     }
-    hand.driver.quiesce(&hand.call_of(Duration::from_millis(1))).await.expect_err("not yet");
+    let early = hand.driver.quiesce(&hand.call_of(Duration::from_millis(1))).await;
+    assert!(early.is_err() || began.elapsed() >= Duration::from_secs(8), "not yet");
     hand.quiesce().await.expect("eight seconds have passed");
     assert!(began.elapsed() >= Duration::from_secs(8), "{:?}", began.elapsed());
 }
@@ -197,12 +206,16 @@ async fn a_hold_stands_until_it_is_put_back() {
 #[tokio::test]
 async fn a_task_counts_as_taken_and_is_over_before_the_session_is() {
     let fake = Fake::start().await;
-    fake.world().task = Some(Duration::from_millis(1_500));
+    let task = Duration::from_millis(1_500);
+    fake.world().task = Some(task);
     let hand = Hand::of(&fake, json!({})).await;
+    let began = Instant::now();
     hand.off().await.expect("taken");
-    let short = hand.driver.quiesce(&hand.call_of(Duration::from_millis(400))).await.expect_err("it runs");
-    assert_eq!(short.effect, Effect::Unknown);
+    if let Err(short) = hand.driver.quiesce(&hand.call_of(Duration::from_millis(400))).await {
+        assert_eq!(short.effect, Effect::Unknown);
+    }
     hand.quiesce().await.expect("it is over");
+    assert!(began.elapsed() >= task, "it runs: {:?}", began.elapsed());
     assert!(fake.world().asked("TaskMonitors") >= 2);
 }
 

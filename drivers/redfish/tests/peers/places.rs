@@ -1,6 +1,6 @@
 //! Places that a service gives its sessions, and that are none (S8).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
@@ -126,9 +126,12 @@ async fn a_question_in_a_session_renews_it() {
     hand.power().await;
     hand.off().await.expect("taken");
     for _ in 0..2 {
-        let call = hand.call_of(Duration::from_millis(1_400));
-        let open = hand.driver.quiesce(&call).await.expect_err("it was asked a moment ago");
-        assert_eq!(open.effect, Effect::Unknown, "{open}");
+        let began = Instant::now();
+        match hand.driver.quiesce(&hand.call_of(Duration::from_millis(1_400))).await {
+            // The machine stood still for so long.
+            Ok(()) => assert!(began.elapsed() >= Duration::from_millis(1_900), "it was asked a moment ago"),
+            Err(open) => assert_eq!(open.effect, Effect::Unknown, "{open}"),
+        }
     }
 }
 

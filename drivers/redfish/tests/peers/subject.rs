@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use picket_core::power::{Power, Reading};
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::conformance::orders::Orders;
-use picket_driver::{Accepted, Call, DriverError, PowerDriver};
+use picket_driver::{Accepted, Call, DriverError, ErrorKind, PowerDriver};
 use picket_driver_redfish::{RedfishDriver, RedfishKind};
 use serde_json::Value;
 
@@ -33,6 +33,9 @@ impl Clock for RealClock {
         WallTime::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 }
+
+/// Nothing that is answered needs a call of more than so long.
+pub const LONGEST: Duration = Duration::from_secs(60);
 
 /// A driver with its orders.
 pub struct Hand {
@@ -63,6 +66,22 @@ impl Hand {
     pub fn call(&self) -> Call {
         // No bound of an idle machine: what is slow here is the machine.
         self.call_of(Duration::from_secs(30))
+    }
+
+    /// With what a call of so long fails whose last answer came in time. A busy machine may hear it after the call's end, which shows nothing: then a
+    /// longer one is made.
+    pub async fn fails<T: std::fmt::Debug>(
+        &self,
+        mut life: Duration,
+        ask: impl AsyncFn(&Call) -> Result<T, DriverError>,
+    ) -> DriverError {
+        loop {
+            let error = ask(&self.call_of(life)).await.expect_err("it fails");
+            if error.kind != ErrorKind::TimedOut || life > LONGEST {
+                return error;
+            }
+            life *= 2;
+        }
     }
 
     pub async fn read(&self) -> Result<Reading, DriverError> {
