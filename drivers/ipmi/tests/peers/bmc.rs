@@ -71,7 +71,7 @@ pub fn wait_until_it_answers(address: SocketAddr, log: &Path) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     socket.connect(address).expect("loopback");
     socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while Instant::now() < deadline {
         // Refused at once while nobody listens.
         let _ = socket.send(&ask);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bench::{Bench, password};
+use crate::bench::{Bench, CALL, LONG, password};
 use crate::network::{Fate, Network, OF_3, OF_17};
 use crate::pyghmi::Pyghmi;
 use picket_core::power::Power;
@@ -72,7 +72,7 @@ async fn a_busy_bmc_is_asked_again_and_then_believed() {
     bench.life = Duration::from_secs(1);
     let error = bench.fails_in_time(Bench::off).await;
     assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
-    assert_eq!(bench.read().await.expect("that is an answer").power, Power::Unknown);
+    assert_eq!(bench.answer().await.power, Power::Unknown);
     let error = bench.fails_in_time(Bench::on).await;
     assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
 }
@@ -114,7 +114,12 @@ async fn a_repeat_that_is_refused_is_told_as_the_bmc_s_own_answer() {
         bmc.set("answer_00_02", &format!("{code} 99"));
         bench.life = Duration::from_secs(2);
         let before = bench.clock.boot();
-        let error = bench.off().await.expect_err("it is refused");
+        let mut error = bench.off().await.expect_err("it is refused");
+        while error.refusal.is_none() && bench.life < LONG {
+            // A busy machine may hear the last refusal after the call's end.
+            bench.life *= 2;
+            error = bench.off().await.expect_err("it is refused");
+        }
         let refusal = error.refusal.expect("an answer to the off itself");
         assert!(before <= refusal.asked_at && refusal.asked_at <= refusal.answered_at, "{refusal:?}");
         assert_eq!((refusal.epoch, error.is_final), (taken.epoch, is_final), "{code}: {error}");
@@ -216,7 +221,8 @@ async fn three_logins(percent: u64, seed: u64) {
     let bmc = Pyghmi::start("17");
     let network = Network::before(bmc.address()).await;
     network.disordered(percent, seed);
-    let bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+    let mut bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+    bench.life = CALL;
     let began = Instant::now();
     for login in 0..3 {
         while let Err(error) = bench.read().await {
@@ -233,10 +239,10 @@ async fn logins_get_through_disorder() {
     let mut logins = JoinSet::new();
     for percent in [0, 20] {
         for seed in 0..4 {
-            logins.spawn(timeout(Duration::from_secs(60), three_logins(percent, seed)));
+            logins.spawn(timeout(Duration::from_secs(300), three_logins(percent, seed)));
         }
     }
-    assert!(logins.join_all().await.iter().all(Result::is_ok), "a login did not get through in a minute");
+    assert!(logins.join_all().await.iter().all(Result::is_ok), "a login does not get through");
 }
 
 #[tokio::test]
@@ -248,6 +254,6 @@ async fn a_lost_rakp_4_and_full_slots_are_survived() {
     bench.driver.quiesce(&bench.call()).await.expect("closed");
     bmc.set("no_sessions", "1");
     bench.life = Duration::from_millis(900);
-    let error = bench.off().await.expect_err("no slot");
+    let error = bench.fails_in_time(Bench::off).await;
     assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
 }
