@@ -85,18 +85,23 @@ async fn a_refusal_after_a_break_is_final() {
 
 #[tokio::test]
 async fn time_over_is_10_and_the_fence_goes_on() {
-    let slow = vec![
-        Step::Say(update("r1n07", 0, Phase::Fencing, "opened for alice")),
-        Step::Rest(Duration::from_secs(60)),
-    ];
-    let gateway = Gateway::start(script(vec![slow])).await;
-    let ran = ask(&gateway, "fence r1n07 --yes --timeout 400ms -o json").await;
-    assert_eq!(ran.code, 10, "{ran:?}");
-    assert!(
-        ran.out.contains("\"left\": \"timed_out\"") && ran.out.contains("\"phase\": \"fencing\""),
-        "{}",
-        ran.out
-    );
+    let mut told = Vec::new();
+    // How far it comes in that time is the machine's matter.
+    for time in ["400ms", "4s", "20s"] {
+        let slow = vec![
+            Step::Say(update("r1n07", 0, Phase::Fencing, "opened for alice")),
+            Step::Rest(Duration::from_secs(600)),
+        ];
+        let gateway = Gateway::start(script(vec![slow])).await;
+        let ran = ask(&gateway, &format!("fence r1n07 --yes --timeout {time} -o json")).await;
+        assert_eq!(ran.code, 10, "{ran:?}");
+        assert!(ran.out.contains("\"left\": \"timed_out\""), "{}", ran.out);
+        if ran.out.contains("\"phase\": \"fencing\"") {
+            return;
+        }
+        told.push(ran.out);
+    }
+    panic!("the phase is not told: {told:?}");
 }
 
 #[tokio::test]

@@ -261,15 +261,24 @@ async fn what_waits_in_the_queue_when_the_time_is_over_is_not_told_as_a_fence() 
             wait: Some(wait),
             ..update("r1n07", 0, Phase::Normal, "waits in the queue as number 1")
         };
-        vec![Step::Say(waits), Step::Rest(Duration::from_secs(60))]
+        vec![Step::Say(waits), Step::Rest(Duration::from_secs(600))]
     };
-    let streams = [("r1n07".to_owned(), [steps(), steps()].into())].into();
-    let gateway = Gateway::start(Script { nodes: vec![node("r1n07")], streams, ..Default::default() }).await;
-    let ran = ask(&gateway, "fence r1n07 --queue --yes --timeout 400ms").await;
-    assert_eq!(ran.code, 10, "{ran:?}");
-    assert!(ran.out.contains("; it waits in the queue"), "{}", ran.out);
-    assert!(ran.out.contains("to withdraw it: picket unfence r1n07"), "{}", ran.out);
     // Whoever waits for another holder is told how that one is withdrawn: an unfence for oneself would end nothing.
-    let ran = ask(&gateway, "fence r1n07 --holder web --queue --yes --timeout 400ms").await;
-    assert!(ran.out.contains("to withdraw it: picket unfence r1n07 --holder web"), "{}", ran.out);
+    'one: for (holder, withdrawn) in [("", "r1n07"), (" --holder web", "r1n07 --holder web")] {
+        let mut told = Vec::new();
+        // How far it comes in that time is the machine's matter.
+        for time in ["400ms", "4s", "20s"] {
+            let streams = [("r1n07".to_owned(), [steps()].into())].into();
+            let script = Script { nodes: vec![node("r1n07")], streams, ..Default::default() };
+            let line = format!("fence r1n07{holder} --queue --yes --timeout {time}");
+            let ran = ask(&Gateway::start(script).await, &line).await;
+            assert_eq!(ran.code, 10, "{ran:?}");
+            let withdraws = ran.out.contains(&format!("to withdraw it: picket unfence {withdrawn}"));
+            if ran.out.contains("; it waits in the queue") && withdraws {
+                continue 'one;
+            }
+            told.push(ran.out);
+        }
+        panic!("what waits, and how it is withdrawn: {told:?}");
+    }
 }

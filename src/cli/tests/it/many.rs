@@ -67,11 +67,17 @@ async fn a_document_has_a_result_for_each_in_the_order_of_the_hosts() {
 #[tokio::test]
 async fn they_go_in_parallel_and_no_more_at_once_than_asked_for() {
     let names: Vec<String> = (1..=9).map(|n| format!("n{n}")).collect();
-    for (arguments, most) in [("", 9), (" --parallel 2", 2)] {
+    let mut at_once = Vec::new();
+    // How many are open after a moment is the machine's matter: then the moment is longer.
+    for (arguments, most, rest) in [(" --parallel 2", 2, 150), ("", 9, 150), ("", 9, 2_000), ("", 9, 20_000)]
+    {
+        if at_once.last().is_some_and(|open| *open > 2) {
+            break;
+        }
         let streams = names
             .iter()
             .map(|name| {
-                let mut steps = vec![Step::Rest(Duration::from_millis(150))];
+                let mut steps = vec![Step::Rest(Duration::from_millis(rest))];
                 steps.extend(say(good_fence(name)));
                 (name.as_str(), steps)
             })
@@ -81,8 +87,10 @@ async fn they_go_in_parallel_and_no_more_at_once_than_asked_for() {
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(ran.out.ends_with("9 nodes: 9 fenced\n"), "{}", ran.out);
         let open = gateway.script().open.1;
-        assert!(open <= most && (most == 2 || open > 2), "{open} at once, {most} asked for");
+        assert!(open <= most, "{open} at once, {most} asked for");
+        at_once.push(open);
     }
+    assert!(at_once.last().is_some_and(|open| *open > 2), "{at_once:?} at once, and all asked for");
 }
 
 #[tokio::test]

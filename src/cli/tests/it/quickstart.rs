@@ -84,10 +84,10 @@ async fn an_interrupt_while_it_starts_ends_both_and_leaves_no_file() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(30), up).await.expect("the gateway is started");
+    tokio::time::timeout(std::time::Duration::from_secs(120), up).await.expect("the gateway is started");
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw).expect("it runs");
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
-    let ended = tokio::time::timeout(std::time::Duration::from_secs(60), child.wait_with_output());
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(120), child.wait_with_output());
     let ended = ended.await.expect("it ends").expect("it ran");
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
     assert!(fleet_has_ended(&package) && left(&package).is_empty());

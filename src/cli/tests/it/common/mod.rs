@@ -34,7 +34,7 @@ pub struct Ran {
 
 /// Runs it to its end, which must come within 30 s.
 pub async fn run(mut command: Command) -> Ran {
-    let done = tokio::time::timeout(Duration::from_secs(30), command.output());
+    let done = tokio::time::timeout(Duration::from_secs(120), command.output());
     let Output { status, stdout, stderr } = done.await.expect("it ends").expect("it runs");
     Ran {
         code: status.code().expect("it exits"),

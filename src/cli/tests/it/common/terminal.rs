@@ -68,7 +68,7 @@ impl Terminal {
     /// Waits until the output holds `text`.
     pub async fn until(&mut self, text: &str) {
         while !String::from_utf8_lossy(&self.seen).contains(text) {
-            let more = tokio::time::timeout(Duration::from_secs(30), self.output.recv()).await;
+            let more = tokio::time::timeout(Duration::from_secs(120), self.output.recv()).await;
             let more =
                 more.unwrap_or_else(|_| panic!("no {text:?} in {:?}", String::from_utf8_lossy(&self.seen)));
             self.seen.extend(more.unwrap_or_else(|| panic!("ended without {text:?}")));
@@ -103,7 +103,7 @@ impl Terminal {
 
     /// The same of a window whose size changed.
     pub async fn written(mut self) -> (i32, String) {
-        let ended = tokio::time::timeout(Duration::from_secs(30), self.child.wait()).await;
+        let ended = tokio::time::timeout(Duration::from_secs(120), self.child.wait()).await;
         let code = ended.expect("it ends").expect("it ran").code().expect("it exits");
         while let Some(more) = self.output.recv().await {
             self.seen.extend(more);
