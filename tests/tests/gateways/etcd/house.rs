@@ -10,8 +10,12 @@ use picket_core::store::Guard;
 use picket_core::time::Clock;
 use picket_engine::clock::SystemClock;
 use picket_etcd::{Candidate, Etcd, EtcdElection, EtcdStore, Random};
+use picket_tests::peers::HANGS;
 
 use super::raw::Raw;
+
+/// Half of a lease at leisure.
+pub const SOONER: Duration = Duration::from_secs(30);
 
 /// What one gateway has of etcd.
 pub struct House {
@@ -66,17 +70,22 @@ impl House {
         Self::new(settings(endpoints), candidate(gateway))
     }
 
-    /// Leads within twenty seconds, also on a machine that has much to do.
-    pub async fn lead(&self) -> Won {
-        let won = tokio::time::timeout(Duration::from_secs(20), self.election.campaign()).await;
-        won.unwrap_or_else(|_| panic!("no election within 20 s: {:?}", self.etcd)).expect("an election")
+    /// The same, with a lease of a minute: what comes sooner has not waited for the end of one.
+    pub fn at_leisure(endpoints: Vec<String>, gateway: &str) -> Self {
+        Self::new(settings(endpoints), Candidate { lease: 2 * SOONER, ..candidate(gateway) })
     }
 
-    /// Leads within twenty seconds, also on a machine that has much to do, and has the permit.
+    /// Leads, also on a machine that has much to do.
+    pub async fn lead(&self) -> Won {
+        let won = tokio::time::timeout(HANGS, self.election.campaign()).await;
+        won.unwrap_or_else(|_| panic!("no election: {:?}", self.etcd)).expect("an election")
+    }
+
+    /// The same, and has the permit.
     pub async fn permit(&self) -> Arc<Leadership> {
         let jump = Duration::from_secs(1);
-        let won = tokio::time::timeout(Duration::from_secs(20), lead(&self.election, clock(), jump)).await;
-        won.unwrap_or_else(|_| panic!("no election within 20 s: {:?}", self.etcd)).expect("an election")
+        let won = tokio::time::timeout(HANGS, lead(&self.election, clock(), jump)).await;
+        won.unwrap_or_else(|_| panic!("no election: {:?}", self.etcd)).expect("an election")
     }
 
     pub async fn life(&self) -> Incarnation {
@@ -93,11 +102,32 @@ pub fn raw(endpoints: &[String]) -> Raw {
     Raw::at(&endpoints[0])
 }
 
-/// Asks until it says yes, for `seconds` at most.
-pub async fn soon(what: &str, seconds: u64, mut seen: impl AsyncFnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
+/// Asks until it says yes, while a campaign goes on that nobody wins meanwhile.
+pub async fn beside<W: std::fmt::Debug>(
+    campaign: &mut (impl Future<Output = W> + Unpin),
+    what: &str,
+    seen: impl AsyncFnMut() -> bool,
+) {
+    tokio::select! {
+        won = campaign => panic!("{what}: another one leads, and {won:?}"),
+        () = soon(what, seen) => {}
+    }
+}
+
+/// Asks until it says yes.
+pub async fn soon(what: &str, seen: impl AsyncFnMut() -> bool) {
+    within(HANGS, what, seen).await;
+}
+
+/// The same of what comes sooner than the end of a lease of [`House::at_leisure`].
+pub async fn sooner(what: &str, seen: impl AsyncFnMut() -> bool) {
+    within(SOONER, what, seen).await;
+}
+
+async fn within(time: Duration, what: &str, mut seen: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + time;
     while !seen().await {
-        assert!(tokio::time::Instant::now() < deadline, "not within {seconds} s: {what}");
+        assert!(tokio::time::Instant::now() < deadline, "not within {time:?}: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use picket_core::election::{Election, Known, Member};
 use picket_etcd::{Accepted, Candidate, Version};
-use picket_tests::peers::{EtcdCluster, TcpFault};
+use picket_tests::peers::{EtcdCluster, HANGS, TcpFault};
 use tokio::time::timeout;
 
-use crate::etcd::house::{House, candidate, raw, settings, soon};
+use crate::etcd::house::{House, beside, candidate, raw, settings, soon};
 
 /// Whether it leads at once: who may not stand never does.
 async fn stands(house: &House) -> bool {
@@ -33,7 +33,8 @@ async fn who_has_other_settings_waits_until_it_has_them_or_is_told_to() {
     two.election.set_fleet("sha256:b").await.unwrap();
     one.election.resign().await.unwrap();
     assert!(!stands(&two).await, "its settings are others");
-    soon("it says why", 20, async || {
+    let mut waiting = Box::pin(two.election.campaign());
+    beside(&mut waiting, "it says why", async || {
         let others = one.election.others();
         others.iter().any(|m| {
             m.gateway == "g2" && m.aside.as_deref().is_some_and(|why| why.contains("picketd accept-settings"))
@@ -44,10 +45,9 @@ async fn who_has_other_settings_waits_until_it_has_them_or_is_told_to() {
     assert!(matches!(two.election.known(), Known::Nobody(_)), "{:?}", two.election.known());
 
     // A reload while it waits is enough.
-    let mut waiting = Box::pin(two.election.campaign());
     assert!(timeout(Duration::from_millis(300), &mut waiting).await.is_err());
     two.election.set_fleet("sha256:a").await.unwrap();
-    let won = timeout(Duration::from_secs(20), waiting).await.expect("it stands").unwrap();
+    let won = timeout(HANGS, waiting).await.expect("it stands").unwrap();
     assert_eq!(won.term.0, 2);
     assert_eq!(two.election.me().aside, None);
 
@@ -76,7 +76,7 @@ async fn settings_that_were_taken_while_etcd_was_away_are_known_once_it_is_back(
     house.election.set_fleet("sha256:b").await.expect_err("etcd does not hear it");
     way.heal();
     let raw = raw(&cluster.endpoints());
-    soon("it is stored", 20, async || {
+    soon("it is stored", async || {
         raw.get("/picket/election/digest").await.expect("there is one") == b"sha256:b"
     })
     .await;
@@ -108,10 +108,10 @@ async fn a_word_of_a_person_makes_other_settings_the_fleets_once() {
     let mut waiting = Box::pin(two.election.campaign());
     assert!(timeout(Duration::from_millis(300), &mut waiting).await.is_err());
     assert_eq!(one.etcd.accept_settings("b").await.unwrap(), Accepted::Now("a".to_owned()));
-    timeout(Duration::from_secs(20), waiting).await.expect("it stands").unwrap();
+    timeout(HANGS, waiting).await.expect("it stands").unwrap();
     let seen = one.election.digests();
     assert_eq!((seen.own.as_str(), seen.led_by.as_str(), seen.differ()), ("b", "b", false));
-    soon("the other's is known", 20, async || {
+    soon("the other's is known", async || {
         one.election.digests().others.get("g2").is_some_and(|its| its == "b")
     })
     .await;
@@ -153,7 +153,7 @@ async fn what_the_engine_sets_aside_is_told_to_the_others() {
     let waiting = two.election.campaign();
     let told = async {
         let aside = async |wanted: Option<&str>| {
-            soon("it is told", 20, async || {
+            soon("it is told", async || {
                 let others = one.election.others();
                 others.iter().any(|m| m.gateway == "g2" && m.aside.as_deref() == wanted)
             })

@@ -5,7 +5,7 @@ use std::time::Duration;
 use picket_core::election::{Election, Known};
 use picket_core::ids::Revision;
 use picket_core::store::{Store, StoreError};
-use picket_tests::peers::EtcdCluster;
+use picket_tests::peers::{EtcdCluster, HANGS};
 use tokio::time::timeout;
 
 use crate::etcd::common::{node, plain, write_of};
@@ -13,7 +13,7 @@ use crate::etcd::house::{House, guard, leader, raw, soon};
 
 /// Waits for something newer than `since`, as a follower does, and says what changed.
 async fn news(house: &House, since: Revision) -> Vec<(Revision, picket_core::ids::NodeId)> {
-    let heard = timeout(Duration::from_secs(20), async {
+    let heard = timeout(HANGS, async {
         loop {
             house.store.changed(since).await.unwrap();
             match house.store.changed_since(since).await {
@@ -24,7 +24,7 @@ async fn news(house: &House, since: Revision) -> Vec<(Revision, picket_core::ids
             }
         }
     });
-    heard.await.expect("news within 20 s")
+    heard.await.expect("news")
 }
 
 #[tokio::test]
@@ -49,7 +49,8 @@ async fn a_follower_hears_each_change_and_nothing_else() {
 #[tokio::test]
 async fn a_watch_outlives_compaction_and_a_restart_of_etcd() {
     let mut cluster = EtcdCluster::start(1).await.unwrap();
-    let (one, two) = (House::named(cluster.endpoints(), "g1"), House::named(cluster.endpoints(), "g2"));
+    let (one, two) =
+        (House::at_leisure(cluster.endpoints(), "g1"), House::at_leisure(cluster.endpoints(), "g2"));
     let guard = guard(&one.lead().await);
     let since = two.store.revision().await.unwrap();
     let _ = timeout(Duration::from_millis(200), two.store.changed(since)).await;
@@ -77,7 +78,7 @@ async fn a_watch_outlives_compaction_and_a_restart_of_etcd() {
     };
     let heard = news(&two, second.revision).await;
     assert_eq!(heard, [(third.revision, node("r1n01"))]);
-    soon("it is known again who leads", 20, async || leader(&two).as_deref() == Some("g1")).await;
+    soon("it is known again who leads", async || leader(&two).as_deref() == Some("g1")).await;
 }
 
 #[tokio::test]
@@ -104,12 +105,12 @@ async fn while_etcd_is_away_it_is_said_since_when_and_a_gateway_starts_without_i
             }
         }
     };
-    let since = timeout(Duration::from_secs(20), away).await.expect("known to be away");
+    let since = timeout(HANGS, away).await.expect("known to be away");
     campaigns(500).await;
     assert!(matches!(house.election.known(), Known::Away(still, _) if still == since));
 
     cluster.member(0).restart().await.unwrap();
-    let won = timeout(Duration::from_secs(60), waiting).await.expect("it leads").unwrap();
+    let won = timeout(HANGS, waiting).await.expect("it leads").unwrap();
     assert_eq!(house.store.incarnation(), won.incarnation);
-    soon("it sees itself lead", 20, async || leader(&house).as_deref() == Some("g1")).await;
+    soon("it sees itself lead", async || leader(&house).as_deref() == Some("g1")).await;
 }
