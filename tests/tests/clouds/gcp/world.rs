@@ -100,7 +100,7 @@ async fn a_stop_that_is_stuck_ends_when_it_is_mended_and_bars_another_one() -> R
     scene.gce.treat(&instance.id, &GceTreatment { busy: Some("join"), ..stuck }).await?;
     let second = scene.taken(&stop(&instance)).await?;
     assert_ne!(second["name"], first["name"]);
-    scene.gce.waits(Duration::from_secs(20)).await?;
+    scene.gce.waits(Duration::from_secs(60)).await?;
     scene.gce.mend(&instance.id).await?;
     assert_eq!(scene.waited(&instance, &second).await?["status"], "DONE");
     assert_eq!(scene.gce.state(&instance.id).await?, "TERMINATED");

@@ -114,7 +114,7 @@ async fn a_stop_that_fails_is_sent_again_and_never_believed() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("fails-to-fall", OPENSTACK_HOSTS[1]).await?;
     // Long enough for a Nova that others ask too to end two stops.
-    let rules = IMPATIENT.replace("12s", "40s").replace("14s", "45s");
+    let rules = IMPATIENT.replace("12s", "40s").replace("30s", "75s");
     let driven = Plan::over(&Who::Tenant, &[&server]).rules(&rules).start().await?;
     cloud.hinder(&server, &ServerFault { power_off_fail: true, ..ServerFault::default() })?;
     driven.fence_in_vain("levels_spent").await?;

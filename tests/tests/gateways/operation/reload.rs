@@ -114,7 +114,7 @@ async fn what_is_wrong_or_in_the_way_is_told_and_everything_stays() -> Result<()
 #[tokio::test]
 async fn a_retry_after_settings_that_were_refused_says_so() -> Result<()> {
     let bmc = IpmiSim::builder().holds().start().await?;
-    let rules = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"\nsilent_share = \"3s\"";
+    let rules = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"30s\"\nlongest_cycle = \"5s\"\nsilent_share = \"3s\"";
     let wrong = Fleet::new().with(rules).node("n1", &Bmc::at(fresh_address()), &[]);
     let mut gateway = Gateway::start(&wrong).await?;
     let fence = ["fence", "n1", "--yes", "--reason", "a test"];
@@ -135,7 +135,7 @@ async fn a_retry_after_settings_that_were_refused_says_so() -> Result<()> {
 async fn a_retry_after_the_password_was_mended_goes_by_it() -> Result<()> {
     const WRONG: &str = "PICKET_TEST_WRONG_PASSWORD";
     let bmc = IpmiSim::builder().holds().start().await?;
-    let rules = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"\nsilent_share = \"3s\"";
+    let rules = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"30s\"\nlongest_cycle = \"5s\"\nsilent_share = \"3s\"";
     let wrong = Fleet::new().with(rules).node("n1", &device(&bmc).password_in(WRONG), &[]);
     let mut gateway = Gateway::new(&wrong)?;
     gateway.begin(&[(WRONG, "not-the-password")]).await?;
@@ -144,7 +144,14 @@ async fn a_retry_after_the_password_was_mended_goes_by_it() -> Result<()> {
     gateway.settings(&Fleet::new().with(rules).node("n1", &device(&bmc), &[]))?;
     let reloaded = reload(&mut gateway).await;
     assert!(reloaded.contains("the new settings hold"), "{reloaded}");
-    let said = gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
+    let retry = ["retry", "n1", "--yes", "--reason", "a test"];
+    let mut said = gateway.picket(&retry).await?;
+    for _ in 0..10 {
+        // On a busy machine it may take longer than a level has here.
+        if said.code == 4 {
+            said = gateway.picket(&retry).await?;
+        }
+    }
     assert_eq!((said.code, bmc.is_on()?), (0, false), "{said:?}");
     Ok(())
 }

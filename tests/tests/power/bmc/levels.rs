@@ -11,7 +11,7 @@ use crate::bmc::over_redfish::machine::Machine;
 use crate::bmc::scene::{Plan, Scene, Told};
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
-const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"";
+const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"30s\"\nlongest_cycle = \"5s\"";
 const WRONG: &str = "PICKET_TEST_WRONG_PASSWORD";
 
 /// The machine by IPMI, there or elsewhere, and then by its other protocol.
@@ -35,7 +35,7 @@ async fn falls_back(why: &str, spoil: impl FnOnce(&Machine)) -> Result<()> {
     let machine = Machine::new().await?;
     let scene = plan(&machine, machine.ipmi()).start().await?;
     spoil(&machine);
-    let fenced = scene.fence().await?;
+    let fenced = scene.fence_until_fenced().await?;
     by_the_next(&machine, &scene, &fenced, why);
     Ok(())
 }
@@ -75,7 +75,7 @@ async fn the_next_level_comes_where_one_has_another_password_and_it_is_not_hamme
     let network = UdpFault::start(machine.bmc.address(), 1).await?;
     let bmc = Bmc::at(network.address()).password_in(WRONG);
     let scene = plan(&machine, bmc).variable(WRONG, "not-the-password").start().await?;
-    let fenced = scene.fence().await?;
+    let fenced = scene.fence_until_fenced().await?;
     by_the_next(&machine, &scene, &fenced, "another password");
     // One at the start's check; then waits of 1, 2, 4, 8 ... seconds between them, as long as the level lasts.
     let logins = network.counts().logins;
@@ -87,7 +87,7 @@ async fn the_next_level_comes_where_one_has_another_password_and_it_is_not_hamme
 async fn the_next_level_comes_where_one_restarted_within_the_fence_and_lost_its_machine() -> Result<()> {
     let machine = Machine::new().await?;
     let scene = plan(&machine, machine.ipmi()).pausing("sending off").start().await?;
-    let (fenced, ()) = tokio::try_join!(scene.fence(), async {
+    let (fenced, ()) = tokio::try_join!(scene.fence_until_fenced(), async {
         scene.until_paused().await?;
         let (device, down) = (Machine::machine(), Duration::from_secs(1));
         machine.bmc.happen(Act::RestartBmc { device, down, estranged: true });

@@ -11,7 +11,7 @@ use crate::bmc::scene::{LISTEN, Plan};
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
 const SHORT_SHARE: &str =
-    "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
+    "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"30s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
 
 #[tokio::test]
 async fn an_off_that_is_ignored_ends_with_a_person() -> Result<()> {
@@ -34,7 +34,7 @@ async fn an_off_that_is_ignored_ends_with_a_person() -> Result<()> {
     scene.until("the off goes on", Duration::from_secs(30), |_| !host.machine.lives()).await?;
     scene.never_released().await;
     assert_eq!(scene.node().await?.phase(), Phase::NeedsOperator);
-    let retried = scene.retry().await?;
+    let retried = scene.retry_until_fenced().await?;
     retried.tell("retried");
     retried.is_fenced().dead_since(&host.observer).await;
     scene.released_while_off(1);
@@ -83,7 +83,7 @@ async fn where_the_first_level_ignores_it_the_next_one_does_it() -> Result<()> {
         .with(SHORT_SHARE)
         .start()
         .await?;
-    let fenced = scene.fence().await?;
+    let fenced = scene.fence_until_fenced().await?;
     fenced.tell("next level");
     assert_eq!(fenced.is_fenced().evidence().level, 2);
     fenced.dead_since(&host.observer).await;

@@ -159,6 +159,9 @@ async fn the_other_bmc_copes_with_loss_and_disorder_as_well() -> Result<()> {
 /// A copy of each request comes so much later.
 const LATE: Duration = Duration::from_secs(10);
 
+/// On a busy machine they may come too early: then it is tried again.
+const TRIES: usize = 5;
+
 /// Fences through a network that delivers each request again when nobody expects it; returns when the off was sent at
 /// the earliest.
 async fn fence_with_late_copies() -> Result<(Host, UdpFault, crate::bmc::scene::Scene, Instant)> {
@@ -171,34 +174,43 @@ async fn fence_with_late_copies() -> Result<(Host, UdpFault, crate::bmc::scene::
     network.requests(Faults { copies: 1, copy_delay: LATE, ..Faults::default() });
     let sent = Instant::now();
     scene.fence().await?.is_fenced();
-    assert!(sent.elapsed() < LATE, "the late copies are still on their way");
     Ok((host, network, scene, sent))
 }
 
 #[tokio::test]
 async fn a_late_duplicate_of_the_off_does_not_switch_an_unfenced_node_off() -> Result<()> {
-    let (host, network, scene, sent) = fence_with_late_copies().await?;
-    let back = scene.unfence().await?;
-    back.tell("unfenced before the late copies arrive");
-    back.is_back();
-    assert!(sent.elapsed() < LATE, "the late copies are still on their way: {:?}", sent.elapsed());
-    tokio::time::sleep_until(sent + LATE * 2).await;
-    println!("{:?}", network.counts());
-    assert_eq!(host.power_events(), ["on", "off", "on"], "no late off was carried out");
-    host.is_alive().await?;
-    assert_eq!(host.onlookers().await?, PowerWord::On);
-    assert_eq!(scene.node().await?.phase(), Phase::Normal);
-    Ok(())
+    for _ in 0..TRIES {
+        let (host, network, scene, sent) = fence_with_late_copies().await?;
+        let back = scene.unfence().await?;
+        back.tell("unfenced before the late copies arrive");
+        back.is_back();
+        if sent.elapsed() >= LATE {
+            continue;
+        }
+        tokio::time::sleep_until(sent + LATE * 2).await;
+        println!("{:?}", network.counts());
+        assert_eq!(host.power_events(), ["on", "off", "on"], "no late off was carried out");
+        host.is_alive().await?;
+        assert_eq!(host.onlookers().await?, PowerWord::On);
+        assert_eq!(scene.node().await?.phase(), Phase::Normal);
+        return Ok(());
+    }
+    panic!("it is never back before the late copies arrive");
 }
 
 /// The negative control: in the session that carried it the same copy is carried out.
 #[tokio::test]
 async fn a_late_duplicate_in_its_open_session_is_carried_out() -> Result<()> {
-    let (host, _network, _scene, sent) = fence_with_late_copies().await?;
-    Ipmitool::new(host.bmc.address()).run("chassis power on").await?;
-    host.is_alive().await?;
-    assert!(sent.elapsed() < LATE, "the late copies are still on their way: {:?}", sent.elapsed());
-    tokio::time::sleep_until(sent + LATE * 2).await;
-    assert_eq!(host.power_events(), ["on", "off", "on", "off"], "the late off switched it off");
-    Ok(())
+    for _ in 0..TRIES {
+        let (host, _network, _scene, sent) = fence_with_late_copies().await?;
+        Ipmitool::new(host.bmc.address()).run("chassis power on").await?;
+        host.is_alive().await?;
+        if sent.elapsed() >= LATE {
+            continue;
+        }
+        tokio::time::sleep_until(sent + LATE * 2).await;
+        assert_eq!(host.power_events(), ["on", "off", "on", "off"], "the late off switched it off");
+        return Ok(());
+    }
+    panic!("it is never on before the late copies arrive");
 }

@@ -169,6 +169,26 @@ impl Scene {
         follow!(self, "Retry", client.retry(request))
     }
 
+    /// Fences, and tries again as long as its levels are spent: where their share is short a busy machine may need more than one.
+    pub async fn fence_until_fenced(&self) -> Result<Told> {
+        self.until_fenced(self.fence().await?).await
+    }
+
+    /// Tries again what waits for a person, and once more as long as its levels are spent.
+    pub async fn retry_until_fenced(&self) -> Result<Told> {
+        self.until_fenced(self.retry().await?).await
+    }
+
+    async fn until_fenced(&self, mut told: Told) -> Result<Told> {
+        for _ in 0..10 {
+            if told.outcome().reason() != Reason::LevelsSpent {
+                break;
+            }
+            told = self.retry().await?;
+        }
+        Ok(told)
+    }
+
     /// The node as the gateway has it.
     pub async fn node(&self) -> Result<Node> {
         let mut client = self.gateway.client().await?;

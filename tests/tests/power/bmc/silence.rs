@@ -11,7 +11,7 @@ use crate::bmc::scene::Plan;
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
 const SHORT_SHARE: &str =
-    "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
+    "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"30s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
 
 /// Switched on, and its BMC acknowledges an off that never comes: whatever is confirmed is wrong.
 async fn undying() -> Result<Host> {
@@ -53,7 +53,7 @@ async fn the_next_level_goes_on_where_a_bmc_was_killed() -> Result<()> {
         .start()
         .await?;
     let process = host.bmc.process();
-    let (fenced, ()) = tokio::try_join!(scene.fence(), async {
+    let (fenced, ()) = tokio::try_join!(scene.fence_until_fenced(), async {
         scene.until_paused().await?;
         process.kill();
         scene.go_on()
@@ -142,7 +142,7 @@ async fn a_bmc_that_hangs_for_good_proves_nothing_and_a_retry_after_it_does() ->
     scene.until("the late off arrives", Duration::from_secs(30), |_| !host.machine.lives()).await?;
     scene.never_released().await;
     assert_eq!(scene.node().await?.phase(), Phase::NeedsOperator);
-    scene.retry().await?.is_fenced().dead_since(&host.observer).await;
+    scene.retry_until_fenced().await?.is_fenced().dead_since(&host.observer).await;
     scene.released_while_off(1);
     Ok(())
 }

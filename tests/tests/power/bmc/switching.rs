@@ -162,7 +162,7 @@ async fn an_off_that_fails_ends_with_a_person_and_an_on_that_fails_can_be_tried_
     let host = Host::on(by_script).await?;
     host.bmc.set(Knob::Fail)?;
     let scene = Plan::over(host.machine.truth(), &[("bmc", Bmc::at(host.bmc.address()))])
-        .with("[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"\non_deadline = \"3s\"")
+        .with("[rules]\nlevel_share = \"9s\"\nfence_deadline = \"30s\"\nlongest_cycle = \"5s\"\non_deadline = \"3s\"")
         .start()
         .await?;
     let left = scene.fence().await?;
@@ -172,7 +172,7 @@ async fn an_off_that_fails_ends_with_a_person_and_an_on_that_fails_can_be_tried_
     host.is_alive().await?;
     scene.never_released().await;
     host.bmc.clear(Knob::Fail)?;
-    scene.retry().await?.is_fenced().dead_since(&host.observer).await;
+    scene.retry_until_fenced().await?.is_fenced().dead_since(&host.observer).await;
     scene.released_while_off(1);
 
     host.bmc.set(Knob::Fail)?;

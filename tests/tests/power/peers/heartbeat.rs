@@ -68,7 +68,7 @@ async fn a_foreign_power_cycle_brings_it_back_whatever_is_commanded() -> Result<
     tool.run("chassis power on").await?;
     observer.wait_for(2, BOOT).await?;
 
-    let gap = Duration::from_secs(3);
+    let gap = Duration::from_secs(8);
     let began = Instant::now();
     machine.foreign_cycle(gap).await?;
     assert_eq!(tool.power().await?, PowerWord::Off);
@@ -107,7 +107,7 @@ async fn its_bmc_can_ignore_delay_and_lie() -> Result<()> {
     tool.run("chassis power on").await?;
     assert_eq!(tool.power().await?, PowerWord::On);
 
-    bmc.set(Knob::OffDelay(Duration::from_millis(800)))?;
+    bmc.set(Knob::OffDelay(Duration::from_secs(5)))?;
     tool.run("chassis power off").await?;
     assert!(machine.lives(), "acknowledged before the fall");
     eventually("it falls", Duration::from_secs(10), || !machine.lives()).await?;

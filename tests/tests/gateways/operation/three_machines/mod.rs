@@ -24,10 +24,10 @@ async fn etcd_lets_in(endpoint: &str, ca: &Path, certificate: &Path, key: &Path)
     let endpoint = Endpoint::from_shared(endpoint.to_owned())
         .and_then(|endpoint| endpoint.tls_config(tls))
         .expect("a URL");
-    let channel = endpoint.connect_timeout(Duration::from_secs(10)).connect_lazy();
+    let channel = endpoint.connect_timeout(Duration::from_secs(60)).connect_lazy();
     let etcd = Client::new(channel);
     let ask = etcd.range(RangeRequest::one("/picket/format"));
-    tokio::time::timeout(Duration::from_secs(20), ask).await.expect("an answer").is_ok()
+    tokio::time::timeout(Duration::from_secs(120), ask).await.expect("an answer").is_ok()
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_callers_certificate_opens_no_etcd_and_a_gateways_does() -> Result<()>
     let (certificate, key) = (own.join("client.pem"), own.join("client.key"));
     let shown = |path: &Path| path.display().to_string();
     let as_gateway =
-        ["--cert-file", &shown(&certificate), "--key-file", &shown(&key), "nodes", "--timeout", "20s"];
+        ["--cert-file", &shown(&certificate), "--key-file", &shown(&key), "nodes", "--timeout", "120s"];
     let said = running.picket(&as_gateway).await?;
     assert!(said.code == 7 && said.err.contains("not of a CA that the gateway knows"), "{said:?}");
     running.still_run()

@@ -186,7 +186,7 @@ impl Running {
 
     /// `picket gateways`, as JSON; null where nobody answers.
     async fn gateways(&self) -> Result<Value> {
-        let said = self.picket(&["gateways", "--output", "json", "--timeout", "5s"]).await?;
+        let said = self.picket(&["gateways", "--output", "json", "--timeout", "30s"]).await?;
         Ok(serde_json::from_str(&said.out).unwrap_or_default())
     }
 

@@ -62,7 +62,7 @@ async fn once_two_checks_agreed_off_need_not_hold_for_the_long_window() -> Resul
 async fn before_that_it_has_to() -> Result<()> {
     let machine = Machine::new().await?;
     let plan = Plan::over(machine.truth(), &[("bmc", machine.by_default())]);
-    let scene = plan.with(SHORT_SHARE).start().await?;
+    let scene = plan.with("[rules]\nlongest_cycle = \"5s\"").start().await?;
     let fenced = scene.fence().await?;
     assert_eq!(fenced.is_fenced().long_window(), "the device has no epochs");
     scene.released_while_off(1);

@@ -15,7 +15,7 @@ use serde_json::Value;
 const NODES: u32 = 40;
 /// What makes those quick that wait for an answer which does not come.
 const IMPATIENT: &str =
-    "[rules]\nlevel_share = \"8s\"\nfence_deadline = \"10s\"\nlongest_cycle = \"5s\"\non_deadline = \"3s\"";
+    "[rules]\nlevel_share = \"20s\"\nfence_deadline = \"22s\"\nlongest_cycle = \"5s\"\non_deadline = \"3s\"";
 const IN_SESSIONS: &str = "session_timeout = \"60s\"\nlast_reset_time = true";
 const BY_PASSWORD: &str = "authentication = \"basic\"\nmax_life = \"5s\"\nlast_reset_time = true";
 

@@ -18,7 +18,7 @@ async fn falls_back(spoil: impl FnOnce(&Machine)) -> Result<()> {
         .start()
         .await?;
     spoil(&machine);
-    let fenced = scene.fence().await?;
+    let fenced = scene.fence_until_fenced().await?;
     fenced.tell("the next level");
     assert_eq!(fenced.is_fenced().evidence().level, 2);
     assert!(!machine.bmc.is_on());
