@@ -87,7 +87,7 @@ impl Process {
         self.signal(Signal::STOP);
         let from = Instant::now();
         while self.threads().is_some_and(|states| !states.iter().all(|state| "TZX".contains(*state))) {
-            assert!(from.elapsed() < Duration::from_secs(10), "{} does not stand still", self.name);
+            assert!(from.elapsed() < super::HANGS, "{} does not stand still", self.name);
             std::thread::yield_now();
         }
     }

@@ -45,7 +45,7 @@ async fn status(socket: &UdpSocket, id: u32) -> Result<u8> {
         request.extend([payload, 0, 0, 8, 1, 0, 0, 0]);
     }
     let mut answer = [0; 256];
-    for _ in 0..10 {
+    for _ in 0..60 {
         socket.send(&request).await.map_err(PeerError::io("send an Open Session Request"))?;
         if let Ok(Ok(length)) = timeout(Duration::from_secs(1), socket.recv(&mut answer)).await
             && let [_, _, _, _, 6, 0x11, ..] = answer[..length]
@@ -55,5 +55,5 @@ async fn status(socket: &UdpSocket, id: u32) -> Result<u8> {
         }
     }
     let what = "an Open Session Response".to_owned();
-    Err(PeerError::TimedOut { what, within: Duration::from_secs(10), seen: String::new() })
+    Err(PeerError::TimedOut { what, within: Duration::from_secs(60), seen: String::new() })
 }

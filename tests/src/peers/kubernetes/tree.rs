@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::peers::HANGS;
+
 /// One of a machine's processes, which its id alone does not name: once it has ended somebody else's may have that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Living {
@@ -87,7 +89,7 @@ pub(super) fn freeze(root: u32) {
         if running.is_empty() {
             return;
         }
-        assert!(from.elapsed() < Duration::from_secs(20), "{running:?} of a machine do not stand still");
+        assert!(from.elapsed() < HANGS, "{running:?} of a machine do not stand still");
         for id in running {
             signal(id, Signal::STOP);
         }

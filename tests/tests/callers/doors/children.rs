@@ -10,7 +10,7 @@ use crate::doors::scene::Scene;
 const FLEET: &str = r#"
 [rules]
 level_share = "10s"
-fence_deadline = "30s"
+fence_deadline = "300s"
 dwell = "500ms"
 longest_cycle = "5s"
 silent_share = "5s"

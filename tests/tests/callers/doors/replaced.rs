@@ -1,9 +1,8 @@
 //! Certificates that are replaced while the daemon runs.
 
-use std::time::Duration;
-
 use picket_proto::v1::{ListNodesRequest, WatchNodesRequest};
 use picket_tests::Result;
+use picket_tests::peers::{HANGS, until};
 
 use crate::doors::authority::Authority;
 use crate::doors::scene::Scene;
@@ -25,14 +24,13 @@ async fn new_connections_use_a_new_certificate_without_a_restart() -> Result<()>
 
     let new = renewed.server(&scene.path(""), "next", "127.0.0.1");
     std::fs::rename(&new.certificate, scene.path("server.pem")).expect("moved");
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
     // The key is still that of the old one: the old ones serve.
-    assert_eq!(scene.picket(&alice, &["nodes"]).await?.code, 0);
     scene.logged(&["ERROR", "the old ones still serve", "key_file"]).await;
+    assert_eq!(scene.picket(&alice, &["nodes"]).await?.code, 0);
 
     std::fs::rename(&new.key, scene.path("server.key")).expect("moved");
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    assert_eq!(believed().await?, 0, "{}", scene.gateway.log());
+    // The files are looked at once a second.
+    until("the new one is shown", HANGS, async || Ok(believed().await? == 0)).await?;
     assert_eq!(scene.picket(&alice, &["nodes"]).await?.code, 7, "the old CA does not vouch for the new one");
     before.list_nodes(ListNodesRequest::default()).await.expect("who is connected stays connected");
     Ok(())
@@ -51,7 +49,7 @@ async fn callers_of_a_ca_that_was_taken_out_are_not_let_in_any_more() -> Result<
     // Nobody connects anew: the files are looked at all the same.
     scene.logged(&["WARN", "vouches for these callers", "connections=1"]).await;
     let end = async { while let Ok(Some(_)) = watch.message().await {} };
-    tokio::time::timeout(Duration::from_secs(5), end).await.expect("their streams are closed");
+    tokio::time::timeout(HANGS, end).await.expect("their streams are closed");
     assert_eq!(scene.picket_trusting(&kept, &alice, &["nodes"]).await?.code, 7);
     scene.logged(&["audit", "not of a CA in client_ca_file"]).await;
     Ok(())

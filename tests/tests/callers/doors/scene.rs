@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use picket_tests::peers::HANGS;
 use picket_tests::{Client, Fleet, Gateway, Result, Said, picket, program};
 use tempfile::TempDir;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -135,7 +136,7 @@ impl Scene {
             tls = tls.identity(Identity::from_pem(read(&files.certificate), read(&files.key)));
         }
         let endpoint = Endpoint::from_shared(self.endpoint.clone())?.tls_config(tls)?;
-        endpoint.connect_timeout(Duration::from_secs(20)).connect().await
+        endpoint.connect_timeout(HANGS).connect().await
     }
 
     /// A client of whoever has that certificate.
@@ -145,7 +146,7 @@ impl Scene {
 
     /// Waits until the log says all of these words in one line, and tells that line.
     pub async fn logged(&self, words: &[&str]) -> String {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        let deadline = tokio::time::Instant::now() + HANGS;
         loop {
             let log = self.gateway.log();
             if let Some(line) = log.lines().find(|line| words.iter().all(|word| line.contains(word))) {

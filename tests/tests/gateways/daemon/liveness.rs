@@ -118,8 +118,8 @@ async fn a_program_that_hangs_keeps_no_fence_and_is_not_left_behind() -> Result<
     assert_eq!(fenced.code, 0, "{fenced:?}");
     let told = format!("{}{}", fenced.out, fenced.err);
     assert!(told.contains("whether the node recovered") && told.contains("else the fence goes on"), "{told}");
-    // Two looks of a second, and what a fence takes anyway; a busy machine gets more.
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    // Two looks of a second, and what a fence takes anyway: nobody waits until the program ends.
+    assert!(began.elapsed() < Duration::from_secs(300), "{:?}", began.elapsed());
     assert!(gateway.log().contains("gave no answer: the fence goes on"), "{}", gateway.log());
     let pid = home.path().join("pid");
     eventually("it is killed", SOON, || !lives(&pid)).await

@@ -11,7 +11,7 @@ use crate::ha::trio::{PATIENCE, Trio};
 async fn killed_at(point: &str) -> Result<()> {
     let trio = Trio::start(&[("PICKET_KILL_AT", point)]).await?;
     let running = trio.fence("k1")?;
-    let said = trio.gateways.end(running).await?;
+    let said = trio.ended(running, "k1").await?;
     assert_eq!(said.code, 0, "killed at {point}: {said:?}\n{}", trio.gateways.logs());
     assert_ne!(trio.gateways.leader().await?, 0, "killed at {point}");
     trio.never(&said);
@@ -44,7 +44,7 @@ async fn a_leader_that_was_frozen_and_thaws_follows() -> Result<()> {
         sleep(Duration::from_millis(5)).await;
     }
     trio.gateways[0].process()?.freeze();
-    let said = trio.gateways.end(running).await?;
+    let said = trio.ended(running, "k1").await?;
     assert_eq!(said.code, 0, "{said:?}\n{}", trio.gateways.logs());
     let leader = trio.gateways.leader().await?;
     assert_ne!(leader, 0);
@@ -66,7 +66,7 @@ async fn a_leader_that_was_frozen_and_thaws_follows() -> Result<()> {
 #[tokio::test]
 async fn a_leader_that_is_told_to_stop_hands_over_and_the_node_is_brought_back_by_another() -> Result<()> {
     let mut trio = Trio::start(&[]).await?;
-    let said = trio.gateways.end(trio.fence("k1")?).await?;
+    let said = trio.fenced("k1").await?;
     assert_eq!(said.code, 0, "{said:?}\n{}", trio.gateways.logs());
     trio.never(&said);
     // It has read the store a moment ago.
@@ -83,7 +83,7 @@ async fn a_leader_that_is_told_to_stop_hands_over_and_the_node_is_brought_back_b
     );
     trio.gateways[0].stop().await?;
     assert_ne!(trio.gateways.leader().await?, 0);
-    let again = trio.gateways.end(trio.fence("k1")?).await?;
+    let again = trio.fenced("k1").await?;
     assert_eq!(again.code, 0, "the same key is the same fence: {again:?}");
     let back = trio.gateways.said(&["unfence", "n1", "--reason", "a test"]).await?;
     assert_eq!(back.code, 0, "{back:?}\n{}", trio.gateways.logs());

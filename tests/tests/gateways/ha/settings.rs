@@ -60,7 +60,7 @@ async fn all_restarted_with_other_settings_wait_for_one_word() -> Result<()> {
     }
     let again = picketd(&file, &["accept-settings"], &PASSWORD).await?;
     assert!(again.code == 0 && again.out.contains("already: nothing was done"), "{again:?}");
-    let said = trio.gateways.end(trio.fence("k1")?).await?;
+    let said = trio.fenced("k1").await?;
     assert_eq!(said.code, 0, "{said:?}\n{}", trio.gateways.logs());
     trio.never(&said);
     Ok(())

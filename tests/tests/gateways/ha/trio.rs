@@ -122,6 +122,12 @@ impl Trio {
         }
     }
 
+    /// The end of a fence that was asked for by that key; asked for again where nobody led for longer than whoever asks waits.
+    pub async fn ended(&self, asked: Child, key: &str) -> Result<Said> {
+        let said = self.gateways.end(asked).await?;
+        if said.code == 5 { self.fenced(key).await } else { Ok(said) }
+    }
+
     /// How often the BMC was told so.
     pub fn told(&self, what: &str) -> usize {
         self.bmc.commands().iter().filter(|command| command.what == what).count()
