@@ -114,7 +114,7 @@ async fn what_is_wrong_or_in_the_way_is_told_and_everything_stays() -> Result<()
 #[tokio::test]
 async fn a_retry_after_settings_that_were_refused_says_so() -> Result<()> {
     let bmc = IpmiSim::builder().holds().start().await?;
-    let rules = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"30s\"\nlongest_cycle = \"5s\"\nsilent_share = \"3s\"";
+    let rules = "[rules]\nlevel_share = \"9s\"\nfence_deadline = \"11s\"\nlongest_cycle = \"5s\"\nsilent_share = \"3s\"";
     let wrong = Fleet::new().with(rules).node("n1", &Bmc::at(fresh_address()), &[]);
     let mut gateway = Gateway::start(&wrong).await?;
     let fence = ["fence", "n1", "--yes", "--reason", "a test"];
