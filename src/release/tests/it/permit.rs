@@ -232,7 +232,7 @@ async fn a_webhook_is_told_by_whom_for_what_and_until_when_and_followed_to_its_e
     let again = fenced.attempt("san", &*webhook).await;
     assert_eq!(again, Ok(Progress::Accepted(status_url.clone())), "the same job by the same key");
     let subject = fenced.subject("san", &status_url);
-    let soon = || Instant::now() + Duration::from_secs(5);
+    let soon = || Instant::now() + Duration::from_secs(60);
     assert_eq!(webhook.observe(&subject, soon()).await, Ok(Progress::Accepted(status_url)));
     assert_eq!(webhook.observe(&subject, soon()).await, Ok(Progress::Complete("detached r1n07".to_owned())));
     let lost = fenced.subject("san", &receiver.url.replace("/release", "/jobs/none"));
