@@ -86,7 +86,7 @@ async fn of_a_thousand_one_that_is_not_there_and_one_that_may_not_be_told_cost_t
         }
     }
     let sent = scene.ec2.heard("StopInstances").len();
-    assert!(sent <= 3 && took < Duration::from_secs(8), "{sent} requests in {took:?}");
+    assert!(sent <= 3 && took < Duration::from_secs(45), "{sent} requests in {took:?}");
     assert_eq!(scene.ec2.state(&id(500)), "running");
 }
 
@@ -200,7 +200,10 @@ async fn a_start_is_heard_also_where_its_caller_has_left() {
         () = came => {}
         on = driver.power_on(order, &call) => panic!("it was heard only when it was answered: {on:?}"),
     }
-    timeout(Duration::from_secs(10), driver.quiesce(&call)).await.expect("in time").expect("nothing is open");
+    timeout(Duration::from_secs(120), driver.quiesce(&call))
+        .await
+        .expect("in time")
+        .expect("nothing is open");
     assert_eq!(scene.ec2.state(&id(0)), "running");
 }
 
@@ -227,5 +230,5 @@ async fn an_answer_is_heard_also_where_its_caller_has_left() {
             tokio::task::yield_now().await;
         }
     };
-    timeout(Duration::from_secs(10), over).await.expect("nothing is open");
+    timeout(Duration::from_secs(120), over).await.expect("nothing is open");
 }

@@ -91,7 +91,7 @@ impl Scene {
     }
 
     fn call(&self, orders: &Orders) -> Call {
-        self.call_of(orders, Duration::from_secs(15))
+        self.call_of(orders, Duration::from_secs(60))
     }
 
     fn call_of(&self, orders: &Orders, life: Duration) -> Call {

@@ -63,6 +63,16 @@ async fn begun(pipe: &mut BufReader<tokio::net::unix::pipe::Receiver>) {
     assert_eq!(line, "here\n");
 }
 
+/// How long a program is given that never ends: more where a busy machine had not begun it by then.
+const TIMES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(20), Duration::from_secs(100)];
+
+/// Whether one that has ended had begun.
+async fn has_begun(pipe: &mut BufReader<tokio::net::unix::pipe::Receiver>) -> bool {
+    let mut line = String::new();
+    pipe.read_line(&mut line).await.expect("a pipe");
+    line == "here\n"
+}
+
 /// Waits until nobody holds it any more.
 async fn all_dead(mut pipe: BufReader<tokio::net::unix::pipe::Receiver>) {
     let mut rest = Vec::new();
@@ -98,13 +108,17 @@ async fn what_a_program_started_ends_with_it() {
 #[tokio::test]
 async fn at_the_end_of_its_time_all_of_it_dies() {
     join_all(STARTS.map(async |start| {
-        let alive = Alive::new();
-        let mut pipe = alive.held().await;
-        let soon = Instant::now() + Duration::from_secs(2);
-        let (ran, ()) =
-            tokio::join!(run(alive.shell(&format!("{start} wait; sleep 1000")), soon), begun(&mut pipe));
-        assert!(ran.expect("it ran").status.is_none(), "{start}");
-        all_dead(pipe).await;
+        for time in TIMES {
+            let alive = Alive::new();
+            let mut pipe = alive.held().await;
+            let what = format!("{start} wait; sleep 1000");
+            let ran = run(alive.shell(&what), Instant::now() + time).await;
+            assert!(ran.expect("it ran").status.is_none(), "{start}");
+            if has_begun(&mut pipe).await {
+                return all_dead(pipe).await;
+            }
+        }
+        panic!("{start}: it never begins");
     }))
     .await;
 }
@@ -124,14 +138,18 @@ async fn when_its_task_ends_all_of_it_dies() {
 #[tokio::test]
 async fn where_the_gateway_stands_still_all_of_it_dies_at_the_end_of_its_time() {
     join_all(STARTS.map(async |start| {
-        let alive = Alive::new();
-        let mut pipe = alive.held().await;
-        let what = format!("{start} wait; sleep 1000");
-        let (mut keeper, lifeline) = left_alone(alive.shell(&what), Duration::from_secs(2));
-        begun(&mut pipe).await;
-        all_dead(pipe).await;
-        assert_eq!(keeper.wait().await.expect("it ended").signal(), Some(9), "{start}");
-        drop(lifeline);
+        for time in TIMES {
+            let alive = Alive::new();
+            let mut pipe = alive.held().await;
+            let what = format!("{start} wait; sleep 1000");
+            let (mut keeper, lifeline) = left_alone(alive.shell(&what), time);
+            assert_eq!(keeper.wait().await.expect("it ended").signal(), Some(9), "{start}");
+            if has_begun(&mut pipe).await {
+                all_dead(pipe).await;
+                return drop(lifeline);
+            }
+        }
+        panic!("{start}: it never begins");
     }))
     .await;
 }
