@@ -2,7 +2,7 @@
 //!
 //! **Non-goals.** No secret is read: a settings file that holds one is refused before. **Invariants.** The TOML form is loadable, and
 //! loaded it is the same settings: a default stands in it as a comment, because a default that is written down is asked for, and is
-//! refused where it has no room beside another value.
+//! refused where it has no room beside another value. Where a secret is hidden ([`hidden`]) it is refused, rather than another one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::entry::{Entry, Raw};
 use crate::fault::{Place, join};
+use crate::hidden;
 use crate::sections::StoreSettings;
 use crate::settings::Settings;
 
@@ -131,7 +132,7 @@ impl Walk<'_> {
             match &entry.raw {
                 Raw::Table(_) => tables.push((Some(entry), known.below(name, entries), at(name))),
                 _ => {
-                    let value = typed(entry, known.value(name, entries));
+                    let value = hidden::shown(name, typed(entry, known.value(name, entries)));
                     leaves.push(Row { path: at(name), is: Is::Set(value, entry.place.clone()) });
                 }
             }

@@ -17,6 +17,7 @@ mod entry;
 mod etcd;
 mod fault;
 mod groups;
+mod hidden;
 mod kinded;
 mod layer;
 mod limits;

@@ -1,6 +1,7 @@
 //! No secret stands in the settings (S18): files, variables and credentials are named instead.
 
 use crate::entry::{Entry, Raw};
+use crate::hidden::HIDDEN;
 use crate::table::Findings;
 
 /// How keys end that hold a secret itself. `password_file`, `token_env` and the like only name where it is.
@@ -13,6 +14,11 @@ pub(crate) fn refuse(key: &str, entry: &Entry, log: &Findings) {
         Raw::Table(entries) => entries.iter().for_each(|(key, entry)| refuse(key, entry, log)),
         Raw::List(items) => items.iter().for_each(|item| refuse(key, item, log)),
         _ => {
+            if matches!(&entry.raw, Raw::Text(text) | Raw::Variable(text) if text.contains(HIDDEN)) {
+                log.push(entry.place.fault(format!(
+                    "{HIDDEN} stands where picketd --print-settings hid a secret: write what the settings had there that were printed"
+                )));
+            }
             let lower = key.to_ascii_lowercase();
             let holds = |secret: &&&str| lower == **secret || lower.ends_with(&format!("_{secret}"));
             if let Some(secret) = SECRETS.iter().find(holds) {

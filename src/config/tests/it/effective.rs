@@ -136,3 +136,25 @@ fn a_secret_in_the_settings_is_a_fault_that_does_not_repeat_it() {
     let (_, faults, _) = Settings::read_effective(&sources).unwrap();
     assert!(!faults.is_empty() && !faults.to_string().contains("hidden"), "{faults}");
 }
+
+/// A copy that could not say what was hidden is refused rather than taken for other settings.
+#[test]
+fn a_secret_in_a_url_or_an_argument_is_hidden_and_the_copy_is_refused() {
+    let more = "[releases.w]\nkind = \"webhook\"\nurl = \"https://h/x?k=sesame\"\n\
+        [releases.c]\nkind = \"command\"\nprogram = \"/usr/bin/true\"\nargs = [\"--password\", \"sesame\", \"x\"]\n";
+    let home = Home::with(&format!("{GOOD}{more}"));
+    let variables = [("PICKET__STORE__PATH", "/x"), ("PICKET__RELEASES__V__KIND", "webhook")];
+    let url = ("PICKET__RELEASES__V__URL", "https://h/x?k=sesame");
+    let (_, effective) = effective(&home, &[&variables[..], &[url]].concat());
+    let document = effective.to_json();
+    assert_eq!(row(&document, "releases.w.url")["value"], "https://h/x?k=***");
+    assert_eq!(row(&document, "releases.v.url")["value"], "https://h/x?k=***");
+    assert_eq!(row(&document, "releases.c.args")["value"], serde_json::json!(["--password", "***", "x"]));
+    let shown = effective.to_toml(&home.0.path().join("picket.toml"));
+    assert!(!shown.contains("sesame") && !document.to_string().contains("sesame"), "{shown}");
+    let said = Home::with(&shown).load().expect_err("what was hidden is missing").to_string();
+    for key in ["releases.w.url", "releases.v.url", "releases.c.args"] {
+        assert!(said.contains(key), "{key}: {said}");
+    }
+    assert!(said.contains("where picketd --print-settings hid a secret"), "{said}");
+}
