@@ -57,6 +57,9 @@ pub fn main() -> ExitCode {
         return answered;
     }
     let words: Vec<_> = std::env::args_os().collect();
+    if let Some(failed) = programs::become_one(&words) {
+        return failed;
+    }
     let page = Console::of_process(Format::Table).page(Stream::Out);
     let cli = Cli::read_on(&words, page).unwrap_or_else(|error| error.exit());
     let mut console = Console::of_process(cli.global.output);

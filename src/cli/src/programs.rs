@@ -1,12 +1,27 @@
 //! The other programs of Picket, which a command starts: beside `picket` itself, or in PATH.
+//!
+//! **Invariants.** What a command started ends with it, also where the command is killed: the kernel sends SIGTERM then
+//! (prctl(2), `PR_SET_PDEATHSIG`). A process can ask for that for itself alone, so `picket` starts itself, asks, and becomes the
+//! program under the same number.
 
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 
 use crate::fault::Fault;
 
 /// Variables with this beginning are settings of the programs: those of whoever types are not those of what is started here.
 const OURS: &str = "PICKET_";
+
+/// The first word of a `picket` that becomes another program; then: who started it, the program, its words.
+const BECOME: &str = "__become";
+/// What a shell returns for a program that is there and cannot be run.
+const NOT_RUN: u8 = 126;
 
 /// Where the program is.
 ///
@@ -23,15 +38,48 @@ pub fn find(name: &str) -> Result<PathBuf, Fault> {
     among(&folders, name).ok_or_else(|| Fault::Usage(missing(&folders, name)))
 }
 
-/// A program without the settings that the environment of whoever types has for others of its kind.
-pub fn command(program: &Path) -> tokio::process::Command {
-    let mut command = tokio::process::Command::new(program);
+/// A program that ends with this process, without the settings that the environment of whoever types has for others of its kind.
+/// It is to be spawned by the main thread, with whose end it ends.
+///
+/// # Errors
+/// Nobody knows which file the running `picket` is: nothing was started.
+pub fn command(program: &Path) -> Result<tokio::process::Command, Fault> {
+    let own = std::env::current_exe()
+        .map_err(|error| Fault::Failed(format!("cannot find the running picket: {error}")))?;
+    let mut command = tokio::process::Command::new(own);
+    command.arg(BECOME).arg(getpid().as_raw_nonzero().to_string()).arg(program);
     for (variable, _) in std::env::vars_os() {
         if variable.as_encoded_bytes().starts_with(OURS.as_bytes()) {
             command.env_remove(variable);
         }
     }
-    command
+    Ok(command)
+}
+
+/// Becomes the program, where `words` of the command line are those of [`command`]. Returns where they are not, and where it
+/// cannot: standard error says why then.
+pub fn become_one(words: &[OsString]) -> Option<ExitCode> {
+    let [_, first, starter, program, rest @ ..] = words else { return None };
+    if first != BECOME {
+        return None;
+    }
+    let error = match bound(starter) {
+        Ok(()) => std::process::Command::new(program).args(rest).exec(),
+        Err(error) => error,
+    };
+    eprintln!("{} cannot be started: {error}", Path::new(program).display());
+    Some(NOT_RUN.into())
+}
+
+/// From here on this process ends with the one that started it.
+fn bound(starter: &OsStr) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    let starter = starter.to_str().and_then(|number| number.parse().ok()).and_then(Pid::from_raw);
+    // Whoever ended before the kernel knew sends nothing.
+    match starter.is_some() && getppid() == starter {
+        true => Ok(()),
+        false => Err(io::Error::other("the picket that started it has ended")),
+    }
 }
 
 fn among(folders: &[PathBuf], name: &str) -> Option<PathBuf> {

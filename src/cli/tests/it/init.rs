@@ -9,7 +9,8 @@ use crate::common::terminal::Terminal;
 /// Answers as a BMC would that lets its user in; notes what it was asked with.
 const FINE: &str = r#"cat "$2" >>$PACKAGE/asked
 case "$*" in *probe*) ;; *) exit 9 ;; esac
-cat "$(sed -n 's/^password_file = "\(.*\)"$/\1/p' "$2")" >$PACKAGE/password
+file=$(sed -n 's/^password_file = "\(.*\)"$/\1/p' "$2")
+if [ -n "$file" ]; then cat "$file"; else printf %s "$BMC_PASSWORD"; fi >$PACKAGE/password
 echo '{"devices": [{"node": "n1", "device": "bmc", "endpoint": "ipmi 127.0.0.9:623", "power": "on",
 "identity": {"uuid": "27946b599e444fa78e91f3527a1ef094"}, "hold": {"restore_policy": "previous"}, "notes": [],
 "obstacles": [], "fault": null}]}'
@@ -158,7 +159,46 @@ async fn on_a_terminal_it_asks_and_a_password_that_is_typed_is_not_shown() {
     assert_eq!(file.metadata().expect("there").permissions().mode() & 0o777, 0o600);
     assert!(package.at("etc/picket.toml").exists());
     assert_eq!(std::fs::read_to_string(package.at("password")).expect("it was handed over"), "secret12");
-    // The copy that was handed over is gone with its folder.
+    // The settings that were tried are gone with their folder.
     let all = std::fs::read_dir(package.path()).expect("read").map(|entry| entry.expect("read").file_name());
     assert!(!all.into_iter().any(|name| name.to_string_lossy().starts_with("picket-init-")));
+}
+
+/// Those files of a folder, at any depth, that hold a text.
+fn with_text(folder: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("read").flatten() {
+        let path = entry.path();
+        match entry.file_type().expect("it is there") {
+            kind if kind.is_dir() => found.extend(with_text(&path, text)),
+            kind if kind.is_file() && path.file_name().is_some_and(|name| name != "picket") => {
+                let bytes = std::fs::read(&path).expect("read");
+                if bytes.windows(text.len()).any(|part| part == text.as_bytes()) {
+                    found.push(path);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Killed while the BMC is asked, it leaves no file with the password, and no program.
+#[tokio::test]
+async fn a_kill_leaves_no_password_and_no_program() {
+    let package = Package::new().with("picketd", "echo $$ >$PACKAGE/started\nexec sleep 600\n");
+    let dir = package.at("etc").display().to_string();
+    let words = ["init", "n1", "--address", "127.0.0.9", "--user", "admin", "--dir", &dir];
+    let mut terminal = Terminal::of(package.picket(&words), 80, 50);
+    terminal.until("File with that user's password").await;
+    terminal.types("\n");
+    terminal.until("(not shown)").await;
+    while terminal.echoes() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    terminal.types("secret12\n");
+    let pid = crate::common::number(&package.at("started")).await;
+    terminal.signals(rustix::process::Signal::KILL);
+    crate::common::ended(pid).await;
+    assert_eq!(with_text(package.path(), "secret12"), Vec::<std::path::PathBuf>::new());
 }

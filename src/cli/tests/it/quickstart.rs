@@ -1,7 +1,7 @@
 //! `picket quickstart` where something is missing or does not start: what it says, and that nothing is left.
 
 use crate::common::package::Package;
-use crate::common::run;
+use crate::common::{ended, number, run};
 use rustix::process::{Pid, test_kill_process};
 
 /// A fleet of one machine that runs until it is told to end, and says who it is.
@@ -91,6 +91,19 @@ async fn an_interrupt_while_it_starts_ends_both_and_leaves_no_file() {
     let ended = ended.await.expect("it ends").expect("it ran");
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
     assert!(fleet_has_ended(&package) && left(&package).is_empty());
+}
+
+/// Nothing is left to run of it, although nobody was there to end it.
+#[tokio::test]
+async fn a_kill_ends_both_programs() {
+    let gateway = "echo $$ >$PACKAGE/gateway.pid\nexec sleep 600\n";
+    let package = Package::new().with("picket-fleet", FLEET).with("picketd", gateway);
+    let mut command = package.picket(&["quickstart", "--yes"]);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it runs");
+    let (fleet, gateway) = (number(&package.at("fleet.pid")).await, number(&package.at("gateway.pid")).await);
+    child.kill().await.expect("killed");
+    ended(fleet).await;
+    ended(gateway).await;
 }
 
 #[tokio::test]

@@ -35,7 +35,8 @@ pub struct Args {
     /// The BMC's user
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// The file with that user's password, which nobody else may read [default: bmc.password in --dir]
+    /// The file with that user's password, which nobody else may read; on a terminal one that is not there is made, last of all
+    /// beside the settings [default: bmc.password in --dir]
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// The driver [default: both are tried, and ipmi is taken where both work]
@@ -89,10 +90,7 @@ pub async fn run(args: &Args, global: &Global, console: &mut Console) -> Result<
     let text = settings::text(&order, chosen, &place);
     let file = place.file();
     if !args.dry_run {
-        if order.is_new {
-            place.write_secret(&order.password_file, &order.password)?;
-        }
-        place.write(&text)?;
+        place.write(&text, order.is_new.then_some((&*order.password_file, &*order.password)))?;
     }
     match global.output {
         Format::Table => {

@@ -1,11 +1,14 @@
 //! Where the settings and the password stand, whose they are, and who may read them.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use picket_permissions::What;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::fault::Fault;
@@ -100,40 +103,43 @@ impl Place {
         }
     }
 
-    /// Writes the settings, whole or not at all.
+    /// Writes the settings, and the password that was typed, with its file: each whole or not at all, and both last of all. A file of
+    /// a password that is there stays as it is.
+    ///
+    /// Two files get their names in two calls. A kill between them leaves the password, which the next `picket init` takes.
     ///
     /// # Errors
-    /// They cannot be written; or some are there by now, and are not to be overwritten.
-    pub fn write(&self, text: &str) -> Result<(), Fault> {
-        let (file, new) = (self.file(), self.directory.join(".picket.toml.new"));
-        let wrong =
-            |error: io::Error| Fault::Failed(format!("{} cannot be written: {error}", file.display()));
-        self.make_directory()?;
-        // What an earlier try left there is nobody's.
-        let _ = std::fs::remove_file(&new);
-        let group = self.account.map(|account| account.group);
-        made(&new, text.as_bytes(), SETTINGS, None, group).map_err(wrong)?;
-        if self.overwrites {
-            return std::fs::rename(&new, &file).map_err(wrong);
-        }
-        // A link takes no other file's name, whoever made that meanwhile.
-        let linked = std::fs::hard_link(&new, &file);
-        std::fs::remove_file(&new).map_err(wrong)?;
-        linked.map_err(
-            |error| if error.kind() == io::ErrorKind::AlreadyExists { taken(&file) } else { wrong(error) },
-        )
-    }
-
-    /// Writes a password that was typed, for the gateway's user alone. A file that is there stays as it is.
-    ///
-    /// # Errors
-    /// It is there, or cannot be written.
-    pub fn write_secret(&self, path: &Path, secret: &[u8]) -> Result<(), Fault> {
+    /// One of them cannot be written; or some are there by now, and are not to be overwritten. None of them is left.
+    pub fn write(&self, text: &str, password: Option<(&Path, &[u8])>) -> Result<(), Fault> {
+        let file = self.file();
+        let failed = |path: &Path, error: &io::Error| {
+            Fault::Failed(format!("{} cannot be written: {error}", path.display()))
+        };
         self.make_directory()?;
         let (user, group) =
             (self.account.map(|account| account.user), self.account.map(|account| account.group));
-        made(path, secret, SECRET, user, group)
-            .map_err(|error| Fault::Failed(format!("{} cannot be written: {error}", path.display())))
+        let secret = match password {
+            Some((path, bytes)) => Some((
+                path,
+                Draft::beside(path, bytes, SECRET, user, group).map_err(|error| failed(path, &error))?,
+            )),
+            None => None,
+        };
+        let settings = Draft::beside(&file, text.as_bytes(), SETTINGS, None, group)
+            .map_err(|error| failed(&file, &error))?;
+        let made = match &secret {
+            Some((path, secret)) => {
+                secret.name(path).map(|()| Some(*path)).map_err(|error| failed(path, &error))?
+            }
+            None => None,
+        };
+        let done = if self.overwrites { settings.replace(&file) } else { settings.name(&file) };
+        done.map_err(|error| {
+            if let Some(path) = made {
+                let _ = std::fs::remove_file(path);
+            }
+            if error.kind() == io::ErrorKind::AlreadyExists { taken(&file) } else { failed(&file, &error) }
+        })
     }
 
     /// What the file holds, without the end of its line.
@@ -224,22 +230,84 @@ fn account(passwd: &str, group: &str) -> Option<Account> {
     Some(Account { user: number(passwd)?, group: number(group)? })
 }
 
-/// Makes a file that was not there, with its owner and mode from its first byte on.
-fn made(path: &Path, bytes: &[u8], mode: u32, user: Option<u32>, group: Option<u32>) -> io::Result<()> {
-    // For the owner alone until it is given away.
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(SECRET).open(path)?;
-    let done = (|| {
+/// A file that is whole, and has no name yet: whoever is killed leaves none of it.
+struct Draft {
+    file: File,
+    /// Its name until then, where the file system has none without (`O_TMPFILE`).
+    name: Option<PathBuf>,
+}
+
+impl Draft {
+    /// Writes it in the folder of `path`, with its owner and mode from its first byte on.
+    fn beside(
+        path: &Path,
+        bytes: &[u8],
+        mode: u32,
+        user: Option<u32>,
+        group: Option<u32>,
+    ) -> io::Result<Self> {
+        let mut draft = Self::empty(path)?;
+        // For the owner alone until it is given away.
         if user.is_some() || group.is_some() {
-            chown(path, user, group)?;
+            fchown(&draft.file, user, group)?;
         }
-        file.set_permissions(std::fs::Permissions::from_mode(mode))?;
-        file.write_all(bytes)?;
-        file.sync_all()
-    })();
-    if done.is_err() {
-        let _ = std::fs::remove_file(path);
+        draft.file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        draft.file.write_all(bytes)?;
+        draft.file.sync_all()?;
+        Ok(draft)
     }
-    done
+
+    fn empty(path: &Path) -> io::Result<Self> {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => return Ok(Self { file: file.into(), name: None }),
+            // Of older kernels the last two.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let name = beside(path);
+        // What an earlier try left there is nobody's.
+        let _ = std::fs::remove_file(&name);
+        let file = OpenOptions::new().write(true).create_new(true).mode(SECRET).open(&name)?;
+        Ok(Self { file, name: Some(name) })
+    }
+
+    /// Gives it its name, which no other file has: a link takes none away, whoever made it meanwhile.
+    fn name(&self, path: &Path) -> io::Result<()> {
+        match &self.name {
+            Some(name) => std::fs::hard_link(name, path),
+            None => {
+                let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                Ok(linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+            }
+        }
+    }
+
+    /// Gives it its name, whichever file has that.
+    fn replace(&self, path: &Path) -> io::Result<()> {
+        let name = beside(path);
+        if self.name.is_none() {
+            let _ = std::fs::remove_file(&name);
+            self.name(&name)?;
+        }
+        std::fs::rename(&name, path)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // It was renamed, or it is nobody's.
+            let _ = std::fs::remove_file(name);
+        }
+    }
+}
+
+/// A name for what is to be `path`.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.new"))
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The BMC is asked: by `picketd probe`, so that the driver which would fence is the one that answers.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ use crate::style::{Page, Tone, clean};
 const NO_CERTIFICATE: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// A driver gives up long before.
 const HANGS: Duration = Duration::from_secs(300);
+/// The variable by which the program is handed a password.
+const HANDED: &str = "BMC_PASSWORD";
 /// Wrong settings, as in sysexits(3).
 const WRONG_SETTINGS: i32 = 78;
 
@@ -90,15 +94,19 @@ pub async fn try_one(picketd: &Path, order: &Order, driver: Driver) -> Result<Tr
 async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Fault> {
     let folder = Folder::make("init", None)?;
     let file = folder.path().join("picket.toml");
-    let password = match order.is_new || picket_permissions::check_secret(&order.password_file).is_err() {
-        // It is in no file yet, or in one that only the gateway's user believes.
-        true => written(&folder, "password", &order.password)?,
-        false => order.password_file.clone(),
+    // It is in no file yet, or in one that only the gateway's user believes.
+    let is_handed = order.is_new || picket_permissions::check_secret(&order.password_file).is_err();
+    let (key, place) = match is_handed {
+        true => ("password_env", HANDED.to_owned()),
+        false => ("password_file", order.password_file.display().to_string()),
     };
-    let password = toml::Value::from(password.display().to_string());
-    let text = format!("[store]\nkind = \"memory\"\n{device}password_file = {password}\n");
+    let text = format!("[store]\nkind = \"memory\"\n{device}{key} = {}\n", toml::Value::from(place));
     written(&folder, "picket.toml", text.as_bytes())?;
-    let mut command = programs::command(picketd);
+    let mut command = programs::command(picketd)?;
+    if is_handed {
+        // Not as a file: a kill would leave that behind.
+        command.env(HANDED, OsStr::from_bytes(&order.password));
+    }
     command.arg("--config").arg(&file).args(["probe", "--json"]).stdin(Stdio::null()).kill_on_drop(true);
     let failed = |why: &dyn std::fmt::Display| Fault::Failed(format!("{}: {why}", picketd.display()));
     let done = tokio::select! {
@@ -123,12 +131,11 @@ async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Faul
 }
 
 /// Makes a file for its owner alone, in a folder that is gone after the question.
-fn written(folder: &Folder, name: &str, bytes: &[u8]) -> Result<PathBuf, Fault> {
+fn written(folder: &Folder, name: &str, bytes: &[u8]) -> Result<(), Fault> {
     let path = folder.path().join(name);
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let done = made.and_then(|mut made| made.write_all(bytes));
-    done.map_err(|error| Fault::Failed(format!("{} cannot be written: {error}", path.display())))?;
-    Ok(path)
+    done.map_err(|error| Fault::Failed(format!("{} cannot be written: {error}", path.display())))
 }
 
 /// The setting in the words of a service that keeps its sessions for longer.

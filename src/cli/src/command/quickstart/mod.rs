@@ -1,7 +1,7 @@
 //! `picket quickstart`: a gateway before simulated machines in one terminal, and a tour: fence, proof, release, unfence.
 //!
 //! **Invariants.** Nothing real is switched: the machines are those of `picket-fleet`, on the loopback, and the gateway's settings
-//! say `simulated = true`. What was started ends with the command, by process id. The folder is made here and nowhere else, so
+//! say `simulated = true`. What was started ends with the command, by process id, and by the kernel where the command is killed. The folder is made here and nowhere else, so
 //! that all of it may be removed.
 
 mod scene;

@@ -101,7 +101,7 @@ impl Scene {
 
     async fn start_fleet(&mut self, program: &Path) -> Result<Vec<Place>, Fault> {
         let (mut log, errors) = self.log("fleet.log")?;
-        let mut command = programs::command(program);
+        let mut command = programs::command(program)?;
         command.arg(self.place("fleet.toml")).stdout(Stdio::piped()).stderr(errors);
         let mut child = spawn(command, program)?;
         let out = child.stdout.take();
@@ -122,7 +122,7 @@ impl Scene {
         let place = self.place("notify.sock");
         let notify = self.notify.insert(UnixDatagram::bind(&place).map_err(failed("make notify.sock"))?);
         let log = log(&self.directory, "picketd.log")?;
-        let mut command = programs::command(program);
+        let mut command = programs::command(program)?;
         command.arg("--config").arg(self.directory.join("picket.toml")).env("NOTIFY_SOCKET", &place);
         // A watchdog that somebody set for another process would be told here.
         command.env_remove("WATCHDOG_USEC").stdout(log.0).stderr(log.1);
@@ -165,7 +165,7 @@ impl Scene {
     /// The running `picket` with these words, before this gateway.
     fn picket(&self, words: &[&str]) -> Result<Command, Fault> {
         let own = std::env::current_exe().map_err(failed("find the running picket"))?;
-        let mut command = programs::command(&own);
+        let mut command = programs::command(&own)?;
         command.args(words).env("PICKET_ENDPOINT", self.endpoint()).kill_on_drop(true);
         Ok(command)
     }

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use rustix::process::Pid;
 use tokio::process::Command;
 
 /// The binary with these arguments, away from the settings and the terminal of whoever runs the tests.
@@ -72,4 +73,35 @@ pub fn golden(name: &str, text: &str) {
     }
     let wanted = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(text, wanted, "{} differs (PICKET_BLESS=1 takes the new one)", path.display());
+}
+
+/// The number of a process that writes it there, once it has: within a minute.
+pub async fn number(file: &Path) -> Pid {
+    let written = async {
+        loop {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            // Whole with the end of its line.
+            if text.ends_with('\n') {
+                return text.trim().parse().ok().and_then(Pid::from_raw).expect("a number");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), written).await.expect("it is started")
+}
+
+/// Waits until a process has ended: for a minute.
+pub async fn ended(pid: Pid) {
+    let gone = async {
+        while is_running(pid) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), gone).await.expect("it ends");
+}
+
+/// One that has ended and is not buried does not run: whoever has none above it may lie for a while.
+fn is_running(pid: Pid) -> bool {
+    let about = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    about.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }

@@ -13,9 +13,8 @@ fn in_folder(overwrites: bool) -> (tempfile::TempDir, Place) {
 #[test]
 fn settings_and_secrets_have_their_modes() {
     let (_folder, place) = in_folder(false);
-    place.write("a = 1\n").expect("written");
+    place.write("a = 1\n", Some((&place.password_file(), b"secret12"))).expect("written");
     assert_eq!((mode(&place.file()), &*read(&place.file().display().to_string())), (0o640, "a = 1\n"));
-    place.write_secret(&place.password_file(), b"secret12").expect("written");
     assert_eq!(mode(&place.password_file()), 0o600);
     assert_eq!(place.secret(&place.password_file()).expect("read"), b"secret12");
     let left = std::fs::read_dir(&place.directory).expect("read").count();
@@ -27,18 +26,53 @@ fn what_is_there_is_overwritten_by_force_alone() {
     let (_folder, place) = in_folder(false);
     std::fs::write(place.file(), "mine").expect("written");
     for fault in [
-        place.write("theirs").expect_err("it is there").to_string(),
+        place
+            .write("theirs", Some((&place.password_file(), b"theirs")))
+            .expect_err("it is there")
+            .to_string(),
         Place::of(&place.directory, false).expect_err("it is there").to_string(),
     ] {
         assert!(fault.contains("--force") && fault.contains("is there already"), "{fault}");
     }
     assert_eq!(std::fs::read_to_string(place.file()).expect("read"), "mine");
+    assert!(!place.password_file().exists(), "a password without its settings is left");
     std::fs::write(place.password_file(), "mine").expect("written");
-    place.write_secret(&place.password_file(), b"theirs").expect_err("a secret is never overwritten");
     let forced = Place::of(&place.directory, true).expect("it may");
-    forced.write("new").expect("written");
+    let password = place.password_file();
+    forced.write("new", Some((&password, b"theirs"))).expect_err("a secret is never overwritten");
+    assert_eq!(std::fs::read_to_string(&password).expect("read"), "mine");
+    assert_eq!(std::fs::read_to_string(place.file()).expect("read"), "mine");
+    forced.write("new", None).expect("written");
+    assert_eq!(std::fs::read_dir(&place.directory).expect("read").count(), 2, "something else is left there");
     assert_eq!(std::fs::read_to_string(place.file()).expect("read"), "new");
     assert_eq!(mode(&place.file()), 0o640);
+}
+
+/// Whoever is killed before both are whole leaves neither; the folder of the tests has files without names.
+#[test]
+fn a_file_has_no_name_before_it_is_whole() {
+    let (folder, place) = in_folder(false);
+    let left = || std::fs::read_dir(folder.path()).expect("read").count();
+    let draft = Draft::beside(&place.password_file(), b"secret12", SECRET, None, None).expect("written");
+    assert_eq!((draft.name.as_deref(), left()), (None, 0));
+    drop(draft);
+    assert_eq!(left(), 0);
+}
+
+#[test]
+fn a_file_system_without_unnamed_files_has_them_all_the_same() {
+    let (folder, place) = in_folder(false);
+    let named = |bytes: &[u8]| {
+        let name = beside(&place.file());
+        std::fs::write(&name, bytes).expect("written");
+        Draft { file: File::open(&name).expect("open"), name: Some(name) }
+    };
+    named(b"one").name(&place.file()).expect("it is free");
+    named(b"two").name(&place.file()).expect_err("it is taken");
+    assert_eq!(read(&place.file().display().to_string()), "one");
+    named(b"two").replace(&place.file()).expect("it may");
+    assert_eq!(read(&place.file().display().to_string()), "two");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 1);
 }
 
 #[test]
@@ -63,7 +97,7 @@ fn a_password_that_others_may_read_is_refused_with_the_command_that_mends_it() {
 fn a_password_that_the_gateway_may_not_read_is_refused() {
     let (_folder, mut place) = in_folder(false);
     let file = place.password_file();
-    place.write_secret(&file, b"secret12").expect("written");
+    place.write("", Some((&file, b"secret12"))).expect("written");
     let about = file.metadata().expect("there");
     place.account = Some(Account { user: about.uid() + 4_321, group: about.gid() + 4_321 });
     let fault = place.secret(&file).expect_err("refused").to_string();
