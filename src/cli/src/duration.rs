@@ -1,5 +1,6 @@
 //! Spans and moments, as people write and read them.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use prost_types::Timestamp;
@@ -75,6 +76,34 @@ pub fn whole(span: Duration) -> String {
     }
 }
 
+/// A span that somebody set, and nobody measured: tenths of a second stand there alone if it has some.
+pub fn set(span: Duration) -> String {
+    if span.subsec_millis() == 0 { whole(span) } else { words(span) }
+}
+
+/// A gateway's text with its durations as they are written here: `20 s` for `20s`, `1 h 59 min` for `7199s`. What is to be typed
+/// stays: behind an option, behind an equals sign, and in quotes.
+pub fn spoken(text: &str) -> Cow<'_, str> {
+    let is_span = |word: &str| word.starts_with(|c: char| c.is_ascii_digit() || c == '(');
+    if !text.split(' ').any(is_span) {
+        return Cow::Borrowed(text);
+    }
+    let mut before = "";
+    let each = text.split(' ').map(|word| {
+        let bare = word.trim_start_matches('(').trim_end_matches(['.', ',', ';', ':', ')']);
+        let is_typed = before.starts_with("--") || before.ends_with('=');
+        before = word;
+        match parse(bare) {
+            Ok(span) if !is_typed && bare.ends_with("ms") && span < Duration::from_secs(1) => {
+                word.replacen(bare, &format!("{} ms", span.as_millis()), 1)
+            }
+            Ok(span) if !is_typed => word.replacen(bare, &set(span), 1),
+            _ => word.to_owned(),
+        }
+    });
+    Cow::Owned(each.collect::<Vec<_>>().join(" "))
+}
+
 /// From one moment to another, zero if it is not later.
 pub fn between(from: &Timestamp, to: &Timestamp) -> Duration {
     let nanos = |at: &Timestamp| i128::from(at.seconds) * 1_000_000_000 + i128::from(at.nanos);
@@ -132,6 +161,22 @@ mod tests {
             (273_600_000, "3 d 4 h"),
         ] {
             assert_eq!(words(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn a_gateway_s_durations_are_told_as_ours_and_what_is_typed_stays() {
+        for (text, wanted) in [
+            ("not off within 20s: bmc reads On", "not off within 20 s: bmc reads On"),
+            ("ask again in 7199s", "ask again in 1 h 59 min"),
+            ("it waits (at most 10m), or 100ms.", "it waits (at most 10 min), or 100 ms."),
+            ("1500ms and 0s", "1.5 s and 0 s"),
+            ("picket pause --for 2h, or drill_age = 30d", "picket pause --for 2h, or drill_age = 30d"),
+            ("set call = \"30s\" at 12s", "set call = \"30s\" at 12 s"),
+            ("5 of 10 nodes, r1n07 and 4th", "5 of 10 nodes, r1n07 and 4th"),
+            ("", ""),
+        ] {
+            assert_eq!(spoken(text), wanted);
         }
     }
 

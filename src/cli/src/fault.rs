@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tonic::Code;
 
-use crate::duration::words;
+use crate::duration;
 use crate::exit::Exit;
 use crate::told::Told;
 
@@ -44,7 +44,7 @@ pub enum Fault {
     #[error("{0}")]
     Told(Box<Told>),
     /// The time of the command is over.
-    #[error("not done within {}\n{ARRIVED}", words(*.0))]
+    #[error("not done within {}\n{ARRIVED}", duration::set(*.0))]
     TimedOut(Duration),
     /// Something else on this machine did not work.
     #[error("{0}")]
@@ -123,6 +123,6 @@ mod tests {
         let fault = Fault::TimedOut(Duration::from_secs(30));
         assert!(fault.to_string().contains("may have arrived"), "{fault}");
         let told = fault.told();
-        assert_eq!((told.message.as_str(), told.details.len()), ("not done within 30.0 s", 0));
+        assert_eq!((told.message.as_str(), told.details.len()), ("not done within 30 s", 0));
     }
 }

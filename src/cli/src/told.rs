@@ -9,7 +9,7 @@ use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use crate::duration::words;
+use crate::duration;
 use crate::exit::Exit;
 
 /// An error of the gateway, with its rich details.
@@ -135,7 +135,7 @@ fn lines(message: &str, details: &ErrorDetails, metadata: &BTreeMap<String, Stri
     if let Some(delay) = details.retry_info().and_then(|retry| retry.retry_delay)
         && !message.contains("ask again in")
     {
-        all.push(format!("worth asking again in {}", words(delay)));
+        all.push(format!("worth asking again in {}", duration::set(delay)));
     }
     let mut said: Vec<String> = Vec::new();
     for line in all {
@@ -209,8 +209,8 @@ fn code_word(code: Code) -> &'static str {
 
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        self.details.iter().try_for_each(|line| write!(f, "\n{line}"))?;
+        f.write_str(&duration::spoken(&self.message))?;
+        self.details.iter().try_for_each(|line| write!(f, "\n{}", duration::spoken(line)))?;
         // For people alone: a script has the reason.
         let has_near = self.metadata.get("near").is_some_and(|near| !near.is_empty());
         match self.reason() {
@@ -239,7 +239,7 @@ mod tests {
         let told = Told::from(&status);
         assert_eq!(
             told.to_string(),
-            "there is no node \"r1n1\"\ndid you mean r1n01, r1n10?\nworth asking again in 5.0 s"
+            "there is no node \"r1n1\"\ndid you mean r1n01, r1n10?\nworth asking again in 5 s"
         );
         assert_eq!((told.reason(), told.exit()), (ErrorReason::NodeNotFound, Exit::NotFound));
         assert!(!told.is_passing());

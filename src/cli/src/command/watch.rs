@@ -78,7 +78,7 @@ async fn watch(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
         }
         note(
             session,
-            &format!("connection lost ({}); trying again in {}", told.message, duration::words(wait)),
+            &format!("connection lost ({}); trying again in {}", told.message, duration::set(wait)),
         )?;
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(WAIT.1);

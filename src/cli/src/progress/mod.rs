@@ -101,7 +101,7 @@ impl Progress {
             Progress::Live(live) => live.draw(console, lines, ""),
             Progress::Plain { .. } => {
                 let (node, why) = (&lines[index].node, lines[index].broken.as_deref().unwrap_or_default());
-                let again = duration::words(again_in);
+                let again = duration::set(again_in);
                 let text = format!("{node} connection lost ({why}); trying again in {again}");
                 console.write(Stream::Out, &format!("{}\n", clean(&text)))
             }

@@ -18,9 +18,6 @@ const LISTED: usize = 12;
 /// A reading that is older says nothing of how the node is now.
 const FRESH: Duration = Duration::from_secs(15);
 
-/// Up to so many names stand in a command.
-const NAMED: usize = 4;
-
 /// All of them, failures last.
 pub fn render(followed: &[&Followed], page: Page) -> String {
     let (good, bad): (Vec<&Followed>, Vec<&Followed>) =
@@ -209,7 +206,7 @@ fn blocks(bad: &[&Followed], page: Page) -> String {
     for one in bad {
         let lines: Vec<(String, String)> = report::reasons(one)
             .into_iter()
-            .map(|(label, text)| (label, named(&text, &one.node, "\0")))
+            .map(|(label, text)| (label, words::named(&text, &one.node, "\0")))
             .collect();
         let at = order.iter().position(|known| *known == lines).unwrap_or_else(|| {
             order.push(lines);
@@ -220,10 +217,8 @@ fn blocks(bad: &[&Followed], page: Page) -> String {
     let mut out = String::new();
     for (lines, nodes) in order.iter().zip(nodes.values()) {
         let (title, typed) = match nodes.as_slice() {
-            few if few.len() <= NAMED => (few.join(", "), few.join(",")),
-            many => {
-                (format!("{} and {} more", many[..NAMED].join(", "), many.len() - NAMED), "NODE".to_owned())
-            }
+            few if few.len() <= words::NAMED => (few.join(", "), few.join(",")),
+            many => (words::some(many), "NODE".to_owned()),
         };
         out.push('\n');
         out += &block(
@@ -249,26 +244,4 @@ fn block<'a>(title: &str, lines: impl Iterator<Item = (&'a str, String)>, page: 
         out += &page.beside(&format!("{head}{label} "), margin + 6, tone, &text);
     }
     out
-}
-
-/// The text with another word for the node, wherever it stands as a word.
-fn named(text: &str, node: &str, other: &str) -> String {
-    let word = |word: &str| match word.strip_prefix(node) {
-        Some(rest) if rest.chars().all(|c| c.is_ascii_punctuation() && c != '-' && c != '.') => {
-            format!("{other}{rest}")
-        }
-        _ => word.to_owned(),
-    };
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_replaced_where_it_is_a_word() {
-        let text = "n1: n10 and n1 n1-b n1.c, then picket retry n1";
-        assert_eq!(named(text, "n1", "X"), "X: n10 and X n1-b n1.c, then picket retry X");
-    }
 }

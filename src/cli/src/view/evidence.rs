@@ -204,7 +204,7 @@ pub fn release_line(release: &Release) -> (Tone, String) {
         text += &format!(" after {} attempts", release.attempts);
     }
     if !release.detail.is_empty() {
-        text += &format!(" ({})", release.detail);
+        text += &format!(" ({})", duration::spoken(&release.detail));
     }
     (tone, clean(&text).into_owned())
 }

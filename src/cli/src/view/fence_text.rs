@@ -58,8 +58,14 @@ fn end(id: &str, long: usize) -> &str {
 /// Whether its volumes were let go, why it stands as it does, who asked for it, and why.
 fn why(fence: &Fence) -> String {
     let reason = fence.outcome.as_ref().and_then(|outcome| match outcome.kind() {
-        OutcomeKind::Fenced | OutcomeKind::AlreadyFenced if outcome.released => Some("released".to_owned()),
-        OutcomeKind::Fenced | OutcomeKind::AlreadyFenced => Some("NOT released".to_owned()),
+        OutcomeKind::Fenced | OutcomeKind::AlreadyFenced => {
+            let word = match (outcome.released, fence.releases.is_empty()) {
+                (true, false) => "released",
+                (true, true) => "nothing to let go",
+                (false, _) => "NOT released",
+            };
+            Some(word.to_owned())
+        }
         _ => words::reason(outcome.reason),
     });
     let asked = match fence.askers.first() {
@@ -105,7 +111,11 @@ pub fn detail(fence: &Fence, raw: bool, page: Page) -> String {
     };
     row("fence", Tone::Plain, &fence.id);
     match &fence.outcome {
-        Some(end) => row("outcome", words::outcome_tone(end.kind), &outcome::sentence(end)),
+        Some(end) => row(
+            "outcome",
+            words::outcome_tone(end.kind),
+            &outcome::sentence_of(end, !fence.releases.is_empty()),
+        ),
         None => row("outcome", Tone::Busy, "none yet: it is under way"),
     }
     row("generation", Tone::Plain, &fence.generation.to_string());

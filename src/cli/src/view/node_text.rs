@@ -117,7 +117,7 @@ pub fn wait(wait: &Wait) -> String {
     if !wait.otherwise.is_empty() {
         text += &format!(", else {}", wait.otherwise);
     }
-    clean(&text).into_owned()
+    duration::spoken(&clean(&text)).into_owned()
 }
 
 /// One node in detail.
@@ -213,7 +213,7 @@ fn open_effect(effect: &OpenEffect, phase: Phase) -> String {
     let kind = words::spoken(words::effect(effect.kind));
     let life = match &effect.life {
         Some(life) => {
-            format!("it may act for {} after it was sent", duration::words(duration::of_wire(life)))
+            format!("it may act for {} after it was sent", duration::set(duration::of_wire(life)))
         }
         None => "nothing bounds how late it may act".to_owned(),
     };

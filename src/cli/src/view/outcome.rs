@@ -1,12 +1,9 @@
 //! How a request ended, for scripts and in words.
 
-use std::borrow::Cow;
-
 use picket_proto::v1::{Outcome, OutcomeKind};
 use serde::Serialize;
 
 use super::{filled, seconds, words};
-use crate::duration;
 
 /// An outcome.
 #[derive(Debug, Serialize)]
@@ -48,6 +45,15 @@ impl From<&Outcome> for OutcomeView {
     }
 }
 
+/// The same of a fence whose releases are known: where there are none, none was let go.
+pub fn sentence_of(outcome: &Outcome, has_releases: bool) -> String {
+    let said = sentence(outcome);
+    if outcome.released && !has_releases {
+        return said.replacen("and released", "with nothing to let go", 1);
+    }
+    said
+}
+
 /// The outcome in words, with its reason and detail. Of FENCED it always says whether the volumes are released.
 pub fn sentence(outcome: &Outcome) -> String {
     let released = if outcome.released { "released" } else { "NOT released" };
@@ -83,20 +89,9 @@ pub fn sentence(outcome: &Outcome) -> String {
         // Of a machine with a BMC "off, hypervisor" reads as if the hypervisor were off.
         Some(proof) => text += &format!(", proof: {proof}"),
         None if outcome.detail.is_empty() => {}
-        None => text += &format!(": {}", words::happened(&again_in(outcome))),
+        None => text += &format!(": {}", words::happened(&outcome.detail)),
     }
     text
-}
-
-/// The detail, with the time after which it is worth asking again in words that people read: `1 h 59 min`, rather than `7199s`.
-fn again_in(outcome: &Outcome) -> Cow<'_, str> {
-    let retry = outcome.limit.as_ref().and_then(|limit| limit.retry_after.as_ref());
-    match (outcome.detail.split_once("; ask again in "), retry) {
-        (Some((why, told)), Some(retry)) if !told.contains([';', ',']) => {
-            Cow::Owned(format!("{why}; ask again in {}", duration::whole(duration::of_wire(retry))))
-        }
-        _ => Cow::Borrowed(&outcome.detail),
-    }
 }
 
 #[cfg(test)]
@@ -114,6 +109,8 @@ mod tests {
         assert_eq!(sentence(&outcome(OutcomeKind::Fenced)), "fenced and NOT released");
         let released = Outcome { released: true, ..outcome(OutcomeKind::AlreadyFenced) };
         assert_eq!(sentence(&released), "fenced already and released");
+        assert_eq!(sentence_of(&released, true), "fenced already and released");
+        assert_eq!(sentence_of(&released, false), "fenced already with nothing to let go");
     }
 
     #[test]
@@ -135,14 +132,9 @@ mod tests {
 
     #[test]
     fn when_to_ask_again_is_told_as_people_read_it() {
-        let limit = picket_proto::v1::Limit {
-            retry_after: Some(prost_types::Duration { seconds: 7_199, nanos: 0 }),
-            ..Default::default()
-        };
         let blocked = Outcome {
             reason: Reason::CoolDown.into(),
             detail: "it came back at noon; ask again in 7199s".to_owned(),
-            limit: Some(limit),
             ..outcome(OutcomeKind::Blocked)
         };
         assert!(sentence(&blocked).ends_with("at noon; ask again in 1 h 59 min"), "{}", sentence(&blocked));

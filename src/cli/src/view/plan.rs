@@ -111,9 +111,9 @@ fn line(step: &PlanStep) -> String {
     if let Some(grade) = words::grade(step.grade) {
         text += &format!(" (evidence: {grade})");
     }
-    text += &format!(": {}", step.text);
+    text += &format!(": {}", duration::spoken(&step.text));
     if let Some(at_most) = &step.at_most {
-        text += &format!(" (at most {})", duration::words(duration::of_wire(at_most)));
+        text += &format!(" (at most {})", duration::set(duration::of_wire(at_most)));
     }
     text
 }

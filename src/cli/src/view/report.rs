@@ -62,12 +62,7 @@ pub fn headline(followed: &Followed) -> (Tone, String) {
     match &followed.end {
         End::Outcome(end) => {
             let has_releases = followed.latest.as_ref().is_some_and(|update| !update.releases.is_empty());
-            let said = if end.released && !has_releases {
-                outcome::sentence(end).replacen("and released", "with nothing to let go", 1)
-            } else {
-                outcome::sentence(end)
-            };
-            (words::outcome_tone(end.kind), said)
+            (words::outcome_tone(end.kind), outcome::sentence_of(end, has_releases))
         }
         End::Refused(told) => (Tone::Bad, format!("refused: {}", told.message)),
         End::Lost(why) => (Tone::Bad, format!("connection lost and not to be had again: {why}")),

@@ -7,6 +7,7 @@ use picket_proto::v1::{
     OutcomeKind, Phase, PlanAction, Power, Readiness, Reason, ReleaseStage,
 };
 
+use crate::duration;
 use crate::style::Tone;
 
 /// The word of a value: its name without the prefix of its type. Nothing of an unspecified one; a value that this
@@ -60,20 +61,36 @@ pub fn spoken(word: Option<String>) -> String {
     word.map_or_else(|| "unknown".to_owned(), |word| word.replace('_', " "))
 }
 
+/// Up to so many names are told, or stand in a command.
+pub const NAMED: usize = 4;
+
+/// Names in a row: `a, b, c, d and 3 more`.
+pub fn some<T: AsRef<str>>(names: &[T]) -> String {
+    let (told, more) = names.split_at(names.len().min(NAMED));
+    let told = told.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    if more.is_empty() { told } else { format!("{told} and {} more", more.len()) }
+}
+
+/// The text with another word for the node, wherever it stands as a word.
+pub fn named(text: &str, node: &str, other: &str) -> String {
+    let word = |word: &str| match word.strip_prefix(node) {
+        Some(rest) if rest.chars().all(|c| c.is_ascii_punctuation() && c != '-' && c != '.') => {
+            format!("{other}{rest}")
+        }
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// What happened, without the words of a gateway that could be taken for more than they say: `off: bmc` tells that an off was sent, and
-/// not that anything is off.
+/// not that anything is off. Its durations are as everywhere here.
 pub fn happened(text: &str) -> Cow<'_, str> {
-    if let Some(devices) = text.strip_prefix("off: ") {
-        return Cow::Owned(format!("an off was sent to {devices}"));
+    for verb in ["off", "on"] {
+        if let Some(devices) = text.strip_prefix(verb).and_then(|rest| rest.strip_prefix(": ")) {
+            return Cow::Owned(format!("an {verb} was sent to {devices}"));
+        }
     }
-    let misread = [
-        (" says nothing that counts", " answers neither on nor off"),
-        ("resume everything", "end the brake (picket resume --everything)"),
-    ];
-    match misread.iter().find(|(words, _)| text.contains(words)) {
-        Some((words, plain)) => Cow::Owned(text.replace(words, plain)),
-        None => Cow::Borrowed(text),
-    }
+    duration::spoken(text)
 }
 
 /// What a grade of evidence means.
@@ -135,12 +152,21 @@ mod tests {
     #[test]
     fn an_off_that_was_sent_is_no_node_that_is_off() {
         assert_eq!(happened("off: bmc, pdu-a"), "an off was sent to bmc, pdu-a");
-        assert_eq!(happened("bmc says nothing that counts"), "bmc answers neither on nor off");
-        assert_eq!(
-            happened("it is dead: resume everything, or wait"),
-            "it is dead: end the brake (picket resume --everything), or wait"
-        );
+        assert_eq!(happened("on: bmc"), "an on was sent to bmc");
         assert_eq!(happened("confirmed off, observed"), "confirmed off, observed");
+    }
+
+    #[test]
+    fn a_name_is_replaced_where_it_is_a_word() {
+        let text = "n1: n10 and n1 n1-b n1.c, then picket retry n1";
+        assert_eq!(named(text, "n1", "X"), "X: n10 and X n1-b n1.c, then picket retry X");
+    }
+
+    #[test]
+    fn of_many_names_the_first_are_told_and_the_others_counted() {
+        assert_eq!(some::<&str>(&[]), "");
+        assert_eq!(some(&["a", "b", "c", "d"]), "a, b, c, d");
+        assert_eq!(some(&["a", "b", "c", "d", "e", "f"]), "a, b, c, d and 2 more");
     }
 
     #[test]

@@ -216,7 +216,7 @@ impl Brake {
             found: number(found),
             text: format!(
                 "{found} of {} nodes look dead or are kept off, and from {} on whoever says so is suspect: look at what asks; if they are \
-                 dead, resume everything, or set the budget aside by name",
+                 dead, end the brake (picket resume --everything), or set the budget aside by name",
                 fleet.nodes.len(),
                 self.at
             ),

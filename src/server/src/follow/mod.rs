@@ -300,11 +300,11 @@ impl Follower {
 fn readings_in_words(readings: &[v1::DeviceReading]) -> String {
     let word = |reading: &v1::DeviceReading| {
         let power = match reading.power() {
-            v1::Power::On => "On",
-            v1::Power::Off => "Off",
-            v1::Power::Unknown | v1::Power::Unspecified => "nothing that counts",
+            v1::Power::On => "says On",
+            v1::Power::Off => "says Off",
+            v1::Power::Unknown | v1::Power::Unspecified => "answers neither on nor off",
         };
-        format!("{} says {power}", reading.device)
+        format!("{} {power}", reading.device)
     };
     readings.iter().map(word).collect::<Vec<_>>().join(", ")
 }

@@ -15,7 +15,7 @@ use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
-use crate::style::{Tone, clean};
+use crate::style::Tone;
 use crate::view::{seconds, simulated};
 use crate::{duration, hosts};
 
@@ -51,7 +51,7 @@ pub async fn get(args: &Get, session: &mut Session<'_>) -> Result<Exit, Fault> {
         session.console.document(&Got { id, node, lasts_s: lasts, until, receipt: &given, says: &body })?;
         return Ok(Exit::Done);
     }
-    let lasts = answer.lasts.map(|span| duration::words(duration::of_wire(&span))).unwrap_or_default();
+    let lasts = answer.lasts.map(|span| duration::set(duration::of_wire(&span))).unwrap_or_default();
     let page = session.console.page(Stream::Out);
     let head = format!("receipt {}: no on is sent before {} ({lasts} from now)", body.id, body.expires_at);
     let grade = body.grade.trim_start_matches("GRADE_").to_ascii_lowercase();
@@ -129,7 +129,8 @@ pub async fn hand_back(args: &Return, session: &mut Session<'_>) -> Result<Exit,
     let mut client = session.client.clone();
     session.asked(client.return_receipt(ReturnReceiptRequest { receipt_id: id.clone() })).await?;
     if session.for_people() {
-        let text = format!("receipt {} is handed back: it bars the node's power-on no more\n", clean(&id));
+        let text = format!("receipt {id} is handed back: it bars the node's power-on no more");
+        let text = session.console.page(Stream::Out).text(Tone::Plain, &text);
         session.console.write(Stream::Out, &text)?;
     } else {
         session.console.document(&Returned { id: &id, returned: true })?;
