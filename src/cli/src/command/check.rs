@@ -66,7 +66,7 @@ struct DeviceChecked {
     took_s: Option<f64>,
 }
 
-/// Checks them, and tells each. Exit code 0 where every node could be fenced now.
+/// Checks them, tells each, and each fault once. Exit code 0 where every node could be fenced now.
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     let set = match &args.group {
         Some(group) => Some(NodeSet { of: Some(node_set::Of::Group(group.clone())) }),
@@ -172,8 +172,8 @@ fn document(all: &[(String, Vec<CheckDevicesResponse>)], exit: Exit) -> Checked 
 
 fn table(all: &[(String, Vec<CheckDevicesResponse>)], wide: bool, session: &Session<'_>) -> String {
     let page = session.console.page(Stream::Out);
-    let mut table =
-        Table::new(&["NODE", "DEVICE", "READY", "POWER", "TOOK", "WHAT IS WRONG"]).spare(&["TOOK"]);
+    let mut table = Table::new(&["NODE", "DEVICE", "READY", "POWER", "TOOK"]).spare(&["TOOK"]);
+    let mut listed: Vec<(&str, &Device)> = Vec::new();
     let short = all.iter().map(|(_, told)| told.len()).sum::<usize>() <= ROWS;
     for (node, told) in all {
         for one in told {
@@ -185,12 +185,7 @@ fn table(all: &[(String, Vec<CheckDevicesResponse>)], wide: bool, session: &Sess
                 .unwrap_or_else(|| "not_checked".to_owned())
                 .replace('_', " ");
             let power = device.reading.as_ref().and_then(|reading| words::power(reading.power));
-            let mut problems: Vec<String> = Vec::new();
-            for problem in device.problems.iter().map(ability::problem_words) {
-                if !problems.contains(&problem) {
-                    problems.push(problem);
-                }
-            }
+            listed.push((node.as_str(), device));
             table.row(vec![
                 node.as_str().into(),
                 device.id.as_str().into(),
@@ -201,12 +196,12 @@ fn table(all: &[(String, Vec<CheckDevicesResponse>)], wide: bool, session: &Sess
                     .map(|took| duration::words(duration::of_wire(took)))
                     .unwrap_or_default()
                     .into(),
-                problems.join("; ").into(),
             ]);
         }
     }
     let nodes: Vec<(&str, Vec<Device>)> = all.iter().map(|(node, told)| (&**node, devices(told))).collect();
     table.render(if wide { page.wide() } else { page })
+        + &ability::told(&ability::faults(listed), wide || page.width.is_none(), page)
         + "\n"
         + &ability::short_summary(&nodes.iter().map(|(node, of)| (*node, &**of)).collect::<Vec<_>>(), page)
 }

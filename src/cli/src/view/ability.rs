@@ -5,9 +5,10 @@ use picket_proto::v1::{
 };
 
 use super::words;
+use crate::duration;
 use crate::style::{Page, Tone};
 
-/// How many of those that could not be fenced are told one by one.
+/// How many of those that could not be fenced are told.
 const TOLD: usize = 20;
 
 /// What is told of a device that took an off and did nothing.
@@ -67,10 +68,57 @@ pub fn could(devices: &[Device]) -> bool {
 
 /// A driver's errors begin with their kind already.
 pub fn problem_words(problem: &DeviceProblem) -> String {
-    let text = &problem.text;
-    let Some(kind) = words::problem(problem.kind) else { return text.clone() };
+    let text = duration::spoken(&problem.text).into_owned();
+    let Some(kind) = words::problem(problem.kind) else { return text };
     let kind = kind.replace('_', " ");
-    if text.starts_with(&format!("{kind}: ")) { text.clone() } else { format!("{kind}: {text}") }
+    if text.starts_with(&format!("{kind}: ")) { text } else { format!("{kind}: {text}") }
+}
+
+/// A fault, and the devices that have it, as `node/device`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    text: String,
+    devices: Vec<String>,
+}
+
+/// The faults of devices, each with its node, in the order in which they are told first. Those that differ by the name of their node or
+/// by the address of their device are one: `NODE` and `ADDRESS` stand there then.
+pub fn faults<'a>(devices: impl IntoIterator<Item = (&'a str, &'a Device)>) -> Vec<Fault> {
+    let mut found: Vec<(String, String, Fault)> = Vec::new();
+    for (node, device) in devices {
+        let name = format!("{node}/{}", device.id);
+        for text in device.problems.iter().map(problem_words) {
+            let common = words::named(&text, node, "NODE");
+            let common = match device.address.as_str() {
+                "" => common,
+                address => words::named(&common, address, "ADDRESS"),
+            };
+            match found.iter_mut().find(|(known, ..)| *known == common) {
+                Some((_, _, fault)) if fault.devices.contains(&name) => {}
+                Some((common, own, fault)) => {
+                    if text != *own {
+                        fault.text.clone_from(common);
+                    }
+                    fault.devices.push(name.clone());
+                }
+                None => {
+                    let fault = Fault { text: text.clone(), devices: vec![name.clone()] };
+                    found.push((common, text, fault));
+                }
+            }
+        }
+    }
+    found.into_iter().map(|(.., fault)| fault).collect()
+}
+
+/// Each fault with its mend once, and the devices that have it: the first ones, or with `all` every one.
+pub fn told(faults: &[Fault], all: bool, page: Page) -> String {
+    let one = |fault: &Fault| {
+        let devices = if all { fault.devices.join(", ") } else { words::some(&fault.devices) };
+        page.beside("  ", 2, Tone::Plain, &fault.text) + &page.beside("    ", 4, Tone::Faint, &devices)
+    };
+    let told: String = faults.iter().map(one).collect();
+    if told.is_empty() { told } else { format!("\nWhat is wrong:\n{told}") }
 }
 
 /// What is in the way, device by device.
@@ -97,11 +145,25 @@ fn counted<'a>(nodes: &[(&'a str, &'a [Device])], page: Page) -> (String, Vec<(&
 /// That, and why the others could not.
 pub fn summary(nodes: &[(&str, &[Device])], page: Page) -> String {
     let (mut text, not) = counted(nodes, page);
-    for (node, devices) in not.iter().take(TOLD) {
-        text += &page.beside("  ", 4, Tone::Plain, &format!("{node}: {}", obstacles(devices)));
+    // Those that the same is in the way of, in the order of the first of them.
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (node, devices) in not {
+        let obstacles = words::named(&obstacles(devices), node, "NODE");
+        match groups.iter_mut().find(|(known, _)| *known == obstacles) {
+            Some((_, names)) => names.push(node),
+            None => groups.push((obstacles, vec![node])),
+        }
     }
-    if not.len() > TOLD {
-        text += &format!("  and {} more\n", not.len() - TOLD);
+    for (obstacles, names) in groups.iter().take(TOLD) {
+        let obstacles = match names.as_slice() {
+            [one] => words::named(obstacles, "NODE", one),
+            _ => obstacles.clone(),
+        };
+        text += &page.beside("  ", 4, Tone::Plain, &format!("{}: {obstacles}", words::some(names)));
+    }
+    let more: usize = groups.iter().skip(TOLD).map(|(_, names)| names.len()).sum();
+    if more > 0 {
+        text += &format!("  and {more} more\n");
     }
     text
 }
@@ -165,6 +227,49 @@ mod tests {
         assert!(!could(&[]), "no device proves nothing");
     }
 
+    fn faulty(id: &str, address: &str, text: &str) -> Device {
+        let kind = DeviceProblemKind::Authentication.into();
+        let problems = vec![DeviceProblem { kind, text: text.to_owned() }];
+        Device { address: address.to_owned(), problems, ..device(id, 1, Readiness::NotReady) }
+    }
+
+    #[test]
+    fn a_fault_of_many_is_one_with_all_that_have_it() {
+        let file = "/etc/picket/bmc.password: permission denied: run chown picket";
+        let nodes: Vec<(String, Device)> = (1..=6)
+            .map(|n| (format!("n{n}"), faulty("bmc", &format!("192.0.2.{n}:623"), file)))
+            .chain([("n1".to_owned(), faulty("pdu", "192.0.2.99", file))])
+            .collect();
+        let of = |nodes: &[(String, Device)], all| {
+            told(&faults(nodes.iter().map(|(node, device)| (&**node, device))), all, Page::PLAIN)
+        };
+        let wanted = format!(
+            "\nWhat is wrong:\n  authentication: {file}\n    n1/bmc, n2/bmc, n3/bmc, n4/bmc and 3 more\n"
+        );
+        assert_eq!(of(&nodes, false), wanted);
+        assert!(of(&nodes, true).ends_with("n6/bmc, n1/pdu\n"), "{}", of(&nodes, true));
+        assert_eq!(of(&[], false), "");
+    }
+
+    #[test]
+    fn faults_that_differ_by_their_own_names_alone_are_one() {
+        let refused = |n: usize| {
+            faulty(
+                "bmc",
+                &format!("192.0.2.{n}:623"),
+                &format!("192.0.2.{n}:623 refuses admin: picket plan n{n}"),
+            )
+        };
+        let (one, two) = (refused(1), refused(2));
+        let alone = faults([("n1", &one)]);
+        assert_eq!(alone[0].text, "authentication: 192.0.2.1:623 refuses admin: picket plan n1");
+        let both = faults([("n1", &one), ("n2", &two)]);
+        assert_eq!(both.len(), 1);
+        assert_eq!(both[0].text, "authentication: ADDRESS refuses admin: picket plan NODE");
+        // Who has another node's name in it has another fault.
+        assert_eq!(faults([("n1", &one), ("n2", &one)]).len(), 2);
+    }
+
     #[test]
     fn of_many_the_few_are_told_that_could_not_be_fenced() {
         let node = |n: usize| {
@@ -181,11 +286,11 @@ mod tests {
         let text = of_fleet(&nodes, Page::PLAIN);
         assert!(
             text.starts_with(
-                "Could be fenced now: 973 of 998\n  n7: bmc authentication: the password is wrong\n"
+                "Could be fenced now: 973 of 998\n  n7, n47, n87, n127 and 21 more: bmc authentication: the password is wrong\n"
             ),
             "{text}"
         );
-        assert!(text.ends_with("  and 5 more\n  not checked yet: 1\n"), "{text}");
+        assert!(text.ends_with("wrong\n  not checked yet: 1\n"), "{text}");
         assert_eq!(of_fleet(&nodes[1..3], Page::PLAIN), "");
     }
 }

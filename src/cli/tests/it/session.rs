@@ -1,11 +1,20 @@
 //! A session of the commands at 80 and 60 columns: each line fits, and no word is broken.
+//!
+//! `status`, `nodes`, `history` and `help` have goldens of their own; so has the tour of `quickstart`, beside its test with real
+//! programs. What `completions`, `kubeconfig`, `pki` and `init` write where all is right is pasted or typed as it stands, and is
+//! broken nowhere: here is what they say otherwise.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use crate::common::gateway::{Gateway, Script, Step};
-use crate::common::make::{bmc, ended, node, outcome, span, troubled};
-use crate::common::{golden, see};
+use crate::common::make::{at, bmc, ended, good_fence, node, outcome, span, troubled};
+use crate::common::package::Package;
+use crate::common::{golden, picket, see_of};
+use crate::storing;
 use picket_proto::v1::*;
+use tokio::process::Command;
 use tonic::Status;
 
 /// What is typed, and how it ends.
@@ -28,6 +37,24 @@ const TYPED: &[(&str, i32)] = &[
     ("resume --everything --reason done", 0),
     ("status r1n99", 6),
     ("history --fence 99", 6),
+    ("fence r1n08 --yes", 0),
+    ("drain --reason move", 0),
+    ("backup picket.backup", 0),
+    ("receipt get r1n07 --out receipt.json", 0),
+    ("receipt verify receipt.json", 0),
+    ("receipt return receipt.json", 0),
+    ("receipt keys", 0),
+];
+
+/// The same of those that ask no gateway.
+const ALONE: &[(&str, i32)] = &[
+    ("version", 0),
+    ("init n1 --address 127.0.0.9 --user admin --password-file open --dir etc", 2),
+    ("init n1 --dir taken", 2),
+    ("pki init taken --server gw1 --client alice", 2),
+    ("kubeconfig --role release --role controller", 2),
+    ("receipt verify none.json --offline --keys none.json", 2),
+    ("quickstart --yes", 2),
 ];
 
 const LONG: &str = "the fleet may have 1 of its 8 nodes fenced at once, and has r1n02, which alice fences since nine o'clock";
@@ -43,6 +70,7 @@ fn script() -> Script {
         end(Phase::Normal, OutcomeKind::Unspecified, Reason::Unspecified),
         vec![Step::Say(ended("r1n07", 12, Phase::Released, let_go))],
     ];
+    let fenced: Vec<Step> = good_fence("r1n08").into_iter().map(Step::Say).collect();
     let lacks = DeviceProblem {
         kind: DeviceProblemKind::Authentication.into(),
         text: "192.0.2.7:623 refuses the password of admin: correct it in /etc/picket/bmc.password"
@@ -72,10 +100,32 @@ fn script() -> Script {
         aside: aside.to_owned(),
         settings: "5a0c6b1f2e3d4c5b6a79".to_owned(),
     };
+    let body = serde_json::json!({
+        "id": "01990000-0000-7000-8000-0000000000bb", "node": "r1n07", "systemUuid": "", "incarnation": "01990000-0000-7000-8000-0000000000aa",
+        "fenceId": "01990000-0000-7000-8000-000000000007", "generation": "7", "grade": "GRADE_OBSERVED", "offAt": "2026-11-21T09:10:20.000Z",
+        "issuedAt": "2026-11-21T09:10:21.000Z", "expiresAt": "2026-11-21T09:20:21.000Z", "audience": "", "simulated": false,
+    });
+    let receipt = Receipt {
+        body: body.to_string().into_bytes(),
+        algorithm: SignatureAlgorithm::Ed25519.into(),
+        key_id: "5a0c6b1f2e3d4c5b".to_owned(),
+        signature: vec![7; 64],
+    };
+    let key = |gateway: &str, signs| ReceiptKey {
+        key_id: "5a0c6b1f2e3d4c5b".to_owned(),
+        algorithm: SignatureAlgorithm::Ed25519.into(),
+        public_key: vec![7; 32],
+        gateway: gateway.to_owned(),
+        since: at(1, 0),
+        signs,
+    };
     let told = |event| Ok(WatchNodesResponse { revision: "life/3".to_owned(), event: Some(event) });
     Script {
         nodes: vec![troubled("r1n07"), node("r1n08")],
-        streams: [("r1n07".to_owned(), streams.into())].into(),
+        streams: [("r1n07".to_owned(), streams.into()), ("r1n08".to_owned(), [fenced].into())].into(),
+        receipt: Some(receipt),
+        keys: vec![key("gw1.rack1.example.org", true), key("gw2.rack1.example.org", false)],
+        backup: storing::pieces(Some(8)),
         watches: [vec![
             told(watch_nodes_response::Event::Node(troubled("r1n07"))),
             Err(Status::permission_denied("that was all")),
@@ -105,20 +155,56 @@ fn script() -> Script {
     }
 }
 
-async fn session(columns: u16) -> String {
-    let gateway = Gateway::start(script()).await;
-    let mut out = String::new();
-    for (typed, code) in TYPED {
-        let (got, shown) = see(&gateway, typed, columns).await;
-        assert_eq!(got, *code, "{typed}: {shown}");
-        out += &format!("$ picket {typed}\n{}\n\n", shown.trim_end());
-    }
-    // The moment at which a change was heard is no two times the same.
-    let steady = |line: &str| match line.split_once("Z r1n07 ") {
+/// What is typed and shown, in a folder of its own.
+async fn typed(
+    out: &mut String,
+    (line, code): (&str, i32),
+    mut command: Command,
+    folder: &Path,
+    columns: u16,
+) {
+    command.current_dir(folder);
+    let (got, shown) = see_of(command, columns).await;
+    assert_eq!(got, code, "{line}: {shown}");
+    *out += &format!("$ picket {line}\n{}\n\n", shown.trim_end());
+}
+
+/// What is no two times the same: the moment at which a change was heard, folders, and what was built.
+fn steady(line: &str) -> String {
+    match line.split_once("Z r1n07 ") {
         Some((_, rest)) => format!("NOW r1n07 {rest}"),
-        None => line.to_owned(),
-    };
+        None => match line.split_once(": ") {
+            Some((label @ ("commit" | "features" | "target"), _)) => format!("{label}: ..."),
+            _ => line.to_owned(),
+        },
+    }
+}
+
+async fn session(columns: u16) -> String {
+    let (gateway, home) = (Gateway::start(script()).await, tempfile::tempdir().expect("a folder"));
+    let mut out = String::new();
+    for (line, code) in TYPED {
+        let mut command = picket(line);
+        command.args(["--endpoint", &gateway.endpoint()]);
+        typed(&mut out, (line, *code), command, home.path(), columns).await;
+    }
     out.lines().map(steady).collect::<Vec<_>>().join("\n")
+}
+
+async fn alone(columns: u16) -> String {
+    let package = Package::of_one_length().with("picketd", "exit 0\n");
+    std::fs::create_dir(package.at("taken")).expect("made");
+    std::fs::write(package.at("taken/picket.toml"), "").expect("written");
+    std::fs::write(package.at("taken/ca.pem"), "").expect("written");
+    std::fs::write(package.at("open"), "secret12").expect("written");
+    std::fs::set_permissions(package.at("open"), std::fs::Permissions::from_mode(0o644)).expect("ours");
+    let mut out = String::new();
+    for (line, code) in ALONE {
+        let command = package.picket(&line.split(' ').collect::<Vec<_>>());
+        typed(&mut out, (line, *code), command, package.path(), columns).await;
+    }
+    let folder = package.path().display().to_string();
+    out.replace(&folder, "/tmp/package-FOLDER").lines().map(steady).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
@@ -126,10 +212,15 @@ async fn each_command_fits_the_terminal_and_breaks_no_word() {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>();
     // A terminal that is too narrow for a line fails in there.
     let (wide, usual, narrow) = (session(300).await, session(80).await, session(60).await);
+    let (alone_wide, alone_usual, alone_narrow) = (alone(300).await, alone(80).await, alone(60).await);
     golden("session_80.txt", &usual);
     golden("session_60.txt", &narrow);
-    for shown in [usual, narrow] {
-        let broken: Vec<String> = words(&shown).difference(&words(&wide)).cloned().collect();
+    golden("session_alone_80.txt", &alone_usual);
+    golden("session_alone_60.txt", &alone_narrow);
+    for (shown, wide) in
+        [(usual, &wide), (narrow, &wide), (alone_usual, &alone_wide), (alone_narrow, &alone_wide)]
+    {
+        let broken: Vec<String> = words(&shown).difference(&words(wide)).cloned().collect();
         assert_eq!(broken, Vec::<String>::new(), "{shown}");
     }
 }

@@ -10,7 +10,8 @@ use crate::common::{Ran, ask, golden};
 use picket_proto::v1::backup_response::Piece;
 use picket_proto::v1::*;
 
-fn pieces(end: Option<u64>) -> Vec<BackupResponse> {
+/// A backup of two lines.
+pub fn pieces(end: Option<u64>) -> Vec<BackupResponse> {
     let about = BackupAbout {
         incarnation: "01990000-0000-7000-8000-0000000000aa".to_owned(),
         nodes: 3,

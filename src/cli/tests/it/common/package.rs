@@ -13,7 +13,16 @@ pub struct Package(TempDir);
 impl Package {
     /// `picket` alone.
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a directory");
+        Self::of(tempfile::tempdir().expect("a directory"))
+    }
+
+    /// The same in a folder whose name is as long as that of any other run.
+    pub fn of_one_length() -> Self {
+        let folder = tempfile::Builder::new().prefix("package-").rand_bytes(6).tempdir_in("/tmp");
+        Self::of(folder.expect("a directory"))
+    }
+
+    fn of(folder: TempDir) -> Self {
         let (own, here) = (env!("CARGO_BIN_EXE_picket"), folder.path().join("picket"));
         // A link is enough where both are on one file system.
         if std::fs::hard_link(own, &here).is_err() {

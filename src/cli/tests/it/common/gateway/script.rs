@@ -61,6 +61,10 @@ pub struct Script {
     pub called: Vec<String>,
     /// The pieces of a backup.
     pub backup: Vec<BackupResponse>,
+    /// What every request for a receipt gets.
+    pub receipt: Option<Receipt>,
+    /// The keys of receipts.
+    pub keys: Vec<ReceiptKey>,
     /// What devices are found to be.
     pub checked: Vec<CheckDevicesResponse>,
     /// Watches that were asked for.
