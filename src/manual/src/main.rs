@@ -4,6 +4,9 @@
 //! **Non-goals.** It is in no package. No words of its own but where the other pages lie.
 //! **Invariants.** The same sources give the same bytes: no day, no path, and nothing of the environment stands in a page.
 
+#[cfg(test)]
+mod reference;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! The pages and the schema that are made from the sources, so that they cannot differ from them.
 //!
-//! `cargo xtask pages` writes them, `cargo xtask verify` compares. The pages of the commands need built programs: tests of
-//! `picket-cli` and `picket-gateway` compare those, and `cargo xtask pages` lets these tests write them.
+//! `cargo xtask pages` writes them, `cargo xtask verify` compares. The pages of the programs need the programs' definitions: a test
+//! of `picket-manual` compares those, and `cargo xtask pages` lets that test write them.
 
 mod errors;
 mod metrics;
@@ -28,7 +28,7 @@ fn source(path: &str) -> Result<String, Failure> {
     std::fs::read_to_string(place::top().join(path)).map_err(Failure::of(path))
 }
 
-/// Writes what is made from text, and lets tests write what is made from programs.
+/// Writes what is made from text, and lets a test write what is made from programs.
 pub fn write() -> Result<(), Failure> {
     for (path, text) in files()? {
         let at = place::top().join(&path);
@@ -39,17 +39,7 @@ pub fn write() -> Result<(), Failure> {
         println!("{path}");
     }
     let mut tests = place::cargo();
-    tests.args([
-        "test",
-        "--locked",
-        "--no-default-features",
-        "-p",
-        "picket-cli",
-        "-p",
-        "picket-gateway",
-        "--lib",
-        "the_page_of",
-    ]);
+    tests.args(["test", "--locked", "--no-default-features", "-p", "picket-manual", "--bins", "the_page_of"]);
     tests.env("PICKET_BLESS", "1");
     run::shown(tests)
 }

@@ -95,7 +95,9 @@ pub fn pages() -> Vec<(String, String)> {
         picketd --check             # every fault at once\n\
         picketd --print-settings    # what is in force, and where each value comes from\n\
         picketd --print-schema      # the schema of this version\n\
-        ```\n\n";
+        ```\n\n\
+        What is printed has `***` for a secret in a URL, an argument or a parameter: \
+        [what is hidden](../operation.md#what-is-in-force).\n\n";
     for (name, title, tables) in &described {
         let tables: Vec<&str> = tables.iter().map(|(title, _)| &**title).collect();
         let mut named: Vec<&str> = Vec::new();

@@ -232,7 +232,11 @@ impl FencingService for Service {
 
     async fn verify_receipt(&self, _: Request<VerifyReceiptRequest>) -> Answer<VerifyReceiptResponse> {
         let verdict = ReceiptVerdict::Holds.into();
-        Ok(Response::new(VerifyReceiptResponse { verdict, lasts: span(590, 0), detail: "it was read Off at its issue".to_owned() }))
+        Ok(Response::new(VerifyReceiptResponse {
+            verdict,
+            lasts: span(590, 0),
+            detail: "it was read Off at its issue".to_owned(),
+        }))
     }
 
     async fn list_receipt_keys(&self, _: Request<ListReceiptKeysRequest>) -> Answer<ListReceiptKeysResponse> {
