@@ -49,6 +49,10 @@ const OPENSSL: Package = Package { name: "openssl", sign: Sign::Program("openssl
 const NAMESPACES: Package = Package { name: "iproute2", sign: Sign::Program("ip") };
 const CUTS: Package = Package { name: "iptables", sign: Sign::Program("iptables") };
 
+/// Shells other than the machine's own: completions are read by them.
+const ZSH: Package = Package { name: "zsh", sign: Sign::Program("zsh") };
+const FISH: Package = Package { name: "fish", sign: Sign::Program("fish") };
+
 /// A file system that is none of the machine's own.
 const BINDFS: Package = Package { name: "bindfs", sign: Sign::Program("bindfs") };
 
@@ -107,6 +111,8 @@ pub const FOR_TESTS: &[Package] = &[
     NAMESPACES,
     CUTS,
     BINDFS,
+    ZSH,
+    FISH,
     AUTHORITIES,
     OPENSSL,
     PACEMAKER,

@@ -2,6 +2,7 @@
 
 mod attest;
 mod backup;
+mod completions;
 mod deploy;
 mod exits;
 mod first_node;
