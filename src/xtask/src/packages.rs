@@ -27,8 +27,12 @@ const IPMI_SIM_HEADERS: Package =
     Package { name: "libopenipmi-dev", sign: Sign::File("/usr/include/OpenIPMI/mcserv.h") };
 const QEMU: Package = Package { name: "qemu-system-x86", sign: Sign::Program("qemu-system-x86_64") };
 const NASM: Package = Package { name: "nasm", sign: Sign::Program("nasm") };
-/// What the programs of a package want of a system is read by it.
+/// Systems that boot, and their disks.
 const MMDEBSTRAP: Package = Package { name: "mmdebstrap", sign: Sign::Program("mmdebstrap") };
+const MKE2FS: Package = Package { name: "e2fsprogs", sign: Sign::Program("mke2fs") };
+/// It tells what is in an .rpm.
+const RPM: Package = Package { name: "rpm", sign: Sign::Program("rpm") };
+/// What the programs of a package want of a system is read by it.
 const READELF: Package = Package { name: "binutils", sign: Sign::Program("readelf") };
 const COMPILER: Package = Package { name: "gcc", sign: Sign::Program("cc") };
 const PYTHON: Package = Package { name: "python3", sign: Sign::Program("python3") };
@@ -72,8 +76,8 @@ const NO_START: [&str; 2] = ["SYSTEMD_OFFLINE=1", "RUNLEVEL=1"];
 
 /// What a build of the whole workspace needs besides Rust.
 pub const FOR_BUILD: &[Package] = &[COMPILER];
-/// What makes the systems in which tests install packages.
-pub const FOR_ROOTS: &[Package] = &[MMDEBSTRAP];
+/// What makes and boots the systems in which tests install packages.
+pub const FOR_ROOTS: &[Package] = &[MMDEBSTRAP, MKE2FS, QEMU, RPM];
 /// What a build of packages needs besides: zig comes as a Python package.
 pub const FOR_PACKAGES: &[Package] = &[COMPILER, READELF, PYTHON, VENV];
 /// What the demonstration needs: simulated BMCs before real machines.

@@ -7,13 +7,14 @@ use super::list::{List, Program, Test};
 use super::table::{self, Row};
 use crate::failure::Failure;
 
-/// Modules of `tests/tests` whose tests share a peer that takes long to begin: a cluster, a cloud. Many of them run in one process, which begins
+/// Modules of `tests/tests` whose tests share what takes long to begin: a cluster, a cloud, packages. Many of them run in one process, which begins
 /// it once; a few run as everything else does, each with a peer of its own.
-const SHARED: [(&str, &str); 7] = [
+const SHARED: [(&str, &str); 8] = [
     ("clouds", "aws"),
     ("clouds", "gcp"),
     ("clouds", "openstack"),
     ("deploy", "installed"),
+    ("deploy", "packages"),
     ("kubernetes", "cluster"),
     ("kubernetes", "controller"),
     ("kubernetes", "story"),
