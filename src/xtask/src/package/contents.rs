@@ -12,6 +12,8 @@ use crate::{place, run};
 const AGENT: &str = "fence_picket";
 /// Pages and examples keep their places to one another, so that their links hold.
 const DOC: &str = "usr/share/doc/picket";
+/// It goes before the presets of the system.
+const PRESET: &str = "usr/lib/systemd/system-preset/50-picket.preset";
 /// The unit of the sources is for who installs by hand.
 const BY_HAND: &str = "/usr/local/bin/";
 
@@ -48,6 +50,7 @@ impl Contents {
         all.put("usr/lib/systemd/system/picketd.service", 0o644, unit_of(&unit)?.as_bytes())?;
         all.put("usr/lib/sysusers.d/picket.conf", 0o644, &source("deploy/systemd/picket.conf")?)?;
         all.put("usr/lib/tmpfiles.d/picket.conf", 0o644, &source("deploy/systemd/picket.tmpfiles.conf")?)?;
+        all.put(PRESET, 0o644, &source("deploy/package/picket.preset")?)?;
         all.put("etc/picket/picket.toml", 0o644, &source("deploy/package/picket.toml")?)?;
         all.documents()?;
         all.manual(&programs.join("picket-manual"), work)?;

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::succeeds;
 
-/// After so long it hangs: an emulated boot takes half a minute where nobody else works, and minutes beside all other tests.
+/// After so long it hangs: an emulated boot takes half a minute where few others work, and minutes beside all other tests.
 const BOOT_HANGS: Duration = Duration::from_secs(900);
 
 /// A system that runs. Dropped, its machine is gone at once, and all that was on its disk.
@@ -44,7 +44,7 @@ impl Debian {
     pub async fn boots_again(&mut self) -> Result<()> {
         // Its end is not told: the agent ends with the rest.
         self.ask("guest-exec", json!({ "path": "systemctl", "arg": ["reboot"] })).await?;
-        self.machine.wait(HANGS).await?;
+        self.machine.wait(BOOT_HANGS).await?;
         (self.machine, self.agent) = switched_on(self.folder.path()).await?;
         self.is_up().await
     }

@@ -56,6 +56,9 @@ async fn is_right_as_it_stands(system: &mut Debian) -> Result<()> {
     system.succeeds(&[&as_picket[..], &["picketd", "--check"]].concat()).await?;
     assert_eq!(owned(system, "/etc/picket").await?, "750 root:picket");
     assert_eq!(system.runs(&["systemctl", "is-enabled", "picketd"]).await?.out, "disabled\n");
+    // What the first boot of an image does to each unit.
+    system.succeeds(&["systemctl", "preset", "picketd"]).await?;
+    assert_eq!(system.runs(&["systemctl", "is-enabled", "picketd"]).await?.out, "disabled\n");
     assert_eq!(system.runs(&["systemctl", "is-active", "picketd"]).await?.out, "inactive\n");
     for page in ["man1/picket-fence.1.gz", "man8/picketd.8.gz", "man8/fence_picket.8.gz"] {
         assert!(system.has(&format!("/usr/share/man/{page}")).await?, "{page}");
