@@ -124,6 +124,8 @@ impl Failure {
                 let codes = needs.iter().map(|need| need.why.code());
                 codes.min_by_key(|code| *code == 75).unwrap_or(75)
             }
+            // No later start finds another disk there.
+            Failure::Open(OpenError::Shared { .. }) => 78,
             Failure::Key(fault) if fault.is_for_a_person() => 78,
             Failure::Open(OpenError::Damaged { .. }) | Failure::Store(StoreError::Damaged(_)) => 70,
             Failure::Backup(..) => 65,

@@ -38,8 +38,9 @@ async fn a_store_that_other_machines_may_have_too_is_refused_before_anything_is_
         let output = tokio::process::Command::from(command).kill_on_drop(true).output();
         let ended = tokio::time::timeout(HANGS, output).await.expect("it ends").expect("it runs");
         let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(78), "{said}");
         for words in ["store.path: ", "FUSE", "a local disk", "[store] kind = \"etcd\""] {
-            assert!(ended.status.code() == Some(78) && said.contains(words), "no {words:?} in {said}");
+            assert!(said.contains(words), "no {words:?} in {said}");
         }
     }
     assert_eq!(std::fs::read_dir(&behind).expect("read").count(), 0, "nothing is left there");

@@ -55,10 +55,13 @@ async fn whoever_asks_for_a_reload_is_told_when_it_has_ended_and_how() -> Result
     assert_eq!(taken.code, 0, "{taken:?}");
     assert!(gateway.log().contains("the new settings hold"));
     let right = std::fs::read_to_string(&file).expect("read");
-    std::fs::write(&file, format!("{right}\n[budget]\nwindow = \"soon\"\n")).expect("written");
+    std::fs::write(&file, format!("{right}\n[rules]\ncheck_every = \"soon\"\n")).expect("written");
     let refused = picketd(&file, &["reload"], &unit).await?;
     assert_eq!(refused.code, 78, "{refused:?}");
-    assert!(refused.err.contains("the running ones stay") && refused.err.contains("window"), "{refused:?}");
+    assert!(
+        refused.err.contains("the running ones stay") && refused.err.contains("check_every"),
+        "{refused:?}"
+    );
     let alone = picketd(&file, &["reload"], &[]).await?;
     assert!(alone.code == 73 && alone.err.contains("systemctl reload picketd"), "{alone:?}");
     assert!(gateway.stop().await?.success());
