@@ -1,5 +1,6 @@
 //! The driver: the trait's calls, one after another on the line to the BMC.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -120,7 +121,11 @@ impl PowerDriver for IpmiDriver {
     }
 
     fn remarks(&self) -> Vec<String> {
-        self.counters.oddities.remarks()
+        let mut remarks = self.counters.oddities.remarks();
+        if self.counters.button_out_of_reach.load(Ordering::Relaxed) {
+            remarks.push(hold::BUTTON_OUT_OF_REACH.to_owned());
+        }
+        remarks
     }
 
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
@@ -147,7 +152,9 @@ impl PowerDriver for IpmiDriver {
     }
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
-        hold::inspect(&mut *self.line(call).await?, call).await
+        let (found, button) = hold::inspect(&mut *self.line(call).await?, call).await?;
+        self.counters.button_out_of_reach.store(button, Ordering::Relaxed);
+        Ok(found)
     }
 
     fn engaged(&self, now: &HoldFound) -> Vec<String> {

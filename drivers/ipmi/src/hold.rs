@@ -99,19 +99,18 @@ async fn look<C: IpmiCommand>(
     Ok((heard.answer.code == 0).then(|| C::parse_success_response(&heard.answer.data).ok()).flatten())
 }
 
-/// What a hold would change, as it is now.
-pub async fn inspect(line: &mut Line, call: &Call) -> Result<HoldFound, DriverError> {
+/// What a hold would change, as it is now; and whether the BMC lets its power button be locked, but not by this account.
+pub async fn inspect(line: &mut Line, call: &Call) -> Result<(HoldFound, bool), DriverError> {
     if !line.settings.hold {
-        return Ok(HoldFound::new());
+        return Ok((HoldFound::new(), false));
     }
     let status = ask(line, call, GetChassisStatus).await?;
     let watchdog = ask(line, call, GetWatchdog).await?;
-    let lockable = line.settings.login.privilege == Privilege::Administrator;
-    let buttons = status
-        .and_then(|status| status.buttons)
-        .filter(|buttons| lockable && buttons & MAY_LOCK_POWER != 0)
-        .map(|buttons| buttons & 0x0F);
-    Ok(Found { policy: status.map(ChassisStatus::restore_policy), watchdog, buttons }.write())
+    let may_lock = line.settings.login.privilege == Privilege::Administrator;
+    let lockable = status.and_then(|status| status.buttons).filter(|buttons| buttons & MAY_LOCK_POWER != 0);
+    let buttons = lockable.filter(|_| may_lock).map(|buttons| buttons & 0x0F);
+    let found = Found { policy: status.map(ChassisStatus::restore_policy), watchdog, buttons };
+    Ok((found.write(), lockable.is_some() && !may_lock))
 }
 
 const POLICY_HOLDS: &str = "restore policy always-off";
@@ -218,6 +217,8 @@ impl Report {
 const POLICY_WORDS: &str = "restore policy";
 const WATCHDOG_WORDS: &str = "watchdog timer";
 const BUTTON_WORDS: &str = "power button";
+/// A remark: known before a hold is tried.
+pub const BUTTON_OUT_OF_REACH: &str = "a fence does not lock its power button: that wants the privilege administrator, and the settings log in with operator";
 
 /// Tells the BMC to keep the machine off, and looks whether it does.
 pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<HoldReport, DriverError> {

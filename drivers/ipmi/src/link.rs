@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
@@ -27,6 +27,8 @@ pub struct Packets {
 pub struct Counters {
     /// The oddities of this BMC that were seen so far.
     pub oddities: Oddities,
+    /// It lets its power button be locked, and its account may not do that.
+    pub button_out_of_reach: AtomicBool,
     sent: AtomicU64,
     received: AtomicU64,
 }

@@ -140,7 +140,7 @@ fn told_of(answer: &Value) -> String {
             hold.iter().map(|(key, value)| format!("{key} {}", text(value))).collect();
         let settings =
             if settings.is_empty() { "nothing: there is none".to_owned() } else { settings.join(", ") };
-        line("a hold would change", &settings);
+        line("a hold would try to change", &settings);
     }
     list(&answer["notes"]).iter().for_each(|note| line("note", note));
     list(&answer["obstacles"]).iter().for_each(|obstacle| line("obstacle", obstacle));

@@ -178,7 +178,7 @@ texts! {
     Attestation: reason;
     CheckDevicesResponse: device;
     Device: problems reading;
-    DeviceEvidence: said hold long_window;
+    DeviceEvidence: said hold long_window hold_detail;
     DeviceHold: engaged detail;
     DeviceProblem: text;
     DeviceReading: said;

@@ -113,6 +113,21 @@ async fn what_the_bmc_cannot_hold_is_said_and_no_error() {
 }
 
 #[tokio::test]
+async fn a_button_that_only_an_administrator_locks_is_told_before_a_hold_is_tried() {
+    for (bmc, privilege, remarks) in [
+        (Bmc::with_holds(GUID), "operator", 1),
+        (Bmc::with_holds(GUID), "administrator", 0),
+        (Bmc::start(GUID), "operator", 0),
+    ] {
+        let bench = Bench::new(bmc.address(), json!({ "privilege": privilege })).await;
+        bench.driver.inspect_hold(&bench.call()).await.expect("answered");
+        let told = bench.driver.remarks();
+        assert_eq!(told.len(), remarks, "{told:?}");
+        assert!(told.iter().all(|remark| remark.contains("the privilege administrator")), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_hold_is_engaged_seen_and_put_back() {
     let bmc = Bmc::with_holds(GUID);
     let hold = |name: &str| -> i64 {

@@ -30,6 +30,7 @@ struct DeviceEvidenceView {
     readings: u32,
     lasted_s: Option<f64>,
     hold: Vec<String>,
+    hold_detail: Option<String>,
     long_window: Option<String>,
     identity: Option<String>,
 }
@@ -65,6 +66,7 @@ impl From<&DeviceEvidence> for DeviceEvidenceView {
             readings: device.readings,
             lasted_s: seconds(&device.lasted),
             hold: device.hold.clone(),
+            hold_detail: filled(&device.hold_detail),
             long_window: filled(&device.long_window),
             identity: words::identity_match(device.identity_match),
         }
@@ -162,7 +164,8 @@ pub fn lines(evidence: &Evidence) -> Vec<String> {
     lines.extend(evidence.devices.iter().map(|device| {
         let lasted = device.lasted.as_ref().map(duration::of_wire).unwrap_or_default();
         let hold = match device.hold.as_slice() {
-            [] => "not held off at the device".to_owned(),
+            [] if device.hold_detail.is_empty() => "not held off at the device".to_owned(),
+            [] => format!("not held off at the device ({})", device.hold_detail),
             held => format!("held off by: {}", held.join(", ")),
         };
         let long = match device.long_window.as_str() {
@@ -234,6 +237,23 @@ mod tests {
         let simulated = Evidence { simulated: true, ..real.clone() };
         assert!(lines(&simulated)[0].starts_with("simulated: "), "{:?}", lines(&simulated));
         assert_eq!(lines(&simulated)[1..], lines(&real));
+    }
+
+    #[test]
+    fn a_device_that_took_no_hold_says_why() {
+        let why = "restore policy: not supported, no such command (0xC1)";
+        let told = |device: DeviceEvidence| {
+            lines(&Evidence { devices: vec![device], ..Evidence::default() }).remove(1)
+        };
+        let none = DeviceEvidence { hold_detail: why.to_owned(), ..DeviceEvidence::default() };
+        assert!(
+            told(none.clone()).ends_with(&format!("; not held off at the device ({why})")),
+            "{}",
+            told(none)
+        );
+        let held =
+            DeviceEvidence { hold: vec!["watchdog timer stopped".to_owned()], ..DeviceEvidence::default() };
+        assert!(told(held).ends_with("; held off by: watchdog timer stopped"));
     }
 
     #[test]

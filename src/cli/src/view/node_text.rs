@@ -217,9 +217,15 @@ fn open_effect(effect: &OpenEffect, phase: Phase) -> String {
         }
         None => "nothing bounds how late it may act".to_owned(),
     };
-    let is_kept = effect.kind() == EffectKind::Off
-        && matches!(phase, Phase::Fenced | Phase::Released | Phase::NeedsOperator);
-    let why = if is_kept { "kept open for as long as the node is held off" } else { "its end was not seen" };
+    let is_kept = matches!(phase, Phase::Fenced | Phase::Released | Phase::NeedsOperator);
+    let why = match effect.kind() {
+        EffectKind::Off if is_kept => "kept open for as long as the node is held off",
+        // Also where nothing was engaged: an answer is no end (S5), as a late copy may be taken still.
+        EffectKind::Hold if is_kept => {
+            "a late copy of it may still arrive, so the unfence ends its session first; this is usual"
+        }
+        _ => "its end was not seen",
+    };
     format!("{kind} {}: {why}; {life}", effect.target)
 }
 

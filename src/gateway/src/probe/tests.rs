@@ -136,7 +136,7 @@ fn an_answer_is_told_in_lines_and_a_fault_or_an_obstacle_is_not_ready() {
         "notes": ["it is slow"], "obstacles": [], "fault": null,
     });
     assert!(is_ready(&answer));
-    let lines = "n1/bmc: ipmi 10.0.0.7:623\n  power: on\n  uuid: 00ff\n  a hold would change: restore_policy previous\n  \
+    let lines = "n1/bmc: ipmi 10.0.0.7:623\n  power: on\n  uuid: 00ff\n  a hold would try to change: restore_policy previous\n  \
                  note: it is slow\n";
     assert_eq!(told_of(&answer), lines);
     answer["obstacles"] = json!(["the role ReadOnly and no other"]);

@@ -16,7 +16,7 @@ pub(crate) fn evidence(fence: &Fence) -> Option<v1::Evidence> {
         level: u32::try_from(evidence.level).unwrap_or(u32::MAX),
         off_since: Some(timestamp(evidence.off_since)),
         confirmed_at: Some(timestamp(evidence.confirmed_at)),
-        devices: evidence.devices.iter().map(device).collect(),
+        devices: evidence.devices.iter().map(|one| device(one, fence)).collect(),
         attestation: fence.attestation.as_ref().map(attestation),
         simulated: fence.topology.is_simulated(),
     })
@@ -24,6 +24,7 @@ pub(crate) fn evidence(fence: &Fence) -> Option<v1::Evidence> {
 
 fn device(device: &DeviceEvidence) -> v1::DeviceEvidence {
     v1::DeviceEvidence {
+        hold_detail: fence.holds.get(&device.device).map(|hold| hold.detail.clone()).unwrap_or_default(),
         device: device.device.to_string(),
         said: device.said.clone(),
         readings: device.readings,

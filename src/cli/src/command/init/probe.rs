@@ -255,7 +255,13 @@ impl Tried {
             match answer.hold.as_ref().filter(|hold| !hold.is_empty()) {
                 Some(hold) => {
                     let all: Vec<String> = hold.iter().map(|(key, value)| format!("{key} {value}")).collect();
-                    line(Tone::Plain, &format!("a fence would hold it off; now it has {}", all.join(", ")));
+                    line(
+                        Tone::Plain,
+                        &format!(
+                            "a fence tries to hold it off, which the BMC may refuse then; now it has {}",
+                            all.join(", ")
+                        ),
+                    );
                 }
                 None => line(Tone::Busy, "it cannot be told to stay off"),
             }

@@ -42,7 +42,7 @@ fn a_bmc_that_answers_and_bars_nothing_is_ready() {
     assert_eq!(
         one.told(page),
         "  ipmi 10.0.0.7:623: the machine is on\n  it takes cipher suite 17, and the privilege operator\n  it says that it controls the \
-         machine with the uuid 00ff\n  a fence would hold it off; now it has restore_policy previous\n"
+         machine with the uuid 00ff\n  a fence tries to hold it off, which the BMC may refuse then; now it has\n  restore_policy previous\n"
     );
     for (key, value) in [
         ("obstacles", json!(["the role ReadOnly and no other"])),
