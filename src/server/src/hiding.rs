@@ -193,7 +193,7 @@ texts! {
     Limit: whose;
     ListGatewaysResponse: gateways trouble;
     Moment: what;
-    Node: detail devices holds pauses wait retired releases;
+    Node: detail devices holds pauses wait retired releases barred refused_settings;
     Pause: reason;
     PlanFenceResponse: steps outcome;
     PlanStep: text obstacles;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use picket_proto::v1::{
-    CheckDevicesRequest, CheckDevicesResponse, Device, ListNodesRequest, NodeSet, Phase, Readiness, node_set,
+    CheckDevicesRequest, CheckDevicesResponse, Device, Limit, ListNodesRequest, NodeSet, Phase, Readiness,
+    node_set,
 };
 use serde::Serialize;
 use tokio_stream::StreamExt;
@@ -16,8 +17,9 @@ use crate::hosts;
 use crate::session::Session;
 use crate::table::{Cell, Table};
 use crate::told::Told;
-use crate::view::ability::{self, could, usable_of};
+use crate::view::ability::{self, Able, could, usable_of};
 use crate::view::node::DeviceView;
+use crate::view::outcome::LimitView;
 use crate::view::words;
 
 /// How long it may take to hear of the next device.
@@ -55,6 +57,7 @@ struct Checked {
 struct NodeChecked {
     node: String,
     could_be_fenced: bool,
+    barred: Option<LimitView>,
     ready: usize,
     devices: Vec<DeviceChecked>,
 }
@@ -66,7 +69,10 @@ struct DeviceChecked {
     took_s: Option<f64>,
 }
 
-/// Checks them, tells each, and each fault once. Exit code 0 where every node could be fenced now.
+/// What would block a fence of a node now, by its name.
+type Barred = BTreeMap<String, Limit>;
+
+/// Checks them, tells each, and each fault once. Exit code 0 where the devices of every node could be used now, also where a limit blocks its fence.
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     let set = match &args.group {
         Some(group) => Some(NodeSet { of: Some(node_set::Of::Group(group.clone())) }),
@@ -92,41 +98,45 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
             }
             Ok(Some(Ok(told))) => {
                 heard += 1;
-                progress(session, &format!("{heard} have answered, {} are left", told.left))?;
+                progress(session, &format!("{heard} answered, {} to go", told.left))?;
                 nodes.entry(told.node.clone()).or_default().push(told);
             }
         }
     }
     progress_ends(session)?;
-    weigh(session, &mut nodes).await?;
+    let barred = weigh(session, &mut nodes).await?;
     let all: Vec<(String, Vec<CheckDevicesResponse>)> = nodes.into_iter().collect();
     let fine = all.iter().all(|(_, told)| could(&devices(told)));
     let exit = if fine { Exit::Done } else { Exit::Failed };
     if session.for_people() {
-        let text = table(&all, args.wide, session);
+        let text = table(&all, &barred, args.wide, session);
         session.console.write(Stream::Out, &text)?;
     } else {
-        session.console.document(&document(&all, exit))?;
+        session.console.document(&document(&all, &barred, exit))?;
     }
     Ok(exit)
 }
 
-/// What a check cannot see: a device that answers, and ignored the last off of its node, is not ready.
+/// What a check cannot see: a device that answers, and ignored the last off of its node, is not ready; and what would block a fence of
+/// each node.
 async fn weigh(
     session: &Session<'_>,
     checked: &mut BTreeMap<String, Vec<CheckDevicesResponse>>,
-) -> Result<(), Fault> {
+) -> Result<Barred, Fault> {
+    let mut barred = Barred::new();
     if checked.is_empty() {
-        return Ok(());
+        return Ok(barred);
     }
-    let request = ListNodesRequest { phases: vec![Phase::NeedsOperator.into()], ..Default::default() };
-    let (waiting, ..) = hosts::list(session, request).await?;
-    for node in &waiting {
-        for told in checked.get_mut(&node.name).into_iter().flatten() {
-            told.device = told.device.take().map(|device| ability::worth(node, &device));
+    let phases = vec![Phase::NeedsOperator.into(), Phase::Normal.into()];
+    let (nodes, ..) = hosts::list(session, ListNodesRequest { phases, ..Default::default() }).await?;
+    for node in nodes {
+        let Some(told) = checked.get_mut(&node.name) else { continue };
+        for told in told {
+            told.device = told.device.take().map(|device| ability::worth(&node, &device));
         }
+        barred.extend(node.barred.map(|limit| (node.name, limit)));
     }
-    Ok(())
+    Ok(barred)
 }
 
 /// How many devices have answered, where somebody looks on; the next text that is told takes its place.
@@ -149,12 +159,13 @@ fn devices(told: &[CheckDevicesResponse]) -> Vec<Device> {
     told.iter().filter_map(|one| one.device.clone()).collect()
 }
 
-fn document(all: &[(String, Vec<CheckDevicesResponse>)], exit: Exit) -> Checked {
+fn document(all: &[(String, Vec<CheckDevicesResponse>)], barred: &Barred, exit: Exit) -> Checked {
     let nodes = all.iter().map(|(node, told)| {
         let of = devices(told);
         NodeChecked {
             node: node.clone(),
-            could_be_fenced: could(&of),
+            could_be_fenced: could(&of) && !barred.contains_key(node),
+            barred: barred.get(node).map(LimitView::from),
             ready: usable_of(&of),
             devices: told
                 .iter()
@@ -170,7 +181,12 @@ fn document(all: &[(String, Vec<CheckDevicesResponse>)], exit: Exit) -> Checked 
     Checked { nodes, could_be_fenced, exit_code: exit.code() }
 }
 
-fn table(all: &[(String, Vec<CheckDevicesResponse>)], wide: bool, session: &Session<'_>) -> String {
+fn table(
+    all: &[(String, Vec<CheckDevicesResponse>)],
+    barred: &Barred,
+    wide: bool,
+    session: &Session<'_>,
+) -> String {
     let page = session.console.page(Stream::Out);
     let mut table = Table::new(&["NODE", "DEVICE", "READY", "POWER", "TOOK"]).spare(&["TOOK"]);
     let mut listed: Vec<(&str, &Device)> = Vec::new();
@@ -199,9 +215,12 @@ fn table(all: &[(String, Vec<CheckDevicesResponse>)], wide: bool, session: &Sess
             ]);
         }
     }
-    let nodes: Vec<(&str, Vec<Device>)> = all.iter().map(|(node, told)| (&**node, devices(told))).collect();
+    let nodes: Vec<Able<'_>> = all
+        .iter()
+        .map(|(node, told)| Able { node, devices: devices(told), barred: barred.get(node).cloned() })
+        .collect();
     table.render(if wide { page.wide() } else { page })
         + &ability::told(&ability::faults(listed), wide || page.width.is_none(), page)
         + "\n"
-        + &ability::short_summary(&nodes.iter().map(|(node, of)| (*node, &**of)).collect::<Vec<_>>(), page)
+        + &ability::short_summary(&nodes, page)
 }

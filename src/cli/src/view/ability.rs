@@ -1,7 +1,7 @@
 //! Which nodes could be fenced now, and what is in the way of the others.
 
 use picket_proto::v1::{
-    Device, DeviceClass, DeviceProblem, EffectKind, Node, OpenEffect, Phase, Power, Readiness,
+    Device, DeviceClass, DeviceProblem, EffectKind, Limit, Node, OpenEffect, Phase, Power, Readiness,
 };
 
 use super::words;
@@ -135,23 +135,70 @@ pub fn obstacles(devices: &[Device]) -> String {
     if told.is_empty() { "no device".to_owned() } else { told.join("; ") }
 }
 
-/// `Could be fenced now: 998 of 1000`; `nodes` by name, each with its devices. And those that could not.
-fn counted<'a>(nodes: &[(&'a str, &'a [Device])], page: Page) -> (String, Vec<(&'a str, &'a [Device])>) {
-    let (fine, not): (Vec<_>, Vec<_>) = nodes.iter().partition(|(_, devices)| could(devices));
-    let tone = if not.is_empty() { Tone::Good } else { Tone::Bad };
+/// A node, as far as it could be fenced now.
+#[derive(Debug)]
+pub struct Able<'a> {
+    /// Its name.
+    pub node: &'a str,
+    /// Its devices, as they are worth.
+    pub devices: Vec<Device>,
+    /// What a fence that is asked for now would be blocked by.
+    pub barred: Option<Limit>,
+}
+
+impl<'a> Able<'a> {
+    /// The node as it is listed.
+    fn of(node: &'a Node) -> Self {
+        Self { node: &node.name, devices: devices_of(node), barred: node.barred.clone() }
+    }
+
+    /// Its devices could do it, and nothing blocks it.
+    pub fn could(&self) -> bool {
+        self.barred.is_none() && could(&self.devices)
+    }
+
+    /// What is in the way.
+    fn obstacles(&self) -> String {
+        let devices = (!could(&self.devices)).then(|| obstacles(&self.devices));
+        devices.into_iter().chain(self.barred.as_ref().map(bar_words)).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// When a limit lets it go, and which it is: `after 9 min 13 s (cool-down)`.
+fn bar_words(limit: &Limit) -> String {
+    let what = match limit.name.as_str() {
+        "cool_down" => "cool-down".to_owned(),
+        "brake" => "the brake".to_owned(),
+        name => format!("{} of {}", name.replace('_', " "), limit.whose),
+    };
+    match &limit.retry_after {
+        Some(after) => format!("after {} ({what})", duration::whole(duration::of_wire(after))),
+        None => format!("blocked ({what})"),
+    }
+}
+
+/// `Could be fenced now: 998 of 1000`. And those that could not.
+fn counted<'a, 'b>(nodes: &'a [Able<'b>], page: Page) -> (String, Vec<&'a Able<'b>>) {
+    let (fine, not): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| node.could());
+    let tone = match not.iter().all(|node| could(&node.devices)) {
+        _ if not.is_empty() => Tone::Good,
+        // Time alone, or a person, lets it go.
+        true => Tone::Busy,
+        false => Tone::Bad,
+    };
     (page.tone(tone, &format!("Could be fenced now: {} of {}", fine.len(), nodes.len())) + "\n", not)
 }
 
 /// That, and why the others could not.
-pub fn summary(nodes: &[(&str, &[Device])], page: Page) -> String {
+pub fn summary(nodes: &[Able<'_>], page: Page) -> String {
     let (mut text, not) = counted(nodes, page);
     // Those that the same is in the way of, in the order of the first of them.
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-    for (node, devices) in not {
-        let obstacles = words::named(&obstacles(devices), node, "NODE");
+    for able in not {
+        let obstacles = words::named(&able.obstacles(), able.node, "NODE");
         match groups.iter_mut().find(|(known, _)| *known == obstacles) {
-            Some((_, names)) => names.push(node),
-            None => groups.push((obstacles, vec![node])),
+            Some((_, names)) => names.push(able.node),
+            None => groups.push((obstacles, vec![able.node])),
         }
     }
     for (obstacles, names) in groups.iter().take(TOLD) {
@@ -168,13 +215,16 @@ pub fn summary(nodes: &[(&str, &[Device])], page: Page) -> String {
     text
 }
 
-/// The same where each fault was told already: those that could not, by name.
-pub fn short_summary(nodes: &[(&str, &[Device])], page: Page) -> String {
+/// The same where each fault was told already: those that could not, by name, and what bars them.
+pub fn short_summary(nodes: &[Able<'_>], page: Page) -> String {
     let (text, not) = counted(nodes, page);
-    let mut names: Vec<&str> = not.iter().take(TOLD).map(|(node, _)| *node).collect();
-    let more = format!("and {} more", not.len().saturating_sub(TOLD));
+    let named = |able: &&Able<'_>| match &able.barred {
+        Some(limit) => format!("{} {}", able.node, bar_words(limit)),
+        None => able.node.to_owned(),
+    };
+    let mut names: Vec<String> = not.iter().take(TOLD).map(named).collect();
     if not.len() > TOLD {
-        names.push(&more);
+        names.push(format!("and {} more", not.len() - TOLD));
     }
     if names.is_empty() { text } else { text + &page.beside("  not: ", 7, Tone::Plain, &names.join(", ")) }
 }
@@ -185,13 +235,11 @@ pub fn of_fleet(nodes: &[Node], page: Page) -> String {
     let (present, was_checked) = (nodes.iter().filter(|node| !gone(node)).count(), |node: &&Node| {
         !gone(node) && node.devices.iter().any(|device| device.readiness != 0)
     });
-    let checked: Vec<&Node> = nodes.iter().filter(was_checked).collect();
+    let checked: Vec<Able<'_>> = nodes.iter().filter(was_checked).map(Able::of).collect();
     if checked.is_empty() {
         return String::new();
     }
-    let seen: Vec<(&str, Vec<Device>)> = checked.iter().map(|node| (&*node.name, devices_of(node))).collect();
-    let seen: Vec<(&str, &[Device])> = seen.iter().map(|(node, devices)| (*node, &**devices)).collect();
-    let mut text = summary(&seen, page);
+    let mut text = summary(&checked, page);
     if checked.len() < present {
         text += &format!("  not checked yet: {}\n", present - checked.len());
     }
@@ -268,6 +316,35 @@ mod tests {
         assert_eq!(both[0].text, "authentication: ADDRESS refuses admin: picket plan NODE");
         // Who has another node's name in it has another fault.
         assert_eq!(faults([("n1", &one), ("n2", &one)]).len(), 2);
+    }
+
+    #[test]
+    fn a_node_that_would_be_blocked_could_not_be_fenced_now_and_what_holds_it_is_told() {
+        let bar = |name: &str, seconds: Option<i64>| Limit {
+            name: name.to_owned(),
+            whose: "group rack=r1".to_owned(),
+            retry_after: seconds.map(|seconds| prost_types::Duration { seconds, nanos: 0 }),
+            ..Limit::default()
+        };
+        let node = |name: &str, barred| Node {
+            name: name.to_owned(),
+            devices: vec![device("bmc", 1, Readiness::Ready)],
+            barred,
+            ..Node::default()
+        };
+        let nodes = [
+            node("db1", Some(bar("cool_down", Some(553)))),
+            node("db2", None),
+            node("db3", Some(bar("at_once", None))),
+        ];
+        assert_eq!(
+            of_fleet(&nodes, Page::PLAIN),
+            "Could be fenced now: 1 of 3\n  db1: after 9 min 13 s (cool-down)\n  db3: blocked (at once of group rack=r1)\n"
+        );
+        assert_eq!(
+            short_summary(&[Able::of(&nodes[0])], Page::PLAIN),
+            "Could be fenced now: 0 of 1\n  not: db1 after 9 min 13 s (cool-down)\n"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use picket_proto::v1::{
 use serde::Serialize;
 
 use super::evidence::ReleaseView;
+use super::outcome::LimitView;
 use super::{filled, seconds, stamp, words};
 
 /// A node.
@@ -21,6 +22,8 @@ pub struct NodeView {
     power: PowerView,
     proven: bool,
     readiness: Option<String>,
+    barred: Option<LimitView>,
+    refused_settings: Option<String>,
     holds: Vec<HoldView>,
     fence_id: Option<String>,
     fence_opened_at: Option<String>,
@@ -161,6 +164,8 @@ impl From<&Node> for NodeView {
             },
             proven: node.proven,
             readiness: words::readiness(node.readiness),
+            barred: node.barred.as_ref().map(LimitView::from),
+            refused_settings: filled(&node.refused_settings),
             holds: node.holds.iter().map(HoldView::from).collect(),
             fence_id: filled(&node.fence_id),
             fence_opened_at: stamp(&node.fence_opened_at),

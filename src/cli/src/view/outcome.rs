@@ -1,6 +1,6 @@
 //! How a request ended, for scripts and in words.
 
-use picket_proto::v1::{Outcome, OutcomeKind};
+use picket_proto::v1::{Limit, Outcome, OutcomeKind};
 use serde::Serialize;
 
 use super::{filled, seconds, words};
@@ -18,7 +18,7 @@ pub struct OutcomeView {
 
 /// The limit, or the pause, that bars it.
 #[derive(Debug, Serialize)]
-struct LimitView {
+pub struct LimitView {
     name: String,
     whose: String,
     allowed: u32,
@@ -34,13 +34,19 @@ impl From<&Outcome> for OutcomeView {
             detail: filled(&outcome.detail),
             released: outcome.released,
             superseded: outcome.superseded.as_deref().map(|earlier| Box::new(Self::from(earlier))),
-            limit: outcome.limit.as_ref().map(|limit| LimitView {
-                name: limit.name.clone(),
-                whose: limit.whose.clone(),
-                allowed: limit.allowed,
-                found: limit.found,
-                retry_after_s: seconds(&limit.retry_after),
-            }),
+            limit: outcome.limit.as_ref().map(LimitView::from),
+        }
+    }
+}
+
+impl From<&Limit> for LimitView {
+    fn from(limit: &Limit) -> Self {
+        Self {
+            name: limit.name.clone(),
+            whose: limit.whose.clone(),
+            allowed: limit.allowed,
+            found: limit.found,
+            retry_after_s: seconds(&limit.retry_after),
         }
     }
 }

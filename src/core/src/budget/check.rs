@@ -159,6 +159,11 @@ impl Books {
         self.brake_bars(Some(node), now).or_else(|| self.cools_down(node, now))
     }
 
+    /// What bars a fence of that node now, for whoever looks on: not the queue, nor the brake, which is found once for all nodes.
+    pub fn standing_bar(&self, node: &NodeId, now: BootTime) -> Option<Bar> {
+        self.cools_down(node, now).or_else(|| self.bar_among(&self.count, node, now))
+    }
+
     fn cools_down(&self, node: &NodeId, now: BootTime) -> Option<Bar> {
         let (_, since) = self.back.get(node)?;
         let (passed, cool_down) = (now.since(*since), self.budget.cool_down);
@@ -273,6 +278,12 @@ impl Books {
         node: &NodeId,
     ) -> Option<Bar> {
         let allowed = limits.min_not_fenced?;
+        // Where no node runs on another, no more are gone than stand in the count: a list of a whole fleet asks for each node.
+        if self.runs_on.is_empty()
+            && number(members.len()) > allowed.saturating_add(number(count.stands.len()))
+        {
+            return None;
+        }
         let falling = members.iter().filter(|one| self.falls_with(one, node)).count();
         let gone: Vec<&NodeId> =
             members.iter().filter(|one| !self.falls_with(one, node) && self.is_dark(count, one)).collect();

@@ -113,6 +113,12 @@ impl Engine {
         self.slot(node).map(|slot| self.shared.office.covering(&slot.plan)).unwrap_or_default()
     }
 
+    /// The pause, the cool-down or the limit that bars a fence of that node now, for whoever looks on. The brake is told by
+    /// [`Engine::braked`].
+    pub fn standing_bar(&self, node: &NodeId) -> Option<Bar> {
+        self.shared.office.standing_bar(node)
+    }
+
     /// Why the brake holds, if it does.
     pub fn braked(&self) -> Option<Bar> {
         self.shared.office.braked()

@@ -307,6 +307,13 @@ impl Office {
         papers.pauses.covering(&plan.id, &groups, now).cloned().collect()
     }
 
+    /// The pause, the cool-down or the limit that bars a fence of that node now, for whoever looks on.
+    pub(crate) fn standing_bar(&self, node: &NodeId) -> Option<Bar> {
+        let now = self.clock.boot();
+        let papers = self.papers();
+        papers.paused(node, now).or_else(|| papers.books.standing_bar(node, now))
+    }
+
     /// Why the brake holds, if it does.
     pub(crate) fn braked(&self) -> Option<Bar> {
         self.papers().books.braked(self.clock.boot())

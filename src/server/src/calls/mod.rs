@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::convert::device::Now;
-use crate::convert::{pause as pauses, queue};
+use crate::convert::{outcome, pause as pauses, queue};
 use crate::door::{Door, Guest};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
@@ -263,6 +263,11 @@ impl Desk {
         if node.wait.is_none() && view.stored.record.phase == Phase::Normal {
             node.wait = self.engine.waiting_for(&view.plan.id).first().map(queue::wait_of_node);
         }
+        if view.stored.record.phase == Phase::Normal {
+            let bar = brake.cloned().or_else(|| self.engine.standing_bar(&view.plan.id));
+            node.barred = bar.as_ref().map(outcome::limit);
+        }
+        node.refused_settings = self.engine.refused_settings_of(&view.plan.id).unwrap_or_default();
         self.hiding(node)
     }
 }

@@ -60,6 +60,9 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
         }),
         releases: fence.map(|fence| releases(fence, view.live.wait.as_ref())).unwrap_or_default(),
         simulated: view.plan.topology.is_simulated(),
+        // These are known of the whole fleet's books, and are filled in there.
+        barred: None,
+        refused_settings: String::new(),
     }
 }
 

@@ -41,14 +41,18 @@ pub(crate) fn outcome(outcome: &Outcome, detail: impl Into<String>) -> v1::Outco
 /// A limit, or a pause, bars it; the nodes that count are for those who may know of all nodes.
 pub(crate) fn barred(bar: &Bar, knows_all: bool) -> v1::Outcome {
     let detail = if knows_all { bar.named() } else { bar.detail() };
-    let limit = v1::Limit {
+    v1::Outcome { limit: Some(limit(bar)), ..outcome(&Outcome::Blocked(bar.reason()), detail) }
+}
+
+/// The limit, or the pause, in numbers.
+pub(crate) fn limit(bar: &Bar) -> v1::Limit {
+    v1::Limit {
         name: bar.kind.label().to_owned(),
         whose: bar.whose.clone(),
         allowed: bar.allowed,
         found: bar.found,
         retry_after: bar.retry_after.map(duration),
-    };
-    v1::Outcome { limit: Some(limit), ..outcome(&Outcome::Blocked(bar.reason()), detail) }
+    }
 }
 
 /// A dry run: it would begin.

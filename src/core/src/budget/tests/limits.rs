@@ -63,6 +63,10 @@ fn a_window_and_a_cool_down_say_when_to_ask_again() {
     assert!(bar.detail().ends_with("ask again in 58m"), "{}", bar.detail());
     let bar = books.decide(&node(2), None, boot(120_000)).unwrap_err();
     assert_eq!((bar.kind, bar.retry_after), (LimitKind::CoolDown, Some(s(540))));
+    let standing = |number, millis| books.standing_bar(&node(number), boot(millis)).map(|bar| bar.kind);
+    assert_eq!(standing(2, 120_000), Some(LimitKind::CoolDown), "whoever looks on is told the same");
+    assert_eq!(standing(3, 120_000), Some(LimitKind::PerWindow));
+    assert_eq!(standing(2, 3_600_000), None);
     assert_eq!(kind(&books, 3, boot(3_600_000)), None);
     assert_eq!(kind(&books, 2, boot(3_600_000)), None);
 }
