@@ -103,6 +103,13 @@ impl Rules {
         if cloud { self.level_share.max(self.cloud_level_share) } else { self.level_share }
     }
 
+    /// How long a level may answer nothing at all in its first turn; a silence that is shorter than a call is none yet. Then the
+    /// next level has its turn, and after the last of them the first again, until the fence's deadline (S16).
+    pub fn silent_share_of(&self, level: &Level) -> Duration {
+        let slowest = level.devices.iter().map(|spec| spec.call).max().unwrap_or_default();
+        self.silent_share.max(slowest).min(self.share_of(level))
+    }
+
     /// From the intent to the confirmation, unless the caller says otherwise.
     pub fn deadline_of(&self, topology: &Topology) -> Duration {
         let cloud = topology.devices().any(DeviceSpec::is_cloud);

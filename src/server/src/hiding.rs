@@ -187,7 +187,7 @@ texts! {
     Exchange: asked answered;
     Fence: askers holds releases evidence outcome moments exchanges;
     FenceAsker: reason;
-    FenceUpdate: text wait readings releases evidence outcome;
+    FenceUpdate: text wait readings releases evidence outcome open_releases;
     Gateway: aside;
     Hold: reason;
     Limit: whose;

@@ -61,8 +61,10 @@ async fn a_plan_says_after_how_long_a_silence_the_next_level_comes() {
         let plan = lab.engine.plan(&node(), asked).await.expect("planned");
         let confirms = |step: &&PlanStep| step.action == PlanAction::Confirm && step.level == 1;
         let confirm = plan.steps.iter().find(confirms).expect("a step").text.clone();
-        let said = format!("without any answer it ends after {}", written(s(silent)));
+        let said = format!("without any answer its turn ends after {}, and", written(s(silent)));
         assert!(confirm.contains(&said), "{confirm}");
+        let until = format!("until the fence ends, after {}", written(s(600)));
+        assert!(confirm.ends_with(&until), "{confirm}");
         let time = next_level_after(&mut lab).await;
         assert!(about(time, s(silent)), "{time:?}");
     }

@@ -104,6 +104,7 @@ fn state(line: &Line, message: &FenceUpdate) -> String {
     match message.phase() {
         _ if update::is_queued(message) => "queued".to_owned(),
         Phase::Fencing if reads_off() => "proving".to_owned(),
+        Phase::Fencing if is_unsent(message) => "asking".to_owned(),
         Phase::Fencing => "switching".to_owned(),
         Phase::Fenced => "releasing".to_owned(),
         Phase::Unfencing => "coming back".to_owned(),
@@ -111,13 +112,22 @@ fn state(line: &Line, message: &FenceUpdate) -> String {
     }
 }
 
-/// What happened last, what its devices read, and what it waits for.
+/// Whether no device has taken an off yet, as far as the gateway says.
+fn is_unsent(message: &FenceUpdate) -> bool {
+    message.off_sent == Some(false)
+}
+
+/// What happened last, what its devices read, and what it waits for; where nothing was taken yet, the wait alone: it has the reason.
 fn now(line: &Line, message: &FenceUpdate) -> String {
     let mut parts = Vec::new();
     if update::is_simulated(message) {
         parts.push("simulated".to_owned());
     }
-    if message.readings.is_empty() && !message.text.is_empty() {
+    // On its way back what was closed last says nothing of what bars the on.
+    let tells_all =
+        message.phase() == Phase::Unfencing || message.phase() == Phase::Fencing && is_unsent(message);
+    let is_told_by_wait = tells_all && message.wait.is_some();
+    if message.readings.is_empty() && !message.text.is_empty() && !is_told_by_wait {
         parts.push(words::happened(&message.text).into_owned());
     }
     if message.phase() == Phase::Fencing {
@@ -257,6 +267,33 @@ mod tests {
         );
         let coloured = frame(&some(begun), now, 80, 24, Page { colours: true, width: Some(80) });
         assert!(coloured[2].contains("\x1b[33mproving"), "{}", coloured[2]);
+    }
+
+    #[test]
+    fn what_keeps_a_fence_from_its_first_off_is_seen_in_a_narrow_window() {
+        let begun = Instant::now();
+        let mut lines = vec![line("db1", Some(begun))];
+        let (mut update, arrived) = fencing(begun);
+        update.off_sent = Some(false);
+        update.text = "the budget was set aside by ada: it burns".to_owned();
+        let wait = update.wait.as_mut().expect("it waits");
+        wait.what = "bmc: unreachable: 10.9.0.13:623: no route; an answer of level 1".to_owned();
+        lines[0].latest = Some((update, arrived));
+        let shown = frame(&lines, begun, 60, 24, Page::PLAIN);
+        assert_eq!(shown[1], "db1   asking  20 s   waits for bmc: unreachable:…");
+    }
+
+    #[test]
+    fn on_its_way_back_it_says_what_it_waits_for() {
+        let begun = Instant::now();
+        let mut lines = vec![line("db1", Some(begun))];
+        let (mut update, arrived) = fencing(begun);
+        (update.phase, update.text) =
+            (Phase::Unfencing.into(), "closed hold of bmc, off of bmc: it has ended".to_owned());
+        update.wait.as_mut().expect("it waits").what = "the end of receipt".to_owned();
+        lines[0].latest = Some((update, arrived));
+        let shown = frame(&lines, begun, 80, 24, Page::PLAIN);
+        assert!(shown[1].ends_with("waits for the end of receipt (bmc)"), "{}", shown[1]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use picket_proto::exits::{Exit, KEPT_FOR, Way, ways};
 use picket_proto::v1::{
-    DeviceProblemKind, EffectKind, Node, OpenEffect, Outcome, OutcomeKind, Phase, Reason, Release,
-    ReleaseStage,
+    DeviceProblemKind, EffectKind, FenceUpdate, Node, OpenEffect, Outcome, OutcomeKind, Phase, Reason,
+    Release, ReleaseStage,
 };
 
 use super::restored;
@@ -28,13 +28,25 @@ pub fn of_node(node: &Node) -> Vec<(&'static str, String)> {
     labelled(lines)
 }
 
-/// The ways out of an outcome. What they are about (a release, a device) stands in the node's status.
-pub fn of_outcome(node: &str, outcome: &Outcome) -> Vec<(&'static str, String)> {
+/// The ways out of an outcome. What they are about (a device, a release where the last message does not tell it) stands in the node's
+/// status.
+pub fn of_outcome(node: &str, outcome: &Outcome, last: Option<&FenceUpdate>) -> Vec<(&'static str, String)> {
     let whose = outcome.limit.as_ref().map_or("", |limit| &limit.whose);
     let all = ways(outcome.kind(), outcome.reason()).iter();
+    // A gateway that says whether an off was sent says which releases are open, too.
+    let open = last.filter(|update| update.off_sent.is_some()).map(|update| &update.open_releases);
     let lines = all.map(|way| {
-        let commands = way.exits.iter().map(|exit| (*exit, spoken(*exit, node, &scope(whose))));
-        line(way, &commands.collect::<Vec<_>>())
+        let of = |exit: &Exit| {
+            let typed = spoken(*exit, node, &scope(whose));
+            match open.filter(|_| *exit == Exit::Abandon && outcome.reason() != Reason::UnboundedEffect) {
+                Some(open) => {
+                    let names = not_over(open, way.exits.contains(&Exit::StandDown));
+                    names.into_iter().map(|name| (*exit, typed.replace("RELEASE", name))).collect()
+                }
+                None => vec![(*exit, typed)],
+            }
+        };
+        line(way, &way.exits.iter().flat_map(of).collect::<Vec<_>>())
     });
     labelled(lines)
 }
@@ -94,11 +106,15 @@ fn in_the_way<'a>(way: &Way, node: &'a Node) -> Vec<&'a str> {
         let is_attempt = |open: &&OpenEffect| open.life.is_none() && open.kind() == EffectKind::Release;
         return node.open_effects.iter().filter(is_attempt).map(|open| open.target.as_str()).collect();
     }
+    not_over(&node.releases, way.exits.contains(&Exit::StandDown) || node.orphaned)
+}
+
+/// The names of those releases that are not over; `begun`: only of what was begun, as what never was is in nobody's way.
+fn not_over(releases: &[Release], begun: bool) -> Vec<&str> {
     let is_over = |one: &Release| matches!(one.stage(), ReleaseStage::Complete | ReleaseStage::Abandoned);
     let is_begun = |one: &Release| one.attempts > 0 || one.unfinished;
-    let begun_alone = way.exits.contains(&Exit::StandDown) || node.orphaned;
-    let open = node.releases.iter().filter(|one| !is_over(one) && (!begun_alone || is_begun(one)));
-    let names: Vec<&Release> = open.collect();
+    let names: Vec<&Release> =
+        releases.iter().filter(|one| !is_over(one) && (!begun || is_begun(one))).collect();
     // A release is given up with its parts.
     let with_whole = |part: &Release| names.iter().any(|whole| whole.name == part.part_of);
     names.iter().filter(|one| !with_whole(one)).map(|one| one.name.as_str()).collect()

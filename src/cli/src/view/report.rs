@@ -36,10 +36,15 @@ pub fn reasons(followed: &Followed) -> Vec<(String, String)> {
 /// What the gateway does meanwhile with a node that it could not prove off.
 fn now(followed: &Followed) -> Option<&'static str> {
     let End::Outcome(end) = &followed.end else { return None };
-    let phase = followed.latest.as_ref().map(FenceUpdate::phase);
+    let latest = followed.latest.as_ref();
+    let phase = latest.map(FenceUpdate::phase);
     let is_kept = matches!(end.reason(), Reason::LevelsSpent | Reason::Deadline | Reason::Contradiction);
     let waits = end.kind() == OutcomeKind::NeedsOperator && phase == Some(Phase::NeedsOperator);
-    (waits && is_kept).then_some("held; wherever a device reads on, its off is sent again")
+    let was_sent = latest.and_then(|update| update.off_sent) != Some(false);
+    (waits && is_kept).then_some(match was_sent {
+        true => "held; wherever a device reads on, its off is sent again",
+        false => "no device took an off: this fence has switched nothing",
+    })
 }
 
 fn lines(followed: &Followed, all: impl Iterator<Item = (Tone, String)>, page: Page) -> String {
@@ -120,7 +125,7 @@ fn hints(followed: &Followed) -> Vec<(&'static str, String)> {
     match &followed.end {
         End::Outcome(end) => match end.kind() {
             OutcomeKind::NeedsOperator | OutcomeKind::PowerOnFailed => waiting(followed, end),
-            OutcomeKind::Blocked => exits::of_outcome(node, end),
+            OutcomeKind::Blocked => exits::of_outcome(node, end, followed.latest.as_ref()),
             OutcomeKind::StillHeld => next(format!("who holds it: picket status {node}")),
             OutcomeKind::Fenced | OutcomeKind::AlreadyFenced if !end.released => {
                 next(format!("its releases go on: picket status {node}"))
@@ -178,7 +183,7 @@ fn waiting(followed: &Followed, end: &Outcome) -> Vec<(&'static str, String)> {
         let text = format!("only what this call asked for was not met; how it fares: picket status {node}");
         return vec![("next", text)];
     }
-    let mut lines = exits::of_outcome(node, end);
+    let mut lines = exits::of_outcome(node, end, followed.latest.as_ref());
     lines.push(("see", format!("with its releases and devices by name: picket status {node}")));
     lines
 }

@@ -183,6 +183,29 @@ async fn needs_operator_is_4_and_says_what_next() {
 }
 
 #[tokio::test]
+async fn a_fence_of_which_no_off_was_taken_claims_no_hold_and_proposes_no_release_that_is_not_there() {
+    let update = |open_releases| FenceUpdate {
+        off_sent: Some(false),
+        open_releases,
+        ..ended(
+            "r1n07",
+            5,
+            Phase::NeedsOperator,
+            outcome(OutcomeKind::NeedsOperator, Reason::LevelsSpent, "the BMC refuses the login"),
+        )
+    };
+    let gateway = Gateway::start(script(vec![update(Vec::new())])).await;
+    let ran = ask(&gateway, "fence r1n07 --yes").await;
+    assert!(ran.out.contains("now   no device took an off: this fence has switched nothing"), "{}", ran.out);
+    assert!(!ran.out.contains("abandon") && ran.out.contains("picket stand-down r1n07"), "{}", ran.out);
+    let open = Release { name: "storage".to_owned(), ..Release::default() };
+    let gateway = Gateway::start(script(vec![update(vec![open])])).await;
+    let ran = ask(&gateway, "fence r1n07 --yes").await;
+    // What was never begun is in the way of a retirement alone.
+    assert_eq!(ran.out.matches("picket abandon r1n07 storage").count(), 1, "{}", ran.out);
+}
+
+#[tokio::test]
 async fn other_outcomes_have_their_codes_and_none_is_0() {
     for (kind, code) in [
         (OutcomeKind::Superseded, 8),

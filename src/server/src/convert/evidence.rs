@@ -22,7 +22,7 @@ pub(crate) fn evidence(fence: &Fence) -> Option<v1::Evidence> {
     })
 }
 
-fn device(device: &DeviceEvidence) -> v1::DeviceEvidence {
+fn device(device: &DeviceEvidence, fence: &Fence) -> v1::DeviceEvidence {
     v1::DeviceEvidence {
         hold_detail: fence.holds.get(&device.device).map(|hold| hold.detail.clone()).unwrap_or_default(),
         device: device.device.to_string(),
@@ -78,6 +78,12 @@ pub(crate) fn release(fence: &Fence, release: &ReleaseState) -> v1::Release {
         due_at: None,
         unfinished: release.unfinished,
     }
+}
+
+/// Those releases of a fence that are not over, in their order.
+pub(crate) fn open_releases(fence: &Fence) -> Vec<v1::Release> {
+    let open = fence.releases.iter().filter(|one| !one.stage.is_over());
+    open.map(|one| release(fence, one)).collect()
 }
 
 /// All releases of a fence, in their order; none until the node is proven off.

@@ -280,6 +280,8 @@ impl Follower {
             wait: view.live.wait.as_ref().map(|wait| node::wait(wait, &record.phase)),
             elapsed: Some(duration(elapsed)),
             outcome: None,
+            off_sent: fence.map(|fence| fence.off_sent),
+            open_releases: fence.map(evidence::open_releases).unwrap_or_default(),
         }
     }
 
@@ -325,6 +327,8 @@ pub(crate) fn at_once(
         phase: words::phase(&record.phase).into(),
         text: outcome::in_words(&end),
         releases: fence.map(evidence::releases).unwrap_or_default(),
+        off_sent: fence.map(|fence| fence.off_sent),
+        open_releases: fence.map(evidence::open_releases).unwrap_or_default(),
         outcome: Some(end),
         ..Default::default()
     }

@@ -181,8 +181,8 @@ impl NodeTask {
     }
 
     /// The steps of a level. What each of its devices showed last is what may be in the way.
-    fn level(&self, level: &Level, call: &FenceCall, by_name: Option<&ReleaseId>) -> Vec<PlanStep> {
-        let (least, holder) = (call.min_grade.unwrap_or(Grade::Claimed), &call.holder);
+    fn level(&self, level: &Level, asked: &FenceCall, by_name: Option<&ReleaseId>) -> Vec<PlanStep> {
+        let (least, holder) = (asked.min_grade.unwrap_or(Grade::Claimed), &asked.holder);
         let rules = &self.parts.rules;
         let mut steps = Vec::new();
         let (mut grade, mut lowered) = (Grade::Observed, Vec::new());
@@ -218,13 +218,13 @@ impl NodeTask {
             }
         }
         let names: Vec<&str> = level.devices.iter().map(|spec| spec.id.as_str()).collect();
-        // A silence that is shorter than a call is none yet.
-        let slowest = level.devices.iter().map(|spec| spec.call).max().unwrap_or_default();
-        let silent = rules.silent_share.max(slowest).min(rules.share_of(level));
+        let open = self.record().fence.as_ref().filter(|fence| fence.ended_at.is_none());
+        let deadline = open.map(|fence| fence.deadline).or(asked.deadline);
         let text = format!(
             "reads until Off is proven by {}; without any answer it ends after {}",
             names.join(" and "),
-            written(silent)
+            written(rules.silent_share_of(level)),
+            written(deadline.unwrap_or_else(|| rules.deadline_of(&self.plan.topology)))
         );
         if let Some(release) = by_name {
             grade = grade.lowered();

@@ -55,11 +55,12 @@ impl NodeTask {
     /// soon (S16).
     pub(super) fn silent_share_of(&self, run: &Run) -> Duration {
         let level = self.open_fence().and_then(|fence| fence.topology.level(run.level));
-        let slowest = level.into_iter().flat_map(|level| &level.devices).map(|spec| spec.call).max();
-        let (slowest, share) = (slowest.unwrap_or_default(), self.parts.rules.silent_share);
+        let Some(level) = level else { return self.parts.rules.silent_share };
+        let share = self.parts.rules.silent_share_of(level);
+        let slowest = level.devices.iter().map(|spec| spec.call).max().unwrap_or_default();
         // One that drops a question is asked something else after two calls.
         let least = slowest * 2 + LONGEST_PAUSE;
-        if run.round.spent.is_some() { share.max(slowest).min(least) } else { share.max(slowest) }
+        if run.round.spent.is_some() { share.min(least) } else { share }
     }
 
     /// Whether anything of the level answered in this turn of it. An error of one that let us in is an answer: it is there, and may take an off

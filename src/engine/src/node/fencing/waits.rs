@@ -208,11 +208,22 @@ impl NodeTask {
         }
         let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
         let is_unsent = self.open_fence().is_none_or(|fence| !fence.off_sent);
+        let fault = self.fault_of(run.level);
         if let Some(why) = run.round.spent.as_ref().filter(|_| is_unsent) {
-            let what = format!("a device that takes the off ({why})");
+            // What stops it now stands first: a narrow terminal has no room for what comes behind.
+            let what = match fault {
+                Some(fault) => {
+                    format!("{fault}; a device that takes the off (tried again until the deadline)")
+                }
+                None => format!("a device that takes the off ({why})"),
+            };
             return self.wait_for(what, devices.join(", "), Some(run.deadline.since(now)));
         }
         let until = (run.level_began + self.share_of(run.level)).min(run.deadline);
+        if let Some(fault) = fault.filter(|_| is_unsent && run.round.spent.is_none()) {
+            let what = format!("{fault}; an answer of level {}", run.level + 1);
+            return self.wait_for(what, devices.join(", "), Some(until.since(now)));
+        }
         let word = if is_unsent { "an answer" } else { "Off" };
         let before = run.round.spent.as_ref().map(|why| format!(" (tried anew: {why})")).unwrap_or_default();
         self.wait_for(
@@ -220,5 +231,20 @@ impl NodeTask {
             devices.join(", "),
             Some(until.since(now)),
         );
+    }
+
+    /// What keeps the first device of the level that has a fault from answering: `bmc: unreachable: ...`. While it is of the same kind it
+    /// stays as it was told: a wait that is told anew with each try would be no news.
+    fn fault_of(&self, level: usize) -> Option<String> {
+        let (device, kind, fault) = self.level_devices(level).into_iter().find_map(|device| {
+            let live = self.live.devices.get(&device)?;
+            Some((device, live.fault_kind?, live.fault.as_ref()?.0.clone()))
+        })?;
+        let begins = format!("{device}: {}", kind.metric_label().replace('_', " "));
+        let told = self.live.wait.as_ref().and_then(|wait| wait.what.split_once("; "));
+        match told.filter(|(told, _)| told.starts_with(&begins)) {
+            Some((told, _)) => Some(told.to_owned()),
+            None => Some(format!("{device}: {fault}").replace("; ", ", ")),
+        }
     }
 }
