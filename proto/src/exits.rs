@@ -112,7 +112,7 @@ const OVERRIDE: Way =
 
 static ORPHANED: &[Way] = &[
     way("put its settings back as they were, and reload", &[], Phase::Released),
-    way("it is gone", &[Exit::Abandon, Exit::Retire], Phase::Retired),
+    way("it is gone, or its settings named a wrong device", &[Exit::Abandon, Exit::Retire], Phase::Retired),
 ];
 
 /// Out of NEEDS_OPERATOR.

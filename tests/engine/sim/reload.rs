@@ -326,7 +326,10 @@ async fn a_retry_after_settings_that_were_refused_says_by_which_it_goes() {
     let mut lab = lab(323).await;
     lab.fault("bmc", Fault::WrongPassword);
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
-    lab.engine.note_reload(Some("n1 cannot have its devices elsewhere"));
+    lab.engine.note_reload(Some("rn1 cannot leave the settings\nn1 cannot have its devices elsewhere"));
+    let of = |name: &str| lab.engine.refused_settings_of(&id(name));
+    assert_eq!(of("n1").as_deref(), Some("n1 cannot have its devices elsewhere"));
+    assert_eq!((of("rn1").as_deref(), of("n2")), (Some("rn1 cannot leave the settings"), None));
     lab.engine.retry(&node(), person()).await.expect("let in");
     let told = |lab: &Lab| {
         let fence = lab.record().fence.expect("open");
@@ -335,6 +338,7 @@ async fn a_retry_after_settings_that_were_refused_says_by_which_it_goes() {
     assert_eq!(told(&lab), 1, "{:#?}", lab.record().fence);
     lab.reach("needs_operator", s(700)).await;
     lab.engine.note_reload(None);
+    assert_eq!(lab.engine.refused_settings_of(&node()), None);
     lab.mend("bmc");
     lab.engine.retry(&node(), person()).await.expect("let in");
     lab.reach("released", s(120)).await;

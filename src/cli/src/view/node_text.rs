@@ -142,6 +142,7 @@ pub fn detail(node: &Node, page: Page) -> String {
     } else {
         ""
     };
+    rows.push(("new settings", Tone::Bad, refused_settings(node)));
     rows.push(("next", Tone::Busy, restored::next(node).unwrap_or_default()));
     rows.extend(exits::of_node(node).into_iter().map(|(label, way)| (label, Tone::Busy, way)));
     rows.push(("power", Tone::Plain, format!("{power}, read {}{proven}", age(node))));
@@ -191,6 +192,14 @@ pub fn detail(node: &Node, page: Page) -> String {
         out += &device_lines(&device, node.orphaned, page);
     }
     out
+}
+
+/// That the settings which were read last do not hold, because of this node.
+fn refused_settings(node: &Node) -> String {
+    match node.refused_settings.as_str() {
+        "" => String::new(),
+        why => format!("refused as a whole, those of before are in force: {why}"),
+    }
 }
 
 /// A pause, on one line.

@@ -12,7 +12,7 @@ use futures::stream::{self, FuturesUnordered};
 use futures::{StreamExt, TryStreamExt};
 use picket_core::budget::Budget;
 use picket_core::ids::NodeId;
-use picket_core::record::NodeRecord;
+use picket_core::record::{NodeRecord, Phase};
 use picket_core::roles::Roles;
 use picket_core::rules::Rules;
 use picket_core::store::{StoreError, Stored};
@@ -95,6 +95,23 @@ pub(super) enum Wish {
     Rules,
 }
 
+/// How settings that were refused for a node come to hold: whatever was opened with its devices ends with them.
+fn way_on(id: &NodeId, record: &NodeRecord) -> String {
+    let by_a_person = format!(
+        "picket stand-down {id} where it runs, picket retire {id} where it is gone or the settings named a wrong device; then reload the new \
+         settings"
+    );
+    match record.phase {
+        Phase::Fencing => format!(
+            "put back what was there of it, and reload; where that was wrong, its fence waits for a person at its deadline: then {by_a_person}"
+        ),
+        Phase::NeedsOperator(_) | Phase::PowerOnFailed => {
+            format!("put back what was there of it, or {by_a_person}")
+        }
+        _ => format!("put back what was there of it until it is back: picket unfence {id}"),
+    }
+}
+
 /// A change that is done: whoever asked for it is told so also where an end of the leadership cuts off what is left to do.
 struct Done {
     reply: Option<oneshot::Sender<Result<Changed, ChangeError>>>,
@@ -128,6 +145,15 @@ impl Engine {
     /// A retry says so.
     pub fn note_reload(&self, refused: Option<&str>) {
         self.shared.office.note_reload(refused);
+    }
+
+    /// That the settings which were read last were refused for the sake of this node, and why. `None`: they were not, or not for it.
+    pub fn refused_settings_of(&self, node: &NodeId) -> Option<String> {
+        let refused = self.shared.office.refused_settings()?;
+        let begins = format!("{node} cannot ");
+        let lines =
+            refused.lines().map(|line| line.rsplit_once("were refused: ").map_or(line, |(_, why)| why));
+        lines.into_iter().find(|line| line.starts_with(&begins)).map(str::to_owned)
     }
 
     /// Does a change within a leadership. The outer error ends the leadership.
@@ -204,13 +230,12 @@ impl Engine {
                 }
                 _ if *is_orphan => drop(leaving.insert(id)),
                 Wish::Leave if !record.is_at_rest() => {
-                    busy.push(format!("{id} cannot leave the settings: it is {}", record.unrest()));
+                    let what = format!("{id} cannot leave the settings");
+                    busy.push(format!("{what}: it is {}; {}", record.unrest(), way_on(&id, record)));
                 }
                 Wish::Move(how) if !record.is_at_rest() => {
-                    busy.push(format!(
-                        "{id} cannot have its devices elsewhere ({how}): it is {}",
-                        record.unrest()
-                    ));
+                    let what = format!("{id} cannot have its devices elsewhere ({how})");
+                    busy.push(format!("{what}: it is {}; {}", record.unrest(), way_on(&id, record)));
                 }
                 _ if !record.takes_other_settings() => changed.later.push(id),
                 Wish::Leave => {

@@ -123,6 +123,9 @@ async fn a_retry_after_settings_that_were_refused_says_so() -> Result<()> {
     gateway.settings(&Fleet::new().with(rules).node("n1", &device(&bmc), &[]))?;
     let said = reload(&mut gateway).await;
     assert!(said.contains("n1 cannot have its devices elsewhere"), "{said}");
+    assert!(said.contains("picket stand-down n1 where it runs"), "{said}");
+    let status = gateway.picket(&["status", "n1"]).await?;
+    assert!(status.out.contains("n1 cannot have its devices elsewhere"), "{status:?}");
     let said = gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
     for words in ["the settings of before are in force", "n1 cannot have its devices elsewhere"] {
         assert!(said.out.contains(words), "no {words:?} in {said:?}");
