@@ -98,7 +98,26 @@ async fn a_bmc_that_does_not_let_us_in_is_told_by_its_own_words_and_nothing_is_w
     {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
+    // The whole command, to be typed again; never the password.
+    let again = format!(
+        "The same command: picket init n1 --address 127.0.0.9 --user admin --password-file {secret} --driver ipmi --dir {}",
+        package.at("etc").display()
+    );
+    assert!(ran.err.contains(&again) && !ran.err.contains("secret12"), "{}", ran.err);
     assert!(!package.at("etc").exists());
+}
+
+#[tokio::test]
+async fn what_a_bmc_wants_besides_stands_in_the_command_that_is_told() {
+    let only_3 = REFUSED.replace("authentication", "unsupported").replace(
+        "the BMC has another password",
+        "the BMC takes none of the cipher suites that the settings allow, 17; it does not say which it offers",
+    );
+    let package = Package::new().with("picketd", &only_3);
+    let secret = secret(&package, 0o600);
+    let ran = run(init(&package, &secret, &["--driver", "ipmi", "--dry-run"])).await;
+    assert!(ran.err.trim_end().ends_with("--dry-run --allow-suite-3"), "{}", ran.err);
+    assert!(ran.err.contains("With that: picket init n1 --address 127.0.0.9 --user admin"), "{}", ran.err);
 }
 
 #[tokio::test]

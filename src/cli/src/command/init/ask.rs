@@ -48,11 +48,9 @@ pub async fn order(args: &Args, place: &Place, console: &mut Console) -> Result<
     let wrong = |error| Fault::Usage(format!("--password-file {}: {error}", file.display()));
     let file = std::path::absolute(&file).map_err(wrong)?;
     let (password, is_new) = match asks && is_missing(&file) {
-        true => (
-            hidden(console, &format!("It is not there and will be made. Password of {user} (not shown)"))
-                .await?,
-            true,
-        ),
+        true => {
+            (hidden(console, &format!("{}. Password of {user} (not shown)", made(args.dry_run))).await?, true)
+        }
         false => (place.secret(&file)?, false),
     };
     let absolute = |path: &PathBuf| {
@@ -71,6 +69,15 @@ pub async fn order(args: &Args, place: &Place, console: &mut Console) -> Result<
         certificate: args.bmc_certificate.clone(),
         system: args.system.clone(),
     })
+}
+
+/// What becomes of a password file that is not there.
+fn made(is_dry: bool) -> &'static str {
+    if is_dry {
+        "It is not there, and a dry run does not make it"
+    } else {
+        "It is not there and will be made"
+    }
 }
 
 fn is_missing(file: &Path) -> bool {

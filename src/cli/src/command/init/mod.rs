@@ -10,7 +10,7 @@ mod place;
 mod probe;
 mod settings;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -85,7 +85,8 @@ pub async fn run(args: &Args, global: &Global, console: &mut Console) -> Result<
     }
     // Sessions of IPMI bound how late a command may land by a minute, those of Redfish by half an hour as a rule.
     let Some(chosen) = tried.iter().find(|one| one.is_ready()) else {
-        return Err(Fault::Failed(unready(&tried, &order)));
+        let again = again(args, &order, &place, tried.iter().find_map(|one| one.more_words(&order)));
+        return Err(Fault::Failed(unready(&tried, &order) + &again));
     };
     let text = settings::text(&order, chosen, &place);
     let file = place.file();
@@ -121,6 +122,44 @@ fn unready(tried: &[Tried], order: &Order) -> String {
     let each = tried.iter().map(|one| format!("{}: {}\n{}", one.driver, one.reason(), one.advice(order)));
     let each: Vec<String> = each.collect();
     format!("the BMC of {} could not be used, and nothing was written\n{}", order.node, each.join("\n"))
+}
+
+/// The same command with all that was answered, but for a password; `more`: what the BMC wants besides.
+fn again(args: &Args, order: &Order, place: &place::Place, more: Option<String>) -> String {
+    let mut words = vec![order.node.clone(), "--address".to_owned(), order.address.clone()];
+    let mut add = |flag: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([flag.to_owned(), value]);
+        }
+    };
+    let path = |path: &PathBuf| path.display().to_string();
+    add("--user", Some(order.user.clone()));
+    let is_default = order.password_file == place.password_file();
+    add("--password-file", (!is_default).then(|| path(&order.password_file)));
+    add("--driver", args.driver.map(|driver| driver.to_string()));
+    add("--port", order.port.map(|port| port.to_string()));
+    add("--bmc-ca", order.ca.as_ref().map(path));
+    add("--bmc-certificate", order.certificate.clone());
+    add("--system", order.system.clone());
+    add("--dir", (args.dir != Path::new(place::DEFAULT)).then(|| path(&args.dir)));
+    let flags =
+        [(order.allow_suite_3, "--allow-suite-3"), (args.force, "--force"), (args.dry_run, "--dry-run")];
+    words.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
+    let typed: Vec<String> = words.iter().map(|word| typed(word)).collect();
+    let (label, more) = match more {
+        Some(more) => ("With that", format!(" {more}")),
+        None => ("The same command", String::new()),
+    };
+    format!("\n{label}: picket init {}{more}", typed.join(" "))
+}
+
+/// A word as a shell takes it.
+fn typed(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 /// What to type next.

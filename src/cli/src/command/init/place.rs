@@ -20,6 +20,8 @@ const ACCOUNT: &str = "picket";
 /// Settings: root writes them, and the gateway reads them.
 const SETTINGS: u32 = 0o640;
 const SECRET: u32 = 0o600;
+/// What the package brings: a simulated machine, and nothing of anybody's.
+const SAMPLE: &str = include_str!("../../../../../deploy/package/picket.toml");
 
 /// The numbers of [`ACCOUNT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Place {
             None
         };
         let place = Self { directory, account, overwrites };
-        match overwrites || place.file().symlink_metadata().is_err() {
+        match overwrites || place.file().symlink_metadata().is_err() || place.has_the_sample() {
             true => Ok(place),
             false => Err(taken(&place.file())),
         }
@@ -71,6 +73,12 @@ impl Place {
     /// The password, where no other file is named.
     pub fn password_file(&self) -> PathBuf {
         self.directory.join("bmc.password")
+    }
+
+    /// The package's own settings stand there, byte for byte: nobody has touched them.
+    fn has_the_sample(&self) -> bool {
+        let is_file = self.file().symlink_metadata().is_ok_and(|about| about.is_file());
+        is_file && std::fs::read(self.file()).is_ok_and(|bytes| bytes == SAMPLE.as_bytes())
     }
 
     fn is_default(&self) -> bool {
@@ -133,7 +141,8 @@ impl Place {
             }
             None => None,
         };
-        let done = if self.overwrites { settings.replace(&file) } else { settings.name(&file) };
+        let replaces = self.overwrites || self.has_the_sample();
+        let done = if replaces { settings.replace(&file) } else { settings.name(&file) };
         done.map_err(|error| {
             if let Some(path) = made {
                 let _ = std::fs::remove_file(path);

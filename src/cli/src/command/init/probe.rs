@@ -61,7 +61,7 @@ pub struct Tried {
     answer: Answer,
     /// The digest of the certificate that was shown, where it is not believed.
     shown: Option<String>,
-    suites: &'static str,
+    allows_suite_3: bool,
     /// Settings that the BMC itself asked for, in a session with a right password.
     pub more: Vec<(&'static str, String)>,
 }
@@ -87,8 +87,7 @@ pub async fn try_one(picketd: &Path, order: &Order, driver: Driver) -> Result<Tr
         let other = ask(picketd, order, &order.device(driver, &pin)).await?;
         shown = other.fault.as_ref().and_then(|fault| digest(&fault.detail));
     }
-    let suites = if order.allow_suite_3 { "17 or 3" } else { "17" };
-    Ok(Tried { driver, answer, shown, suites, more })
+    Ok(Tried { driver, answer, shown, allows_suite_3: order.allow_suite_3, more })
 }
 
 async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Fault> {
@@ -171,6 +170,23 @@ impl Tried {
         }
     }
 
+    /// The argument that the BMC wants, where it is known.
+    pub fn more_words(&self, order: &Order) -> Option<String> {
+        match &self.shown {
+            Some(shown) => Some(format!("--bmc-certificate {shown}")),
+            None => self.wants_suite_3(order).then(|| "--allow-suite-3".to_owned()),
+        }
+    }
+
+    /// Some boards refuse without a word of what they have.
+    fn wants_suite_3(&self, order: &Order) -> bool {
+        let may_have_3 = ["set cipher_suites = [17, 3]", "it does not say which it offers"];
+        let detail = self.answer.fault.as_ref().map_or("", |fault| &fault.detail);
+        self.driver == Driver::Ipmi
+            && !order.allow_suite_3
+            && may_have_3.iter().any(|words| detail.contains(words))
+    }
+
     /// What a person does about it.
     pub fn advice(&self, order: &Order) -> String {
         let (file, user) = (order.password_file.display(), &order.user);
@@ -182,12 +198,7 @@ impl Tried {
                  same, add: --bmc-certificate {shown}"
             );
         }
-        // Some boards refuse without a word of what they have.
-        let may_have_3 = ["set cipher_suites = [17, 3]", "it does not say which it offers"];
-        if self.driver == Driver::Ipmi
-            && !order.allow_suite_3
-            && may_have_3.iter().any(|words| detail.contains(words))
-        {
+        if self.wants_suite_3(order) {
             return "If the BMC's own page says that it has cipher suite 3 and not 17, add: --allow-suite-3"
                 .to_owned();
         }
@@ -232,10 +243,11 @@ impl Tried {
         }
         if answer.power.is_some() {
             if self.driver == Driver::Ipmi {
-                line(
-                    Tone::Plain,
-                    &format!("it takes cipher suite {}, and the privilege operator", self.suites),
-                );
+                let suites = match self.allows_suite_3 {
+                    true => "one of the cipher suites 17 and 3, which the settings allow",
+                    false => "cipher suite 17",
+                };
+                line(Tone::Plain, &format!("it takes {suites}, and the privilege operator"));
             }
             if self.driver == Driver::Redfish && answer.obstacles.is_empty() {
                 line(

@@ -76,6 +76,19 @@ fn a_file_system_without_unnamed_files_has_them_all_the_same() {
 }
 
 #[test]
+fn the_packages_own_settings_are_overwritten_as_long_as_nobody_touched_them() {
+    let (_folder, place) = in_folder(false);
+    std::fs::write(place.file(), format!("{SAMPLE}\n")).expect("written");
+    let fault = Place::of(&place.directory, false).expect_err("somebody's").to_string();
+    assert!(fault.contains("--force"), "{fault}");
+    place.write("theirs").expect_err("somebody's");
+    std::fs::write(place.file(), SAMPLE).expect("written");
+    Place::of(&place.directory, false).expect("nobody's").write("new").expect("written");
+    assert_eq!(std::fs::read_to_string(place.file()).expect("read"), "new");
+    place.write("newer").expect_err("somebody's by now");
+}
+
+#[test]
 fn a_password_that_others_may_read_is_refused_with_the_command_that_mends_it() {
     let (_folder, place) = in_folder(false);
     let file = place.password_file();

@@ -25,7 +25,7 @@ fn tried(driver: Driver, answer: serde_json::Value) -> Tried {
         all[key] = value.clone();
     }
     let answer = serde_json::from_value(all).expect("an answer");
-    Tried { driver, answer, shown: None, suites: "17", more: Vec::new() }
+    Tried { driver, answer, shown: None, allows_suite_3: false, more: Vec::new() }
 }
 
 fn refused(driver: Driver, kind: &str, detail: &str) -> Tried {
@@ -44,6 +44,8 @@ fn a_bmc_that_answers_and_bars_nothing_is_ready() {
         "  ipmi 10.0.0.7:623: the machine is on\n  it takes cipher suite 17, and the privilege operator\n  it says that it controls the \
          machine with the uuid 00ff\n  a fence tries to hold it off, which the BMC may refuse then; now it has\n  restore_policy previous\n"
     );
+    let both = Tried { allows_suite_3: true, ..tried(Driver::Ipmi, fine.clone()) };
+    assert!(both.told(page).contains("it takes one of the cipher suites 17 and 3"), "{}", both.told(page));
     for (key, value) in [
         ("obstacles", json!(["the role ReadOnly and no other"])),
         ("fault", json!({ "kind": "forbidden", "detail": "no" })),
