@@ -74,7 +74,10 @@ pub fn endpoint(global: &Global, env: impl Fn(&str) -> Option<String>) -> Result
         None => (default_path(&env), false),
     };
     let file = match &path {
-        Some(path) => read(path, asked_for)?,
+        Some(path) => read(path, asked_for).map_err(|fault| match asked_for {
+            true => fault,
+            false => of_whom(fault, &env),
+        })?,
         None => File::default(),
     };
     let path = path.unwrap_or_default();
@@ -111,6 +114,21 @@ fn default_path(env: &impl Fn(&'static str) -> Option<String>) -> Option<PathBuf
     Some(base.join("picket/config.toml"))
 }
 
+/// A file that nobody named is where the environment says, which may be another user's: after `su` or `setpriv` as a rule.
+fn of_whom(fault: Fault, env: &impl Fn(&'static str) -> Option<String>) -> Fault {
+    let whence = ["XDG_CONFIG_HOME", "HOME"].into_iter().find_map(|name| Some((name, env(name)?)));
+    match (fault, whence) {
+        (Fault::Usage(text), Some((name, value))) if text.starts_with(UNREAD) => Fault::Usage(format!(
+            "{text}: {name} is {value}, which may be another user's; begin with {name}=YOUR_OWN_HOME, or name a file by --config FILE, or \
+             the gateway by --endpoint"
+        )),
+        (fault, _) => fault,
+    }
+}
+
+/// How the fault of a file begins that is there and cannot be read.
+const UNREAD: &str = "cannot read ";
+
 fn read(path: &Path, asked_for: bool) -> Result<File, Fault> {
     match std::fs::read_to_string(path) {
         // Who writes it says which gateway answers that a node is off.
@@ -120,7 +138,7 @@ fn read(path: &Path, asked_for: bool) -> Result<File, Fault> {
             toml::from_str(&text).map_err(|error| Fault::Usage(format!("{}: {error}", path.display())))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !asked_for => Ok(File::default()),
-        Err(error) => Err(Fault::Usage(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => Err(Fault::Usage(format!("{UNREAD}{}: {error}", path.display()))),
     }
 }
 
@@ -215,6 +233,31 @@ mod tests {
             mode(closed).expect("it is ours");
         }
         assert!(read(&path, true).is_ok());
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_read_is_told_with_the_variable_that_names_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        // A directory in the file's place: it cannot be read by root either.
+        std::fs::create_dir_all(dir.path().join(".config/picket/config.toml")).expect("made");
+        let home = dir.path().display().to_string();
+        let global = |config| Global {
+            endpoint: None,
+            context: None,
+            config,
+            certificates: Certificates::default(),
+            output: Format::Table,
+            yes: false,
+            timeout: None,
+        };
+        let told = |config| {
+            let env = |name: &str| (name == "HOME").then(|| home.clone());
+            endpoint(&global(config), env).expect_err("it cannot be read").to_string()
+        };
+        let said = told(None);
+        assert!(said.contains(&format!("HOME is {home}")) && said.contains("--config FILE"), "{said}");
+        let named = told(Some(dir.path().join(".config/picket/config.toml")));
+        assert!(!named.contains("HOME"), "{named}");
     }
 
     #[test]
