@@ -139,6 +139,8 @@ impl Door {
         for address in self.addresses(until).await.map_err(unreachable)? {
             match Link::connect(address, self.counters.clone()) {
                 Ok(link) => return Ok(link),
+                // Of a name that has several addresses it says which.
+                Err(error) if self.settings.host.parse::<IpAddr>().is_ok() => why = error.to_string(),
                 Err(error) => why = format!("{address}: {error}"),
             }
         }

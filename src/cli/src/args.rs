@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
@@ -52,9 +53,18 @@ impl Cli {
     /// As above.
     pub fn read_on(words: &[OsString], page: Page) -> Result<Self, clap::Error> {
         let mut command = Self::definition(words, page);
-        let matches = command.try_get_matches_from_mut(words)?;
+        let matches = command.try_get_matches_from_mut(words).map_err(nearest_first)?;
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
+}
+
+/// Clap has the nearest of the commands that may be meant at the end: `fence` after `resume`, its opposite, for `fense`.
+fn nearest_first(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
+        let names = names.into_iter().rev().collect();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+    }
+    error
 }
 
 impl Cli {
@@ -244,6 +254,14 @@ mod tests {
     }
 
     #[test]
+    fn of_commands_that_may_be_meant_the_nearest_is_first() {
+        let words = ["picket", "fense", "db1"].map(OsString::from);
+        let told = Cli::read(&words).expect_err("there is none").to_string();
+        let at = |name: &str| told.find(&format!("'{name}'")).unwrap_or_else(|| panic!("no {name}: {told}"));
+        assert!(at("fence") < at("unfence"), "{told}");
+    }
+
+    #[test]
     fn global_arguments_stand_before_or_after_the_command() {
         for line in ["picket -o json --yes fence n1", "picket fence n1 -o json --yes"] {
             let cli = parse(line).expect(line);
@@ -268,7 +286,7 @@ mod tests {
             "picket pause n1 --group rack=r1 --reason x --for 1h",
             "picket resume --reason x",
             "picket stand-down n1",
-            "picket history n1 --fence 0",
+            "picket history --fence 0 --open",
             "picket history --raw",
         ] {
             assert_eq!(parse(line).expect_err(line).exit_code(), 2, "{line}");

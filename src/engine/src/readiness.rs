@@ -87,7 +87,11 @@ pub fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<Problem> {
     match live.identity_match {
         Some(IdentityMatch::Mismatch) => {
             let said = live.identity.as_ref().map(|identity| identity.words()).unwrap_or_default();
-            let said = format!("it says that it controls another machine: {said}");
+            let expected = match spec.identity.is_empty() {
+                true => "an earlier check heard another identity of it".to_owned(),
+                false => format!("the settings say {}", spec.identity.words()),
+            };
+            let said = format!("it says that it controls another machine: {said}; {expected}");
             add(Trouble::OtherMachine, &said);
         }
         Some(IdentityMatch::Unknown) if spec.class == DeviceClass::Host => add(

@@ -94,7 +94,9 @@ fn hint(place: &str, source: &io::Error) -> String {
         io::ErrorKind::NotFound => {
             let directory = Path::new(place).parent().unwrap_or(Path::new("/"));
             format!(
-                " (its directory must be there, and belong to the user who runs picketd: install -d -m 750 {})",
+                " (its directory must be there, and belong to the user who runs picketd: install -d -m 750 -o {} -g {} {})",
+                rustix::process::geteuid().as_raw(),
+                rustix::process::getegid().as_raw(),
                 directory.display()
             )
         }

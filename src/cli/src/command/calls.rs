@@ -44,6 +44,7 @@ pub fn tell(session: &mut Session<'_>, answers: &Answers, done: &str) -> Result<
     let page = session.console.page(Stream::Out);
     for (node, answer) in answers {
         let (tone, text) = match answer {
+            Ok(now) if node_text::phase(now) == done => (Tone::Good, done.to_owned()),
             Ok(now) => (Tone::Good, format!("{done}; the node is {}", node_text::phase(now))),
             Err(told) => (Tone::Bad, format!("refused: {}", told.to_string().replace('\n', "; "))),
         };

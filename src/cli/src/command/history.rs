@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(value_name = "HOSTS")]
     hosts: Vec<String>,
     /// One fence as a timeline; the end of its id is enough where it fits no other
-    #[arg(long, value_name = "ID", conflicts_with_all = ["hosts", "limit", "open"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["limit", "open"])]
     fence: Option<String>,
     /// With --fence: every device exchange as it was, equal ones too
     #[arg(long, requires = "fence")]
@@ -71,7 +71,7 @@ pub fn alone(args: &Args, global: &Global, console: &mut Console) -> Option<Resu
 /// Tells it.
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     if args.audit.verify {
-        let anchors = audit::anchors(&everything(session).await?);
+        let anchors = audit::anchors(&everything(&[], session).await?);
         let form = session.global.output;
         return audit::verify(&args.audit, &anchors, form, session.console);
     }
@@ -81,7 +81,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
                 "--since goes with --fence only where the audit is exported".to_owned(),
             ));
         }
-        return one(id, args.raw, session).await;
+        return one(id, &args.hosts, args.raw, session).await;
     }
     let fences = list(args, session).await?;
     if session.for_people() {
@@ -94,8 +94,8 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     Ok(Exit::Done)
 }
 
-async fn one(id: &str, raw: bool, session: &mut Session<'_>) -> Result<Exit, Fault> {
-    let request = GetFenceRequest { fence_id: whole(id, session).await?, view: Depth::Full.into() };
+async fn one(id: &str, hosts: &[String], raw: bool, session: &mut Session<'_>) -> Result<Exit, Fault> {
+    let request = GetFenceRequest { fence_id: whole(id, hosts, session).await?, view: Depth::Full.into() };
     let mut client = session.client.clone();
     let answer = session.asked(client.get_fence(request)).await?.into_inner();
     let fence = answer.fence.ok_or(Fault::Nonsense("no fence where one was asked for"))?;
@@ -108,18 +108,19 @@ async fn one(id: &str, raw: bool, session: &mut Session<'_>) -> Result<Exit, Fau
     Ok(Exit::Done)
 }
 
-/// The id of which this is the end; a whole one as it is.
-async fn whole(id: &str, session: &Session<'_>) -> Result<String, Fault> {
-    if uuid::Uuid::try_parse(id).is_ok() {
+/// The id of which this is the end, of one of these hosts where any are named; a whole one as it is.
+async fn whole(id: &str, hosts: &[String], session: &Session<'_>) -> Result<String, Fault> {
+    if uuid::Uuid::try_parse(id).is_ok() && hosts.is_empty() {
         return Ok(id.to_owned());
     }
-    let all = everything(session).await?;
+    let all = everything(hosts, session).await?;
     let fits: Vec<&str> =
         all.iter().map(|fence| fence.id.as_str()).filter(|known| known.ends_with(id)).collect();
     match fits.as_slice() {
         [one] => Ok((*one).to_owned()),
         [] => {
-            let message = format!("there is no fence whose id ends with {id:?}");
+            let of = if hosts.is_empty() { String::new() } else { format!(" of {}", hosts.join(",")) };
+            let message = format!("there is no fence{of} whose id ends with {id:?}");
             let help = vec!["picket history lists them, with --wide whole ids".to_owned()];
             let told = Told::of_this_side(Code::NotFound, message, help, BTreeMap::new());
             Err(Fault::Told(Box::new(told)))
@@ -128,9 +129,10 @@ async fn whole(id: &str, session: &Session<'_>) -> Result<String, Fault> {
     }
 }
 
-/// Every fence that the gateway keeps.
-async fn everything(session: &Session<'_>) -> Result<Vec<Fence>, Fault> {
-    let request = ListFencesRequest { view: Depth::Basic.into(), ..Default::default() };
+/// Every fence that the gateway keeps, of these hosts where any are named.
+async fn everything(hosts: &[String], session: &Session<'_>) -> Result<Vec<Fence>, Fault> {
+    let request =
+        ListFencesRequest { nodes: hosts::set(hosts), view: Depth::Basic.into(), ..Default::default() };
     pages(request, usize::MAX, session).await
 }
 

@@ -1,6 +1,6 @@
 //! Plans, for scripts and for people.
 
-use picket_proto::v1::{PlanFenceResponse, PlanStep};
+use picket_proto::v1::{PlanAction, PlanFenceResponse, PlanStep};
 use serde::Serialize;
 
 use super::outcome::{OutcomeView, sentence};
@@ -97,10 +97,18 @@ pub fn text(node: &str, answer: &Answer, page: Page) -> String {
         level = step.level;
         out += &page.beside(&format!("  {:>2}  ", number + 1), 6, Tone::Plain, &line(step));
         for obstacle in &step.obstacles {
-            out += &page.beside("      ", 6, Tone::Busy, &format!("in the way: {obstacle}"));
+            out += &page.beside("      ", 6, Tone::Busy, &format!("{}: {obstacle}", label(step, obstacle)));
         }
     }
     out
+}
+
+/// What lowers the grade of a proof keeps no fence from its end; a grade that is too low does.
+fn label(step: &PlanStep, obstacle: &str) -> &'static str {
+    match step.action() {
+        PlanAction::Confirm if !obstacle.starts_with("its grade would be ") => "lowers the grade",
+        _ => "in the way",
+    }
 }
 
 fn line(step: &PlanStep) -> String {
@@ -116,4 +124,21 @@ fn line(step: &PlanStep) -> String {
         text += &format!(" (at most {})", duration::set(duration::of_wire(at_most)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lowers_the_grade_alone_is_not_in_the_way() {
+        let step = |action: PlanAction| PlanStep { action: action.into(), ..PlanStep::default() };
+        let learned = "bmc: its identity was learned from the device itself";
+        assert_eq!(label(&step(PlanAction::Confirm), learned), "lowers the grade");
+        assert_eq!(
+            label(&step(PlanAction::Confirm), "its grade would be Learned, which is less"),
+            "in the way"
+        );
+        assert_eq!(label(&step(PlanAction::Identify), "timed out: no answer"), "in the way");
+    }
 }

@@ -92,32 +92,34 @@ fn moments(fence: &Fence, has_exchanges: bool) -> impl Iterator<Item = Entry> {
 fn exchanges(fence: &Fence) -> impl Iterator<Item = Entry> {
     fence.exchanges.iter().map(|exchange| {
         let (event, tone, text) = event(exchange);
-        Entry::new(exchange.at.unwrap_or_default(), event, tone, &exchange.device, text)
+        Entry::new(exchange.at.unwrap_or_default(), event, tone, &exchange.device, &text)
     })
 }
 
 /// An exchange in a word or two, and what is left of the answer.
-fn event(exchange: &Exchange) -> (&str, Tone, &str) {
+fn event(exchange: &Exchange) -> (&str, Tone, String) {
     let answered = exchange.answered.as_str();
     match exchange.asked.as_str() {
         truth::ASKS_POWER => {
-            let said = answered.split_once(" (").map_or("", |(_, said)| said.trim_end_matches(')'));
+            // `off (chassis status 0x00), 3 more times in 25s`: what stands behind the bracket is said without it.
+            let said = answered.split_once(" (").map_or("", |(_, said)| said);
+            let said = said.rsplit_once(')').map_or(said.to_owned(), |(said, more)| format!("{said}{more}"));
             match truth::power_word(answered) {
                 "on" => ("reads ON", Tone::Busy, said),
                 "off" => ("reads off", Tone::Dark, said),
                 "unknown" => ("no on or off", Tone::Busy, said),
-                _ => ("no reading", Tone::Bad, answered),
+                _ => ("no reading", Tone::Bad, answered.to_owned()),
             }
         }
-        OFF if answered.starts_with(TAKEN) => ("OFF sent", Tone::Busy, answered),
-        OFF => ("OFF tried", Tone::Bad, answered),
-        "power on" => ("on sent", Tone::Busy, answered),
-        "what machine is it" => ("identity", Tone::Plain, answered),
-        "what would a hold change" => ("before hold", Tone::Plain, answered),
-        "stay off" => ("hold", Tone::Plain, answered),
-        "put back what the hold changed" => ("hold undone", Tone::Plain, answered),
-        "end the session" => ("session end", Tone::Faint, answered),
-        other => (other, Tone::Plain, answered),
+        OFF if answered.starts_with(TAKEN) => ("OFF sent", Tone::Busy, answered.to_owned()),
+        OFF => ("OFF tried", Tone::Bad, answered.to_owned()),
+        "power on" => ("on sent", Tone::Busy, answered.to_owned()),
+        "what machine is it" => ("identity", Tone::Plain, answered.to_owned()),
+        "what would a hold change" => ("before hold", Tone::Plain, answered.to_owned()),
+        "stay off" => ("hold", Tone::Plain, answered.to_owned()),
+        "put back what the hold changed" => ("hold undone", Tone::Plain, answered.to_owned()),
+        "end the session" => ("session end", Tone::Faint, answered.to_owned()),
+        other => (other, Tone::Plain, answered.to_owned()),
     }
 }
 
@@ -174,4 +176,25 @@ pub fn raw(fence: &Fence, page: Page) -> String {
         out += &page.beside(&format!("  {}  ", stamp(&exchange.at)), 28, Tone::Plain, &text);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_device_said_has_no_stray_bracket() {
+        let said = |answered: &str| {
+            let asked = truth::ASKS_POWER.to_owned();
+            let exchange = Exchange { asked, answered: answered.to_owned(), ..Exchange::default() };
+            event(&exchange).2
+        };
+        assert_eq!(said("off (chassis status 0x00)"), "chassis status 0x00");
+        assert_eq!(
+            said("off (chassis status 0x00), 3 more times in 25s"),
+            "chassis status 0x00, 3 more times in 25s"
+        );
+        assert_eq!(said("on (state (old) On)"), "state (old) On");
+        assert_eq!(said("on"), "");
+    }
 }

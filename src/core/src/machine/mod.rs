@@ -23,7 +23,7 @@ mod tests;
 mod unfence;
 
 use draft::Draft;
-pub use opening::may_be_drilled;
+pub use opening::{may_be_drilled, opened_by};
 pub(crate) use restored::is_undecided;
 pub(crate) use unfence::may_switch_on;
 

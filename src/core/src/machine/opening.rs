@@ -90,7 +90,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
     draft.place(&request.holder);
     draft.bind(request.key);
     draft.moment(format!(
-        "fence opened by {} for {}: {}",
+        "{OPENED}{} for {}: {}",
         request.holder.shown(),
         request.holder.name,
         request.holder.reason
@@ -102,6 +102,17 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         );
     }
     Ok(())
+}
+
+/// How the first moment of a fence begins that somebody asked for.
+const OPENED: &str = "fence opened by ";
+
+/// Who opened the fence, for people, as its first moment tells: also once the hold that it placed is gone. `None`: the name that counts,
+/// [`Fence::by`], says all that is known.
+pub fn opened_by(fence: &Fence) -> Option<&str> {
+    let told = fence.moments.first()?.what.strip_prefix(OPENED)?;
+    let (shown, _) = told.split_once(&format!(" for {}: ", fence.holder))?;
+    (shown != fence.by).then_some(shown)
 }
 
 /// Whether a node in this phase may be drilled by these levels, as far as the rules go. `releases`: it has volumes that the

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use picket_core::machine::opened_by;
 use picket_core::record::{Cause, Fence, Hold, Moment};
 use picket_core::time::WallTime;
 use picket_core::topology::Level;
@@ -61,7 +62,12 @@ fn askers(fence: &Fence, holds: Option<&BTreeMap<String, Hold>>) -> Vec<v1::Fenc
         holder: fence.holder.clone(),
         reason: fence.reason.clone(),
         at: Some(timestamp(fence.opened_at)),
-        caller_shown: opener.and_then(Hold::shown).unwrap_or_default().to_owned(),
+        // With the unfence the hold is gone, and a name that was shown once stays.
+        caller_shown: opener
+            .and_then(Hold::shown)
+            .or_else(|| opened_by(fence))
+            .unwrap_or_default()
+            .to_owned(),
     };
     let is_new = |hold: &Hold| !is_breach || hold.since >= fence.opened_at;
     let joined = holds.into_iter().flatten();

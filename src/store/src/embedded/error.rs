@@ -78,7 +78,9 @@ pub enum OpenError {
     /// The directory is not there.
     #[error(
         "the store's directory {directory} is not there (No such file or directory): make it, for the user who runs \
-         picketd alone: install -d -m 700 {directory}"
+         picketd alone: install -d -m 700 -o {} -g {} {directory}",
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw()
     )]
     NoDirectory {
         /// The directory.

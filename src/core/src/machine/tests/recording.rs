@@ -40,6 +40,17 @@ fn the_moments_are_bounded_and_keep_the_beginning_and_the_end() {
     assert!(moments[Fence::MOMENTS - 1].what.contains("session lost"));
 }
 
+#[test]
+fn who_opened_a_fence_is_told_for_people_also_without_its_hold() {
+    let mut fence = Player::fencing(&[&[host("bmc")]], &[]).open_fence().clone();
+    assert_eq!(crate::machine::opened_by(&fence), None, "the name that counts: {:?}", fence.moments[0]);
+    fence.moments[0].what =
+        "fence opened by alice as root for ops: it is dead for good: for ops: x".to_owned();
+    assert_eq!(crate::machine::opened_by(&fence), Some("alice as root"));
+    fence.moments[0].what = "found on".to_owned();
+    assert_eq!(crate::machine::opened_by(&fence), None);
+}
+
 /// etcd takes 1.5 MiB in a request, and a fence that ends goes into one with its record (S16).
 #[test]
 fn a_record_stays_small_whatever_is_said_of_its_releases_and_however_often() {

@@ -221,7 +221,8 @@ impl NodeTask {
         let open = self.record().fence.as_ref().filter(|fence| fence.ended_at.is_none());
         let deadline = open.map(|fence| fence.deadline).or(asked.deadline);
         let text = format!(
-            "reads until Off is proven by {}; without any answer it ends after {}",
+            "reads until Off is proven by {}; without any answer its turn ends after {}, and each level is tried again until the fence \
+             ends, after {}",
             names.join(" and "),
             written(rules.silent_share_of(level)),
             written(deadline.unwrap_or_else(|| rules.deadline_of(&self.plan.topology)))
@@ -286,8 +287,14 @@ impl NodeTask {
     fn in_the_way(&self, spec: &DeviceSpec, compared: IdentityMatch) -> Vec<String> {
         let live = self.live.devices.get(&spec.id);
         let fault = live.and_then(|live| live.fault.as_ref()).map(|(fault, at)| format!("{fault} (at {at})"));
-        let mismatch = (compared == IdentityMatch::Mismatch)
-            .then(|| "it says that it controls another machine: no off would be sent".to_owned());
+        let mismatch = (compared == IdentityMatch::Mismatch).then(|| {
+            let said =
+                live.and_then(|live| live.identity.as_ref()).map(|said| said.words()).unwrap_or_default();
+            let expected = self.expected_identity(&spec.id).identity.words();
+            format!(
+                "it says that it controls another machine, {said}, and not {expected}: no off would be sent"
+            )
+        });
         let unasked = live.is_none().then(|| "it was not asked yet: check the node's devices".to_owned());
         mismatch.into_iter().chain(fault).chain(unasked).collect()
     }
