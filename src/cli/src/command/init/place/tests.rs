@@ -81,11 +81,11 @@ fn the_packages_own_settings_are_overwritten_as_long_as_nobody_touched_them() {
     std::fs::write(place.file(), format!("{SAMPLE}\n")).expect("written");
     let fault = Place::of(&place.directory, false).expect_err("somebody's").to_string();
     assert!(fault.contains("--force"), "{fault}");
-    place.write("theirs").expect_err("somebody's");
+    place.write("theirs", None).expect_err("somebody's");
     std::fs::write(place.file(), SAMPLE).expect("written");
-    Place::of(&place.directory, false).expect("nobody's").write("new").expect("written");
+    Place::of(&place.directory, false).expect("nobody's").write("new", None).expect("written");
     assert_eq!(std::fs::read_to_string(place.file()).expect("read"), "new");
-    place.write("newer").expect_err("somebody's by now");
+    place.write("newer", None).expect_err("somebody's by now");
 }
 
 #[test]
