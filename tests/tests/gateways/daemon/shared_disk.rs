@@ -39,7 +39,8 @@ async fn a_store_that_other_machines_may_have_too_is_refused_before_anything_is_
         let ended = tokio::time::timeout(HANGS, output).await.expect("it ends").expect("it runs");
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(78), "{said}");
-        for words in ["store.path: ", "FUSE", "a local disk", "[store] kind = \"etcd\""] {
+        let place = share.display().to_string();
+        for words in [&*place, "FUSE", "a local disk", "[store] kind = \"etcd\""] {
             assert!(said.contains(words), "no {words:?} in {said}");
         }
     }
