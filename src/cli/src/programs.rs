@@ -63,12 +63,21 @@ pub fn become_one(words: &[OsString]) -> Option<ExitCode> {
     if first != BECOME {
         return None;
     }
-    let error = match bound(starter) {
+    let error = match is_ours(Path::new(program)).and_then(|()| bound(starter)) {
         Ok(()) => std::process::Command::new(program).args(rest).exec(),
         Err(error) => error,
     };
     eprintln!("{} cannot be started: {error}", Path::new(program).display());
     Some(NOT_RUN.into())
+}
+
+/// Nothing else is started so: whoever may run `picket` as somebody else gets no shell by it.
+fn is_ours(program: &Path) -> io::Result<()> {
+    let is_found = |name| find(name).is_ok_and(|found| found == program);
+    match std::env::current_exe()? == program || ["picketd", "picket-fleet"].into_iter().any(is_found) {
+        true => Ok(()),
+        false => Err(io::Error::other("it is no program of Picket's")),
+    }
 }
 
 /// From here on this process ends with the one that started it.

@@ -14,11 +14,6 @@ pub(crate) fn refuse(key: &str, entry: &Entry, log: &Findings) {
         Raw::Table(entries) => entries.iter().for_each(|(key, entry)| refuse(key, entry, log)),
         Raw::List(items) => items.iter().for_each(|item| refuse(key, item, log)),
         _ => {
-            if matches!(&entry.raw, Raw::Text(text) | Raw::Variable(text) if text.contains(HIDDEN)) {
-                log.push(entry.place.fault(format!(
-                    "{HIDDEN} stands where picketd --print-settings hid a secret: write what the settings had there that were printed"
-                )));
-            }
             let lower = key.to_ascii_lowercase();
             let holds = |secret: &&&str| lower == **secret || lower.ends_with(&format!("_{secret}"));
             if let Some(secret) = SECRETS.iter().find(holds) {
@@ -29,5 +24,17 @@ pub(crate) fn refuse(key: &str, entry: &Entry, log: &Findings) {
                 )));
             }
         }
+    }
+}
+
+/// A fault for each value, at any depth, that `picketd --print-settings` hid: it is not taken for what stood there.
+pub(crate) fn refuse_hidden(entry: &Entry, log: &Findings) {
+    match &entry.raw {
+        Raw::Table(entries) => entries.iter().for_each(|(_, entry)| refuse_hidden(entry, log)),
+        Raw::List(items) => items.iter().for_each(|item| refuse_hidden(item, log)),
+        Raw::Text(text) | Raw::Variable(text) if text.contains(HIDDEN) => log.push(entry.place.fault(format!(
+            "{HIDDEN} stands where picketd --print-settings hid a secret: write what the settings had there that were printed"
+        ))),
+        _ => {}
     }
 }

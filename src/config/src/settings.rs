@@ -21,6 +21,7 @@ use crate::listen::{self, Listen};
 use crate::node::{self, NodeSettings, Nodes};
 use crate::receipts::ReceiptSettings;
 use crate::release::{self, ReleaseSettings};
+use crate::secret;
 use crate::sections::{self, Gateway, Log, MetricsSettings, StoreSettings};
 use crate::sources::Sources;
 use crate::table::{Findings, Table};
@@ -105,6 +106,7 @@ impl Settings {
     fn check(merged: Entry) -> (Self, Faults) {
         let log = Findings::default();
         let written = Written::of(&merged);
+        secret::refuse_hidden(&merged, &log);
         let mut top = Table::of(&log, merged);
         let gateway = sections::gateway(top.table("gateway"));
         let listen = listen::read(top.table("listen"));

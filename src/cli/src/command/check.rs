@@ -78,7 +78,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         Some(group) => Some(NodeSet { of: Some(node_set::Of::Group(group.clone())) }),
         None => hosts::set(&args.hosts),
     };
-    let request = CheckDevicesRequest { nodes: set, device: args.device.clone().unwrap_or_default() };
+    let request = CheckDevicesRequest { nodes: set.clone(), device: args.device.clone().unwrap_or_default() };
     let mut client = session.client.clone();
     let mut stream = session.asked(client.check_devices(request)).await?.into_inner();
     let limit = session.global.timeout.unwrap_or(NEXT);
@@ -104,7 +104,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         }
     }
     progress_ends(session)?;
-    let barred = weigh(session, &mut nodes).await?;
+    let barred = weigh(session, set, &mut nodes).await?;
     let all: Vec<(String, Vec<CheckDevicesResponse>)> = nodes.into_iter().collect();
     let fine = all.iter().all(|(_, told)| could(&devices(told)));
     let exit = if fine { Exit::Done } else { Exit::Failed };
@@ -121,6 +121,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
 /// each node.
 async fn weigh(
     session: &Session<'_>,
+    nodes: Option<NodeSet>,
     checked: &mut BTreeMap<String, Vec<CheckDevicesResponse>>,
 ) -> Result<Barred, Fault> {
     let mut barred = Barred::new();
@@ -128,7 +129,7 @@ async fn weigh(
         return Ok(barred);
     }
     let phases = vec![Phase::NeedsOperator.into(), Phase::Normal.into()];
-    let (nodes, ..) = hosts::list(session, ListNodesRequest { phases, ..Default::default() }).await?;
+    let (nodes, ..) = hosts::list(session, ListNodesRequest { nodes, phases, ..Default::default() }).await?;
     for node in nodes {
         let Some(told) = checked.get_mut(&node.name) else { continue };
         for told in told {
@@ -164,7 +165,7 @@ fn document(all: &[(String, Vec<CheckDevicesResponse>)], barred: &Barred, exit: 
         let of = devices(told);
         NodeChecked {
             node: node.clone(),
-            could_be_fenced: could(&of) && !barred.contains_key(node),
+            could_be_fenced: could(&of),
             barred: barred.get(node).map(LimitView::from),
             ready: usable_of(&of),
             devices: told

@@ -23,8 +23,8 @@ pub struct Args {
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     let nodes = hosts::resolve(session, &args.hosts).await?;
     let asked = format!(
-        "Retire {}? You say that the hardware is gone for good, or that its settings named a wrong device: its fence and all holds end \
-         with no proof that anything is off, and it is a node no more until the settings bring another machine.",
+        "Retire {}? You say that the hardware is gone for good: its fence and all holds end with no proof that anything is off, and \
+         nothing that was held is put back. It is a node no more until the settings bring another machine.",
         question::names(&hosts::names(&nodes))
     );
     question::ask(session.console, session.global.yes, &asked).await?;

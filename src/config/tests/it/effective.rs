@@ -149,7 +149,7 @@ fn a_secret_in_a_url_or_an_argument_is_hidden_and_the_copy_is_refused() {
     let document = effective.to_json();
     assert_eq!(row(&document, "releases.w.url")["value"], "https://h/x?k=***");
     assert_eq!(row(&document, "releases.v.url")["value"], "https://h/x?k=***");
-    assert_eq!(row(&document, "releases.c.args")["value"], serde_json::json!(["--password", "***", "x"]));
+    assert_eq!(row(&document, "releases.c.args")["value"], serde_json::json!(["***", "***", "***"]));
     let shown = effective.to_toml(&home.0.path().join("picket.toml"));
     assert!(!shown.contains("sesame") && !document.to_string().contains("sesame"), "{shown}");
     let said = Home::with(&shown).load().expect_err("what was hidden is missing").to_string();

@@ -278,10 +278,9 @@ impl Books {
         node: &NodeId,
     ) -> Option<Bar> {
         let allowed = limits.min_not_fenced?;
-        // Where no node runs on another, no more are gone than stand in the count: a list of a whole fleet asks for each node.
-        if self.runs_on.is_empty()
-            && number(members.len()) > allowed.saturating_add(number(count.stands.len()))
-        {
+        // No more are gone than stand in the count, or run on others: a list of a whole fleet asks for each node.
+        let most = number(count.stands.len()).saturating_add(number(self.runs_on.len()));
+        if number(members.len()) > allowed.saturating_add(most) {
             return None;
         }
         let falling = members.iter().filter(|one| self.falls_with(one, node)).count();

@@ -98,8 +98,8 @@ pub(super) enum Wish {
 /// How settings that were refused for a node come to hold: whatever was opened with its devices ends with them.
 fn way_on(id: &NodeId, record: &NodeRecord) -> String {
     let by_a_person = format!(
-        "picket stand-down {id} where it runs, picket retire {id} where it is gone or the settings named a wrong device; then reload the new \
-         settings"
+        "picket stand-down {id} where it runs, or picket retire {id} where its hardware is gone, after picket abandon of each release \
+         that was begun; then reload the new settings"
     );
     match record.phase {
         Phase::Fencing => format!(
@@ -107,6 +107,9 @@ fn way_on(id: &NodeId, record: &NodeRecord) -> String {
         ),
         Phase::NeedsOperator(_) | Phase::PowerOnFailed => {
             format!("put back what was there of it, or {by_a_person}")
+        }
+        Phase::Normal | Phase::Retired => {
+            format!("wait until what was sent to it has ended, as picket status {id} shows, and reload")
         }
         _ => format!("put back what was there of it until it is back: picket unfence {id}"),
     }

@@ -300,7 +300,9 @@ impl Draft {
             let _ = std::fs::remove_file(&name);
             self.name(&name)?;
         }
-        std::fs::rename(&name, path)
+        std::fs::rename(&name, path).inspect_err(|_| {
+            let _ = std::fs::remove_file(&name);
+        })
     }
 }
 

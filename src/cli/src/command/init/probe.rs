@@ -1,17 +1,19 @@
 //! The BMC is asked: by `picketd probe`, so that the driver which would fence is the one that answers.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe;
 
 use super::settings::{Driver, Order};
 use crate::fault::Fault;
@@ -23,8 +25,8 @@ use crate::style::{Page, Tone, clean};
 const NO_CERTIFICATE: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// A driver gives up long before.
 const HANGS: Duration = Duration::from_secs(300);
-/// The variable by which the program is handed a password.
-const HANDED: &str = "BMC_PASSWORD";
+/// Pauses between looks whether the program reads the password: the kernel tells nobody.
+const LOOKS: Duration = Duration::from_millis(10);
 /// Wrong settings, as in sysexits(3).
 const WRONG_SETTINGS: i32 = 78;
 
@@ -95,21 +97,16 @@ async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Faul
     let file = folder.path().join("picket.toml");
     // It is in no file yet, or in one that only the gateway's user believes.
     let is_handed = order.is_new || picket_permissions::check_secret(&order.password_file).is_err();
-    let (key, place) = match is_handed {
-        true => ("password_env", HANDED.to_owned()),
-        false => ("password_file", order.password_file.display().to_string()),
-    };
-    let text = format!("[store]\nkind = \"memory\"\n{device}{key} = {}\n", toml::Value::from(place));
+    let place = if is_handed { named_pipe(&folder)? } else { order.password_file.clone() };
+    let shown = toml::Value::from(place.display().to_string());
+    let text = format!("[store]\nkind = \"memory\"\n{device}password_file = {shown}\n");
     written(&folder, "picket.toml", text.as_bytes())?;
     let mut command = programs::command(picketd)?;
-    if is_handed {
-        // Not as a file: a kill would leave that behind.
-        command.env(HANDED, OsStr::from_bytes(&order.password));
-    }
     command.arg("--config").arg(&file).args(["probe", "--json"]).stdin(Stdio::null()).kill_on_drop(true);
     let failed = |why: &dyn std::fmt::Display| Fault::Failed(format!("{}: {why}", picketd.display()));
     let done = tokio::select! {
         done = tokio::time::timeout(HANGS, command.output()) => done,
+        error = hand(&place, &order.password), if is_handed => return Err(failed(&error)),
         // The folder goes with this call.
         _ = tokio::signal::ctrl_c() => return Err(Fault::Usage("interrupted: nothing was written".to_owned())),
     };
@@ -127,6 +124,33 @@ async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Faul
         ))
     })?;
     answers.devices.into_iter().next().ok_or_else(|| failed(&"it asked no device"))
+}
+
+/// A pipe for its owner alone. By it the password is in no file that a kill leaves behind, and in no environment (S18).
+fn named_pipe(folder: &Folder) -> Result<PathBuf, Fault> {
+    let path = folder.path().join("bmc.password");
+    let made = mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
+    made.map_err(|error| Fault::Failed(format!("{} cannot be made: {error}", path.display())))?;
+    Ok(path)
+}
+
+/// Gives the password to whoever reads the pipe first. It ends with an error alone.
+async fn hand(pipe: &Path, password: &[u8]) -> std::io::Error {
+    let mut reader = loop {
+        match pipe::OpenOptions::new().open_sender(pipe) {
+            Ok(reader) => break reader,
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                tokio::time::sleep(LOOKS).await;
+            }
+            Err(error) => return error,
+        }
+    };
+    if let Err(error) = reader.write_all(password).await {
+        return error;
+    }
+    // Its end tells the reader that this was all.
+    drop(reader);
+    std::future::pending().await
 }
 
 /// Makes a file for its owner alone, in a folder that is gone after the question.
@@ -173,7 +197,8 @@ impl Tried {
     /// The argument that the BMC wants, where it is known.
     pub fn more_words(&self, order: &Order) -> Option<String> {
         match &self.shown {
-            Some(shown) => Some(format!("--bmc-certificate {shown}")),
+            // Whoever types it has compared it.
+            Some(_) => Some("--bmc-certificate DIGEST".to_owned()),
             None => self.wants_suite_3(order).then(|| "--allow-suite-3".to_owned()),
         }
     }
