@@ -99,7 +99,7 @@ async fn look<C: IpmiCommand>(
     Ok((heard.answer.code == 0).then(|| C::parse_success_response(&heard.answer.data).ok()).flatten())
 }
 
-/// What a hold would change, as it is now; and whether the BMC lets its power button be locked, but not by this account.
+/// The settings of the BMC that a hold would change, as they are now; and whether it lets its power button be locked, but not by this account.
 pub async fn inspect(line: &mut Line, call: &Call) -> Result<(HoldFound, bool), DriverError> {
     if !line.settings.hold {
         return Ok((HoldFound::new(), false));

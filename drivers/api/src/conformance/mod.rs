@@ -11,6 +11,7 @@ mod boards;
 mod checks;
 mod duties;
 mod effects;
+mod lateness;
 pub mod orders;
 mod permits;
 mod rig;

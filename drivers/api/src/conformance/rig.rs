@@ -1,15 +1,14 @@
 //! What the checks share: one driver, its orders, and short ways to call it.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::power::{Power, Reading};
 use picket_core::time::{BootTime, Clock};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
-use super::Subject;
 use super::orders::Orders;
+use super::{Subject, lateness};
 use crate::call::Call;
 use crate::driver::{Accepted, HoldFound, HoldReport, PowerDriver};
 use crate::error::DriverError;
@@ -33,7 +32,7 @@ pub(super) enum Shown {
     NotHere,
 }
 
-/// The calls of a check may be later than a timer by this much: the machine is busy, not the driver. By more where a subject asks for patience.
+/// The calls of a check may be late by this much: the machine is busy, not the driver. By more where a subject asks for patience.
 const SLACK: Duration = Duration::from_millis(500);
 /// How long the end of a session is waited for on which nothing depends.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -185,17 +184,7 @@ impl<'a> Rig<'a> {
         work: impl AsyncFnOnce(Call) -> Result<T, DriverError>,
     ) -> Result<Result<T, DriverError>, String> {
         let call = self.call_of(life);
-        let deadline = call.deadline();
-        let mut work = pin!(work(call));
-        tokio::select! {
-            biased;
-            result = &mut work => return Ok(result),
-            () = sleep_until(deadline) => {}
-        }
-        // A busy machine is late with every timer: its lateness up to here is not the driver's.
-        let due = Instant::now();
-        let result = work.await;
-        let late = due.elapsed();
+        let (result, late) = lateness::waited(call.deadline(), work(call)).await;
         let slack = if self.subject.patience().is_some() { LONG_SLACK } else { SLACK };
         if late > slack {
             return Err(format!("{what} came back {late:?} after its deadline"));

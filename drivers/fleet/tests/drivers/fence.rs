@@ -12,7 +12,7 @@ use crate::table::{LONG, Row, Since};
 /// How often power is read, and an on is sent, where what is waited for never comes.
 const READINGS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(250);
-/// What is waited for for so long hangs.
+/// A wait of this length is a hang.
 const HANG: Duration = Duration::from_secs(120);
 
 /// What came of a fence.

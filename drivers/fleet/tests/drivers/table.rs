@@ -75,7 +75,7 @@ pub const LONG: Duration = Duration::from_secs(60);
 
 /// A fault, and how a fence ends by it.
 pub fn row(fault: Value, ends: Ends) -> Row {
-    // What is refused is asked for again after 1, 2 and 4 s: the last answer has as long again to come, and one more pause would not fit.
+    // A refused command is sent again after 1, 2 and 4 s: the last answer has as long again to come, and one more pause would not fit.
     let call = if matches!(ends, Ends::On(_) | Ends::OffOnce(_)) { Duration::from_secs(14) } else { LONG };
     Row {
         fault,

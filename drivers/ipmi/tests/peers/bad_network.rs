@@ -225,7 +225,7 @@ async fn a_session_is_not_given_up_because_the_network_swallowed_its_last_word()
     .await;
 }
 
-/// What answers too late on a busy machine is lost, and rightly: the best of some counts.
+/// An answer that is too late on a busy machine is lost, and rightly: the best of some tries counts.
 async fn is_not_given_up(epochs: impl AsyncFn(&Bmc) -> (Option<Epoch>, Option<Epoch>)) {
     let bmc = Bmc::start(GUID);
     let mut seen = Vec::new();

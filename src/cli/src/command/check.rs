@@ -69,7 +69,7 @@ struct DeviceChecked {
     took_s: Option<f64>,
 }
 
-/// What would block a fence of a node now, by its name.
+/// The limit that would block a fence of each node now, by the node's name.
 type Barred = BTreeMap<String, Limit>;
 
 /// Checks them, tells each, and each fault once. Exit code 0 where the devices of every node could be used now, also where a limit blocks its fence.
@@ -117,8 +117,8 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     Ok(exit)
 }
 
-/// What a check cannot see: a device that answers, and ignored the last off of its node, is not ready; and what would block a fence of
-/// each node.
+/// Adds what no device says of itself: one that answers, and ignored the last off of its node, is not ready. Returns the limits that
+/// would block a fence.
 async fn weigh(
     session: &Session<'_>,
     nodes: Option<NodeSet>,

@@ -71,7 +71,7 @@ pub async fn order(args: &Args, place: &Place, console: &mut Console) -> Result<
     })
 }
 
-/// What becomes of a password file that is not there.
+/// Says whether a password file that is missing will be made.
 fn made(is_dry: bool) -> &'static str {
     if is_dry {
         "It is not there, and a dry run does not make it"

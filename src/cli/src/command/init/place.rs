@@ -20,7 +20,7 @@ const ACCOUNT: &str = "picket";
 /// Settings: root writes them, and the gateway reads them.
 const SETTINGS: u32 = 0o640;
 const SECRET: u32 = 0o600;
-/// What the package brings: a simulated machine, and nothing of anybody's.
+/// The package's own settings: a simulated machine, and nothing of anybody's.
 const SAMPLE: &str = include_str!("../../../../../deploy/package/picket.toml");
 
 /// The numbers of [`ACCOUNT`].
