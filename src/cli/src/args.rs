@@ -1,20 +1,20 @@
 //! The arguments.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::command::{
     abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, help,
     history, hold, init, kubeconfig, nodes, pause, pki, plan, quickstart, receipt, resume, retire, retry,
     stand_down, status, unfence, watch,
 };
+use crate::global::Global;
+use crate::help as words;
 use crate::style::Page;
-use crate::{duration, help as words};
 
 /// Switches failed nodes off through a Picket gateway, which proves that they are off and only then lets their volumes
 /// go.
@@ -76,60 +76,6 @@ impl Cli {
         let page = Page { width: Some(width), ..page };
         Cli::command().bin_name(name).term_width(width).override_help(words::overview(name, page))
     }
-}
-
-/// What all commands take.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of all commands")]
-pub struct Global {
-    /// Where the gateway answers: unix:/run/picket/picket.sock, https://gateway:7070 or http://127.0.0.1:7070; several
-    /// are separated by commas
-    #[arg(long, global = true, value_name = "ENDPOINT")]
-    pub endpoint: Option<String>,
-    /// Which context of the file with contexts
-    #[arg(long, global = true, value_name = "NAME", conflicts_with = "endpoint")]
-    pub context: Option<String>,
-    /// The file with contexts [default: $XDG_CONFIG_HOME/picket/config.toml]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// What https wants
-    #[command(flatten)]
-    pub certificates: Certificates,
-    /// In which form answers are told
-    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORM")]
-    pub output: Format,
-    /// Do not ask before harm
-    #[arg(short, long, global = true)]
-    pub yes: bool,
-    /// Give up after this long; what was begun goes on [default: 30s for calls that only ask, else none]
-    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
-    pub timeout: Option<Duration>,
-}
-
-/// The PEM files that https wants; those of the context where they are not given.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
-pub struct Certificates {
-    /// The CA of the gateway's certificate
-    #[arg(long, global = true, value_name = "FILE", env = "PICKET_CA_FILE")]
-    pub ca_file: Option<PathBuf>,
-    /// Your certificate
-    #[arg(long, global = true, value_name = "FILE", env = "PICKET_CERT_FILE")]
-    pub cert_file: Option<PathBuf>,
-    /// Its key
-    #[arg(long, global = true, value_name = "FILE", env = "PICKET_KEY_FILE")]
-    pub key_file: Option<PathBuf>,
-}
-
-/// In which form answers are told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people
-    #[default]
-    Table,
-    /// For scripts: keys are stable, times RFC 3339, spans in seconds
-    Json,
-    /// The same as YAML
-    Yaml,
 }
 
 /// The commands.
@@ -209,23 +155,10 @@ impl Command {
     }
 }
 
-/// What commands that follow nodes on their way take.
-#[derive(Clone, Debug, Args)]
-pub struct Following {
-    /// An idempotency key of your own, so that a script can repeat the command safely [default: a new one]
-    #[arg(long, value_name = "KEY")]
-    pub key: Option<String>,
-    /// How many nodes at once are asked for
-    #[arg(long, value_name = "NUMBER", default_value = "64", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub parallel: u16,
-    /// For how long a broken connection is tried again before it is given up
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse)]
-    pub patience: Duration,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::global::Format;
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         Cli::try_parse_from(line.split_whitespace())

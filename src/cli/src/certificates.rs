@@ -2,9 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
-use crate::args::Certificates;
+/// The PEM files that https wants; those of the context where they are not given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct Certificates {
+    /// The CA of the gateway's certificate
+    #[arg(long, global = true, value_name = "FILE", env = "PICKET_CA_FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Your certificate
+    #[arg(long, global = true, value_name = "FILE", env = "PICKET_CERT_FILE")]
+    pub cert_file: Option<PathBuf>,
+    /// Its key
+    #[arg(long, global = true, value_name = "FILE", env = "PICKET_KEY_FILE")]
+    pub key_file: Option<PathBuf>,
+}
 
 /// The files, all three.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

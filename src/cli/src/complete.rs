@@ -12,16 +12,14 @@ use std::time::Duration;
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
-use clap_complete::env::Shells;
 use picket_proto::v1::{ListNodesRequest, Node};
 
-use crate::args::{Cli, Global};
+use crate::args::Cli;
+use crate::command::completions::VARIABLE;
 use crate::context;
 use crate::exit::Exit;
+use crate::global::Global;
 use crate::view::words;
-
-/// The variable by which a shell's function asks for completions.
-const VARIABLE: &str = "PICKET_COMPLETE";
 
 /// How long a gateway is waited for: somebody has pressed a key.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -54,15 +52,6 @@ pub(crate) fn answer() -> Option<ExitCode> {
         // Whatever is told here stands in the middle of what somebody types.
         Err(_) => Some(Exit::Failed.into()),
     }
-}
-
-/// What a shell reads so that it completes `picket`; nothing of a shell that is not known.
-pub(crate) fn script(shell: &str) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    if let Some(shell) = Shells::builtins().completer(shell) {
-        shell.write_registration(VARIABLE, "picket", "picket", "picket", &mut text)?;
-    }
-    Ok(text)
 }
 
 /// The commands, with the words that the gateway knows.

@@ -11,8 +11,7 @@ use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::args::Certificates;
-use crate::certificates::{self, Files};
+use crate::certificates::{self, Certificates, Files};
 use crate::fault::Fault;
 
 /// The client of the service.

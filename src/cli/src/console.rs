@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use crate::args::Format;
 use crate::fault::{Failure, Fault};
+use crate::global::Format;
 use crate::style::{Page, Tone};
 
 /// Where text goes, by name: live progress stands on one of them.

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::args::{Certificates, Global};
+use crate::certificates::Certificates;
 use crate::endpoints::Endpoints;
 use crate::fault::Fault;
+use crate::global::Global;
 
 /// Where a gateway on this machine listens by default.
 pub const DEFAULT: &str = "unix:/run/picket/picket.sock";
@@ -145,7 +146,7 @@ fn read(path: &Path, asked_for: bool) -> Result<File, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Format;
+    use crate::global::Format;
 
     struct Case {
         endpoint: Option<&'static str>,

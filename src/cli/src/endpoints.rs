@@ -7,7 +7,7 @@ use std::time::Duration;
 use picket_proto::client::{BoxError, Gateways, Maker};
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 
-use crate::args::Certificates;
+use crate::certificates::Certificates;
 use crate::connect::{BadEndpoint, CONNECT, Client, Endpoint, MESSAGE};
 use crate::fault::Fault;
 

@@ -25,14 +25,17 @@ mod complete;
 mod connect;
 mod console;
 mod context;
+mod dispatch;
 mod duration;
 mod endpoints;
 pub mod exit;
 mod fault;
 mod folder;
 mod follow;
+mod global;
 mod help;
 mod hosts;
+mod motion;
 mod pki;
 mod programs;
 mod progress;
@@ -46,8 +49,9 @@ mod view;
 
 use std::process::ExitCode;
 
-use crate::args::{Cli, Format};
+use crate::args::Cli;
 use crate::console::{Console, Stream};
+use crate::global::Format;
 
 /// Runs the command with the arguments, the environment and the streams of this process.
 pub fn main() -> ExitCode {
@@ -69,7 +73,7 @@ pub fn main() -> ExitCode {
         }
     };
     let is_stream = cli.command.tells_records();
-    let done = runtime.block_on(command::run(cli, &mut console));
+    let done = runtime.block_on(dispatch::run(cli, &mut console));
     // A question on the terminal may still wait in a thread of its own; nobody is to wait for it.
     runtime.shutdown_background();
     match done {

@@ -3,12 +3,12 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::args::{Format, Global};
 use crate::connect::Client;
 use crate::console::Console;
 use crate::context;
 use crate::endpoints::Endpoints;
 use crate::fault::Fault;
+use crate::global::{Format, Global};
 use crate::told::Told;
 
 /// How long calls that only ask may take, unless `--timeout` says otherwise.

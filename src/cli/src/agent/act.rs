@@ -8,12 +8,14 @@ use picket_proto::v1::{
 
 use super::Ended;
 use super::options::{Action, Options};
-use crate::args::{Certificates, Following, Format, Global};
+use crate::certificates::Certificates;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, End, Motion};
+use crate::follow::{self, Following};
+use crate::global::{Format, Global};
 use crate::hosts;
+use crate::motion::{End, Motion};
 use crate::session::Session;
 use crate::view::update;
 

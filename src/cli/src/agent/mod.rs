@@ -24,8 +24,8 @@ use std::process::ExitCode;
 
 use options::{Action, Options};
 
-use crate::args::Format;
 use crate::console::{Console, Stream};
+use crate::global::Format;
 
 /// How it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

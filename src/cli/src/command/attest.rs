@@ -2,12 +2,13 @@
 
 use picket_proto::v1::{AttestRequest, ListNodesRequest, Node, Power};
 
-use crate::args::Following;
+use super::request;
 use crate::console::Stream;
 use crate::duration;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Motion};
+use crate::follow::{self, Following};
+use crate::motion::Motion;
 use crate::session::Session;
 use crate::style::{Page, Tone};
 use crate::view::words;
@@ -39,7 +40,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         }
     );
     question::ask(session.console, session.global.yes, &asked).await?;
-    let key = super::key(&args.following.key);
+    let key = request::key(&args.following.key);
     let motions = nodes
         .iter()
         .map(|(name, generation)| {

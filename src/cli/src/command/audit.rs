@@ -12,10 +12,10 @@ use picket_audit::{Anchor, Report};
 use picket_proto::v1::Fence;
 use serde::Serialize;
 
-use crate::args::Format;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::global::Format;
 use crate::style::Tone;
 
 /// What has to do with the audit's files.

@@ -1,11 +1,14 @@
 //! `picket completions`: what a shell reads so that it completes.
 
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 
-use crate::complete;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
+
+/// The variable by which a shell's function asks for completions.
+pub const VARIABLE: &str = "PICKET_COMPLETE";
 
 /// Its arguments.
 #[derive(Debug, clap::Args)]
@@ -18,7 +21,16 @@ pub struct Args {
 /// Writes it to standard output. The shell asks this program for words whenever somebody completes, and a gateway is then asked
 /// for its nodes.
 pub fn run(args: &Args, console: &mut Console) -> Result<Exit, Fault> {
-    let text = complete::script(&args.shell.to_string())?;
+    let text = script(&args.shell.to_string())?;
     console.write(Stream::Out, &String::from_utf8_lossy(&text))?;
     Ok(Exit::Done)
+}
+
+/// What a shell reads so that it completes `picket`; nothing of a shell that is not known.
+fn script(shell: &str) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    if let Some(shell) = Shells::builtins().completer(shell) {
+        shell.write_registration(VARIABLE, "picket", "picket", "picket", &mut text)?;
+    }
+    Ok(text)
 }

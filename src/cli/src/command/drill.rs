@@ -4,10 +4,11 @@ use picket_proto::v1::{DrillRequest, DrillResponse, drill_request};
 use serde::Serialize;
 use tokio_stream::StreamExt;
 
+use super::request;
 use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::Motion;
+use crate::motion::Motion;
 use crate::session::Session;
 use crate::style::{Tone, clean};
 use crate::told::Told;
@@ -69,7 +70,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         );
         question::ask(session.console, session.global.yes, &asked).await?;
     }
-    let key = super::key(&args.key);
+    let key = request::key(&args.key);
     let request = DrillRequest {
         target: Some(target),
         reason: args.reason.clone(),

@@ -5,10 +5,11 @@ use std::time::Duration;
 use clap::ValueEnum;
 use picket_proto::v1::{FenceRequest, FenceThen, FenceUntil, Grade, LimitOverride, QueueWish};
 
-use crate::args::Following;
+use super::request;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Motion};
+use crate::follow::{self, Following};
+use crate::motion::Motion;
 use crate::session::Session;
 use crate::{duration, hosts, question};
 
@@ -138,7 +139,7 @@ impl Wishes {
         let aside = |reason: &Option<String>| reason.clone().map(|reason| LimitOverride { reason });
         FenceRequest {
             node: Some(hosts::selector(node)),
-            reason: super::reason(&self.reason),
+            reason: request::reason(&self.reason),
             holder: self.holder.clone().unwrap_or_default(),
             then: FenceThen::from(self.then).into(),
             minimum_grade: self.minimum_grade.map(|least| Grade::from(least).into()).unwrap_or_default(),
@@ -183,7 +184,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         let asked = format!("Fence {}? {it} {is} switched off hard{then}.", question::names(&nodes));
         question::ask(session.console, session.global.yes, &asked).await?;
     }
-    let key = super::key(&args.following.key);
+    let key = request::key(&args.following.key);
     let motions = nodes.iter().map(|node| (node.clone(), Motion::Fence(args.request(node, &key)))).collect();
     let followed = follow::all(session, motions, &args.following).await?;
     follow::conclude(session, &followed)

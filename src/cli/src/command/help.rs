@@ -1,6 +1,5 @@
 //! `picket help`: all commands, one of them, the options of all, exit codes.
 
-use crate::args::Cli;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
@@ -14,19 +13,18 @@ pub struct Args {
     topic: Vec<String>,
 }
 
-/// Tells it on standard output. An unknown topic is a usage error.
-pub fn run(args: &Args, console: &mut Console) -> Result<Exit, Fault> {
+/// Tells it on standard output, of all commands from `root` on. An unknown topic is a usage error.
+pub fn run(args: &Args, root: &mut clap::Command, console: &mut Console) -> Result<Exit, Fault> {
     let page = console.page(Stream::Out);
-    let mut root = Cli::definition(&std::env::args_os().collect::<Vec<_>>(), page);
     root.build();
     let topic: Vec<&str> = args.topic.iter().map(String::as_str).collect();
     let text = match topic.as_slice() {
         [] => help::overview(root.get_bin_name().unwrap_or("picket"), page),
-        ["commands"] => help::commands(&root, page),
-        ["options"] => help::options(&root, page),
+        ["commands"] => help::commands(root, page),
+        ["options"] => help::options(root, page),
         ["exit-codes"] => help::exit_codes(page),
         path => {
-            let mut command = &mut root;
+            let mut command = root;
             for name in path {
                 command = command.find_subcommand_mut(name).ok_or_else(|| {
                     Fault::Usage(format!("there is no command {name:?}: picket help commands lists them"))

@@ -8,10 +8,10 @@ use serde::Serialize;
 use tonic::Code;
 
 use super::audit;
-use crate::args::Global;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::global::Global;
 use crate::session::Session;
 use crate::told::Told;
 use crate::view::fence::FenceView;

@@ -10,10 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::args::Format;
 use crate::console::{Console, Stream, yaml};
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::global::Format;
 
 /// Where the accounts are.
 const NAMESPACE: &str = "picket";

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::args::Format;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::global::Format;
 use crate::pki::{Made, Order};
 
 /// Its arguments.

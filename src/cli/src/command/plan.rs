@@ -1,6 +1,6 @@
 //! `picket plan`: what a fence would do, and what bars it.
 
-use picket_proto::v1::{OutcomeKind, PlanFenceRequest, PlanFenceResponse};
+use picket_proto::v1::PlanFenceRequest;
 
 use super::fence::Wishes;
 use super::pause::told;
@@ -9,7 +9,6 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::hosts;
 use crate::session::Session;
-use crate::told::Told;
 use crate::view::plan::{self, Plans};
 
 /// Its arguments.
@@ -22,20 +21,6 @@ pub struct Args {
     wishes: Wishes,
 }
 
-/// The exit code is that of the fence, as far as it can be told: blocked, recovered, or done where it would begin.
-pub fn exit(answer: &Result<PlanFenceResponse, Told>) -> Exit {
-    let plan = match answer {
-        Ok(plan) => plan,
-        Err(told) => return told.exit(),
-    };
-    match plan.outcome.as_ref().map(|outcome| outcome.kind()) {
-        Some(OutcomeKind::DryRun | OutcomeKind::AlreadyFenced) => Exit::Done,
-        Some(OutcomeKind::Blocked) => Exit::Blocked,
-        Some(OutcomeKind::AbortedRecovered) => Exit::Recovered,
-        _ => Exit::Failed,
-    }
-}
-
 /// Plans node by node. Nothing is stored and nothing is sent that changes power.
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     let nodes = hosts::names(&hosts::resolve(session, &args.hosts).await?);
@@ -46,7 +31,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         let answer = told(session.asked(client.plan_fence(request)).await)?;
         answers.push((node, answer.map(|answer| answer.into_inner())));
     }
-    let end = Exit::worst(answers.iter().map(|(_, answer)| exit(answer)));
+    let end = Exit::worst(answers.iter().map(|(_, answer)| plan::exit(answer)));
     if session.for_people() {
         let page = session.console.page(Stream::Out);
         let all: Vec<String> = answers.iter().map(|(node, answer)| plan::text(node, answer, page)).collect();

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use picket_proto::v1::RetryRequest;
 
-use crate::args::Following;
+use super::request;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Motion};
+use crate::follow::{self, Following};
+use crate::motion::Motion;
 use crate::session::Session;
 use crate::{duration, hosts, question};
 
@@ -44,13 +45,13 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         ),
     };
     question::ask(session.console, session.global.yes, &asked).await?;
-    let key = super::key(&args.following.key);
+    let key = request::key(&args.following.key);
     let motions = nodes
         .iter()
         .map(|node| {
             let request = RetryRequest {
                 node: Some(hosts::selector(&node.name)),
-                reason: super::reason(&args.reason),
+                reason: request::reason(&args.reason),
                 idempotency_key: key.clone(),
                 deadline: args.deadline.map(duration::to_wire),
                 expected_generation: Some(node.generation),

@@ -2,10 +2,11 @@
 
 use picket_proto::v1::StandDownRequest;
 
-use crate::args::Following;
+use super::request;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Motion};
+use crate::follow::{self, Following};
+use crate::motion::Motion;
 use crate::session::Session;
 use crate::{hosts, question};
 
@@ -30,7 +31,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         question::names(&hosts::names(&nodes))
     );
     question::ask(session.console, session.global.yes, &asked).await?;
-    let key = super::key(&args.following.key);
+    let key = request::key(&args.following.key);
     let motions = nodes
         .iter()
         .map(|node| {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use picket_proto::v1::UnfenceRequest;
 
-use crate::args::Following;
+use super::request;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Motion};
+use crate::follow::{self, Following};
+use crate::motion::Motion;
 use crate::session::Session;
 use crate::{duration, hosts};
 
@@ -43,13 +44,13 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     if args.generation.is_some() && nodes.len() > 1 {
         return Err(Fault::Usage("--generation is of one node: name only one".to_owned()));
     }
-    let key = super::key(&args.following.key);
+    let key = request::key(&args.following.key);
     let motions = nodes
         .iter()
         .map(|node| {
             let request = UnfenceRequest {
                 node: Some(hosts::selector(node)),
-                reason: super::reason(&args.reason),
+                reason: request::reason(&args.reason),
                 idempotency_key: key.clone(),
                 holder: args.holder.clone().unwrap_or_default(),
                 deadline: args.deadline.map(duration::to_wire),

@@ -1,32 +1,40 @@
 //! Following nodes on their way: each on a stream of its own, in parallel, until each has its end.
 
-mod end;
-mod motion;
 mod stream;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_proto::v1::{DeviceReading, FenceUpdate, Phase};
+use stream::Event;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-pub use end::{End, Followed};
-pub use motion::Motion;
-use stream::Event;
-
-use crate::args::Following;
+use crate::duration;
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::motion::{End, Followed, Line, Motion};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::view;
 
 /// Between two drawings of live progress.
 const TICK: Duration = Duration::from_millis(200);
+
+/// What commands that follow nodes on their way take.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Following {
+    /// An idempotency key of your own, so that a script can repeat the command safely [default: a new one]
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// How many nodes at once are asked for
+    #[arg(long, value_name = "NUMBER", default_value = "64", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub parallel: u16,
+    /// For how long a broken connection is tried again before it is given up
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse)]
+    pub patience: Duration,
+}
 
 /// Until somebody ends this process, or its terminal is closed.
 async fn told_to_end() {
@@ -37,68 +45,6 @@ async fn told_to_end() {
     tokio::select! {
         () = told(SignalKind::terminate()) => {}
         () = told(SignalKind::hangup()) => {}
-    }
-}
-
-/// What is known of one node while it is followed.
-#[derive(Debug)]
-pub struct Line {
-    /// The node.
-    pub node: String,
-    /// What was asked for.
-    pub motion: Motion,
-    /// When it was asked for; not yet while others have their turn.
-    pub started: Option<Instant>,
-    /// The newest message, and when it arrived.
-    pub latest: Option<(FenceUpdate, Instant)>,
-    /// What each device read last, by its name: a message has only what is new.
-    pub readings: BTreeMap<String, DeviceReading>,
-    /// Why the connection is broken at the moment.
-    pub broken: Option<String>,
-    /// How it ended.
-    pub followed: Option<Followed>,
-}
-
-impl Line {
-    /// One that is not asked for yet.
-    pub fn new((node, motion): (String, Motion)) -> Self {
-        Self {
-            node,
-            motion,
-            started: None,
-            latest: None,
-            readings: BTreeMap::new(),
-            broken: None,
-            followed: None,
-        }
-    }
-
-    /// Takes a message in. What proves stays known until the node is back in Fencing, or the fence is another one.
-    fn take(&mut self, mut update: FenceUpdate) {
-        if let Some((before, _)) = self.latest.take()
-            && before.fence_id == update.fence_id
-            && update.phase != i32::from(Phase::Fencing)
-        {
-            update.evidence = update.evidence.or(before.evidence);
-            if update.releases.is_empty() {
-                update.releases = before.releases;
-            }
-        }
-        self.readings.extend(update.readings.iter().map(|reading| (reading.device.clone(), reading.clone())));
-        self.broken = None;
-        self.latest = Some((update, Instant::now()));
-    }
-
-    /// It has its end.
-    pub fn end(&mut self, end: End) {
-        self.followed = Some(Followed {
-            node: self.node.clone(),
-            motion: self.motion.clone(),
-            latest: self.latest.as_ref().map(|(update, _)| update.clone()),
-            readings: self.readings.clone(),
-            end,
-            took: self.started.map(|started| started.elapsed()).unwrap_or_default(),
-        });
     }
 }
 

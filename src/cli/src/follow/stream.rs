@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use tokio_stream::StreamExt;
 use tonic::Status;
 
-use super::{End, Motion};
 use crate::connect::Client;
+use crate::motion::{End, Motion};
 use crate::told::Told;
 
 /// Before the first and the later tries.

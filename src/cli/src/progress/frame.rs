@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::duration;
 use crate::exit::Exit;
-use crate::follow::{Followed, Line, Motion};
+use crate::motion::{Followed, Line, Motion};
 use crate::style::{Page, Tone, clean, clip};
 use crate::view::{ending, report, update, words};
 
@@ -181,7 +181,7 @@ mod tests {
     use prost_types::Timestamp;
 
     use super::*;
-    use crate::follow::End;
+    use crate::motion::End;
 
     fn line(node: &str, begun: Option<Instant>) -> Line {
         let mut line = Line::new((node.to_owned(), Motion::Fence(FenceRequest::default())));

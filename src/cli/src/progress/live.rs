@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::frame::frame;
 use crate::console::{Console, Stream};
-use crate::follow::Line;
+use crate::motion::Line;
 use crate::quiet::Quiet;
 
 /// Lines of the terminal that are left to others.

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use crate::args::Format;
 use crate::console::{Console, Stream};
 use crate::duration;
-use crate::follow::Line;
+use crate::global::Format;
+use crate::motion::Line;
 use crate::style::clean;
 use crate::view::{ending, report, update};
 use live::Live;

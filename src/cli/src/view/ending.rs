@@ -8,7 +8,7 @@ use picket_proto::v1::{DeviceReading, Evidence, FenceUpdate, Outcome, OutcomeKin
 use super::{report, truth, words};
 use crate::duration;
 use crate::exit::Exit;
-use crate::follow::{End, Followed};
+use crate::motion::{End, Followed};
 use crate::style::{Page, Tone, clean};
 use crate::table::{Cell, Table};
 

@@ -1,11 +1,10 @@
 //! Plans, for scripts and for people.
 
-use picket_proto::v1::{PlanAction, PlanFenceResponse, PlanStep};
+use picket_proto::v1::{OutcomeKind, PlanAction, PlanFenceResponse, PlanStep};
 use serde::Serialize;
 
 use super::outcome::{OutcomeView, sentence};
 use super::{filled, seconds, words};
-use crate::command::plan::exit;
 use crate::duration;
 use crate::exit::Exit;
 use crate::style::{Page, Tone};
@@ -41,6 +40,20 @@ struct StepView {
 }
 
 type Answer = Result<PlanFenceResponse, Told>;
+
+/// The exit code is that of the fence, as far as it can be told: blocked, recovered, or done where it would begin.
+pub fn exit(answer: &Answer) -> Exit {
+    let plan = match answer {
+        Ok(plan) => plan,
+        Err(told) => return told.exit(),
+    };
+    match plan.outcome.as_ref().map(|outcome| outcome.kind()) {
+        Some(OutcomeKind::DryRun | OutcomeKind::AlreadyFenced) => Exit::Done,
+        Some(OutcomeKind::Blocked) => Exit::Blocked,
+        Some(OutcomeKind::AbortedRecovered) => Exit::Recovered,
+        _ => Exit::Failed,
+    }
+}
 
 impl Plans {
     /// Of each node's answer.

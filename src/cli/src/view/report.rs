@@ -4,7 +4,7 @@ use picket_proto::v1::{FenceUpdate, Outcome, OutcomeKind, Phase, Reason};
 
 use super::{evidence, exits, outcome, update, words};
 use crate::duration;
-use crate::follow::{End, Followed, Motion};
+use crate::motion::{End, Followed, Motion};
 use crate::style::{Page, Tone, clean};
 
 /// All lines, each with its line end.

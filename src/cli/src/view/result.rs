@@ -6,7 +6,7 @@ use super::evidence::{EvidenceView, ReleaseView};
 use super::outcome::OutcomeView;
 use super::{filled, words};
 use crate::exit::Exit;
-use crate::follow::{End, Followed};
+use crate::motion::{End, Followed};
 use crate::told::Told;
 
 /// The document of a command that changes something.

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::args::{Format, Global};
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::global::{Format, Global};
 use crate::programs;
 use crate::style::Tone;
 use probe::Tried;

@@ -12,11 +12,11 @@ use std::path::PathBuf;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::{Format, Global};
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::folder::Folder;
+use crate::global::{Format, Global};
 use crate::programs;
 use scene::Scene;
 use tour::Guide;

@@ -7,10 +7,10 @@ mod online;
 
 use std::path::PathBuf;
 
-use crate::args::Global;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::global::Global;
 use crate::session::Session;
 
 /// Its arguments.

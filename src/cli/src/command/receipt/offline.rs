@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::file::ReceiptFile;
 use super::{Verify, keys};
-use crate::args::Format;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::global::Format;
 use crate::style::Tone;
 use crate::view::simulated;
 

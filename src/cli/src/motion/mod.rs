@@ -1,7 +1,12 @@
 //! What sets a node in motion, and streams until its outcome.
 
+mod end;
+mod line;
+
 use std::pin::Pin;
 
+pub use end::{End, Followed};
+pub use line::Line;
 use picket_proto::v1::{
     AttestRequest, DrillRequest, FenceRequest, FenceThen, FenceUntil, FenceUpdate, Outcome, OutcomeKind,
     RetryRequest, StandDownRequest, UnfenceRequest,
