@@ -2,7 +2,7 @@
 
 use super::Judge;
 use crate::ids::DeviceId;
-use crate::model::Bytes;
+use crate::model::bytes::Bytes;
 
 impl Judge {
     /// Whether the device took our off in its present life with a plain yes, and that off stands.

@@ -69,7 +69,7 @@ impl Run {
 #[cfg(test)]
 impl Run {
     /// What decides how it goes on.
-    pub(super) fn digest(&self, to: &mut crate::model::Bytes) {
+    pub(super) fn digest(&self, to: &mut crate::model::bytes::Bytes) {
         for at in [
             self.first_asked,
             self.first_answered,

@@ -1,9 +1,11 @@
 //! What happens where messages arrive, and with time: the far side of everything.
 
-use super::gateways::{Answer, Call, Task};
+use super::setup::Setup;
+use super::state::State;
+use super::tasks::{Answer, Call, Task};
 use super::weaken::Weak;
-use super::world::{Cause, Message, State, Verb};
-use super::{Setup, properties, standing};
+use super::world::{Cause, Message, Verb};
+use super::{properties, standing};
 use crate::ground::LOOK_LIFE;
 use crate::record::Phase;
 

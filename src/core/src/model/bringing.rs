@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use super::actions::{Do, Luck};
-use super::gateways::{CALL, Call, Kinds, Task, Then};
 use super::store::now;
+use super::tasks::{Bringing, CALL, Call, Kinds, Task, Then};
 use super::turn::{Eye, Turn};
 use super::weaken::Weak;
 use super::world::{DEVICES, Verb, device, number};
 use crate::device::IdentityMatch;
 use crate::event::Event;
 use crate::gate::{self, GateFault};
-use crate::order::{Opened, PendingOn, UnholdOrder};
+use crate::order::Opened;
 use crate::outcome::Reason;
 use crate::power::{Epoch, Power};
 use crate::record;
@@ -23,32 +23,6 @@ const REPEAT: u64 = 3;
 
 /// After a stand-down On is waited for so long.
 const UNSEEN: u64 = 2;
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Bringing {
-    /// What is to be put back, while that is under way.
-    pub(super) undo: [Option<Arc<UnholdOrder>>; DEVICES],
-    /// The stored orders to switch it on; `None`: none is stored yet.
-    pub(super) pending: Option<Vec<Arc<PendingOn>>>,
-    pub(super) calls: [Option<Call>; DEVICES],
-    /// Sent in this round.
-    pub(super) sent: [bool; DEVICES],
-    /// Not seen on.
-    pub(super) dark: [bool; DEVICES],
-    /// The life in which each said whose machine it controls, and it is the node's.
-    pub(super) ours: [Option<u64>; DEVICES],
-    pub(super) send_at: u64,
-    /// When what this round did not bring on is sent again.
-    pub(super) again: Option<u64>,
-    pub(super) read_at: u64,
-}
-
-impl Bringing {
-    /// Calls are waited for, and callers are not heard meanwhile.
-    pub(super) fn is_busy(&self) -> bool {
-        self.calls.iter().any(Option::is_some) || self.undo.iter().any(Option::is_some)
-    }
-}
 
 impl Eye<'_> {
     pub(super) fn plan_bringing(self, run: &Bringing) -> Option<Do> {

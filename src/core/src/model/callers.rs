@@ -1,25 +1,48 @@
 //! What callers, people and the watch bring to a gateway: as `engine/node/command`, `watching` and `kept_off`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::actions::Luck;
 use super::properties;
+use super::setup::Setup;
+use super::standing::lingers;
 use super::turn::Turn;
 use super::weaken::Weak;
 use super::world::{Cause, Verb, detach, number};
-use crate::event::{Event, Person};
+use crate::event::{Event, FenceRequest, Person, PlannedRelease};
 use crate::ground::{AttestedOff, ReleaseGround};
-use crate::ids::EffectId;
+use crate::ids::{EffectId, FenceId};
 use crate::ledger::EffectKind;
 use crate::order::Opened;
 use crate::outcome::Reason;
 use crate::power::Power;
-use crate::record::{Bringing, Phase, ReleaseStage};
+use crate::record::{Bringing, Phase, ReleaseStage, Then};
 use crate::store::Stored;
+use crate::support;
 
 /// Whoever acts in person.
 pub(super) fn ops() -> Person {
     Person { name: "ops".to_owned(), reason: String::new() }
+}
+
+impl Setup {
+    /// A fence that somebody asks for.
+    fn request(&self, id: FenceId) -> FenceRequest {
+        let max_in_flight = Some(Duration::from_secs(self.life));
+        FenceRequest {
+            id,
+            holder: support::holder("ops", if self.reboots { Then::PowerOn } else { Then::StayOff }),
+            topology: self.topology.clone(),
+            releases: vec![PlannedRelease {
+                id: detach(),
+                max_in_flight,
+                lingers: self.stands.then(lingers),
+                by_name: false,
+            }],
+            ..support::request(1, &[&[support::host("a")]], &[])
+        }
+    }
 }
 
 impl Turn<'_> {

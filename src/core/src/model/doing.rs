@@ -1,7 +1,8 @@
 //! What a gateway does next, and that it does it; with the drains, as `engine/node/drain`.
 
 use super::actions::{Do, Luck};
-use super::gateways::{Kinds, Session, Task, Then};
+use super::gateways::Session;
+use super::tasks::{Kinds, Task, Then};
 use super::turn::{Eye, Turn};
 use super::world::{DEVICES, Message, device};
 use crate::event::Event;

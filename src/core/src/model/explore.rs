@@ -3,62 +3,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use stateright::{Checker, HasDiscoveries, Model, Path, Property};
+use stateright::{Checker, HasDiscoveries, Model, Path};
 
-use super::actions::{self, Action};
+use super::actions::Action;
+use super::checked::{self, Checked};
 use super::reachable::Graph;
-use super::world::State;
-use super::{Setup, possible, properties};
+use super::setup::Setup;
+use super::state::State;
+use super::{next, possible};
 
 /// Checks take turns: each uses all the threads that there are.
 static TURN: Mutex<()> = Mutex::new(());
-
-/// The model as the checker sees it.
-#[derive(Clone, Debug)]
-pub(super) struct Checked {
-    pub(super) setup: Arc<Setup>,
-    graph: Option<Arc<Graph>>,
-}
-
-impl Model for Checked {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![self.setup.beginning()]
-    }
-
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        if let Some(graph) = &self.graph {
-            graph.state(state.digest, properties::is_end(state));
-        }
-        possible::all(&self.setup, state, actions);
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        let next = actions::next(&self.setup, state, &action);
-        if let Some(graph) = &self.graph {
-            graph.edge(state.digest, next.digest);
-        }
-        Some(next)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties::all()
-    }
-}
-
-impl std::hash::Hash for State {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        state.write_u64(self.digest);
-    }
-}
-
-impl PartialEq for State {
-    fn eq(&self, other: &Self) -> bool {
-        self.digest == other.digest
-    }
-}
 
 /// A path in words: a line an action.
 pub(super) fn words(path: &Path<State, Action>) -> String {
@@ -85,7 +40,7 @@ pub(super) fn exhausts(setup: Setup) {
     let took = began.elapsed();
     println!("{name}: {states} states, {} steps, depth {depth}, {took:.1?}", checker.state_count());
     let found = checker.discoveries();
-    for property in properties::all() {
+    for property in checked::all() {
         let path = found.get(property.name);
         if property.expectation.discovery_is_failure() {
             let words = path.map(words).unwrap_or_default();
@@ -120,7 +75,7 @@ fn path_to(setup: &Setup, digest: u64) -> String {
         let mut next = Vec::new();
         possible::all(setup, &state, &mut next);
         for action in next {
-            let after = actions::next(setup, &state, &action);
+            let after = next::next(setup, &state, &action);
             if after.digest != first.digest && !before.contains_key(&after.digest) {
                 let words = format!("  {:3} {:15} {action:?}", state.tick, state.stored.record.phase.label());
                 before.insert(after.digest, (state.digest, words));
@@ -159,7 +114,7 @@ pub(super) fn agrees(setup: &Setup) {
     let goes_on = |state: &State| {
         let mut actions = Vec::new();
         possible::all(setup, state, &mut actions);
-        let next = |action: Action| (actions::next(setup, state, &action), action);
+        let next = |action: Action| (next::next(setup, state, &action), action);
         let next: Vec<(State, Action)> = actions.into_iter().map(next).collect();
         let mut digests: Vec<u64> = next.iter().map(|(state, _)| state.digest).collect();
         digests.sort_unstable();

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::actions::{Do, Luck};
-use super::gateways::{CALL, Call, Task};
 use super::store::{Now, boot};
+use super::tasks::{CALL, Call, Fencing, Hand, Order, Task};
 use super::turn::{Eye, Turn};
 use super::weaken::Weak;
-use super::world::{DEVICES, Verb, device, number};
+use super::world::{Verb, device, number};
 use crate::confirm::{Judge, Verdict};
 use crate::device::IdentityMatch;
 use crate::event::Event;
@@ -18,30 +18,6 @@ use crate::outcome::Reason;
 use crate::power::{Began, Power, Reading};
 use crate::record::HoldState;
 use crate::time::Clock;
-
-/// What a fence's run knows of one device.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Hand {
-    /// Held, or it knows no hold: from here on it is looked at, switched off and read.
-    pub(super) live: bool,
-    /// The stored order to switch it off, and, before that, to hold it.
-    pub(super) order: Option<Order>,
-    pub(super) call: Option<Call>,
-    pub(super) not_before: u64,
-}
-
-/// An order in hand.
-#[derive(Clone, Debug)]
-pub(super) enum Order {
-    Hold(Arc<crate::order::HoldOrder>),
-    Off(Arc<crate::order::OffOrder>),
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Fencing {
-    pub(super) judge: Judge,
-    pub(super) hands: [Hand; DEVICES],
-}
 
 impl Eye<'_> {
     /// What a fence's run does next.

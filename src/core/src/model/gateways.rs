@@ -3,19 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::bringing::Bringing;
-use super::fencing::Fencing;
-use super::releasing::Releasing;
+use super::tasks::{Kinds, Task};
 use super::world::{DEVICES, number};
 use crate::ground::ReleaseGround;
 use crate::ids::{EffectId, Term};
 use crate::ledger::{EffectKind, OpenEffect};
-use crate::power::{Epoch, Power};
 use crate::record::NodeRecord;
 use crate::store::Stored;
-
-/// How long a call waits for its answer, in ticks.
-pub(super) const CALL: u64 = 1;
 
 /// A leadership that this process holds.
 #[derive(Clone, Copy, Debug)]
@@ -41,69 +35,6 @@ pub(super) struct Session {
     pub(super) astray: bool,
     /// When something was said last in one that was lost as the address led elsewhere: nobody can close it, and it ends by itself.
     pub(super) orphan: Option<u64>,
-}
-
-/// What a device answered to an order.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
-    pub(super) already: bool,
-    /// The device's life in which it was given.
-    pub(super) epoch: Option<Epoch>,
-}
-
-/// A call under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
-    /// The order that it carries; `None`: it asks for power.
-    pub(super) effect: Option<EffectId>,
-    /// The session in which it was made, with a device.
-    pub(super) epoch: Option<Epoch>,
-    pub(super) since: u64,
-    pub(super) answer: Option<Answer>,
-    /// What the device said to a question whose answer is late.
-    pub(super) late: Option<Power>,
-}
-
-/// What the gateway is at.
-#[derive(Clone, Debug)]
-pub(super) enum Task {
-    /// Watching, and waiting for callers.
-    Rest,
-    /// Waiting out open effects.
-    Drain {
-        kinds: Kinds,
-        asked: [bool; DEVICES],
-        then: Then,
-    },
-    Fence(Box<Fencing>),
-    LetGo(Releasing),
-    Bring(Bringing),
-}
-
-/// Which effects are waited out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kinds {
-    Proof,
-    On,
-    All,
-}
-
-impl Kinds {
-    pub(super) fn has(self, kind: &EffectKind) -> bool {
-        match self {
-            Kinds::Proof => kind.bars_proof(),
-            Kinds::On => kind.bars_on(),
-            Kinds::All => true,
-        }
-    }
-}
-
-/// What comes after a drain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Then {
-    Fence,
-    Bring,
-    Back,
 }
 
 /// One process, and what it remembers.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::actions::{Do, Luck};
 use super::properties;
-use super::releasing::Releasing;
+use super::tasks::Releasing;
 use super::turn::{Eye, Turn};
 use super::weaken::Weak;
 use super::world::{VOLUMES, Verb, detach, of_part, part, volume};

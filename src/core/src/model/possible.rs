@@ -1,11 +1,14 @@
 //! All that can happen next.
 
 use super::actions::{Action, Do, Luck};
-use super::gateways::{Gateway, Task};
+use super::gateways::Gateway;
+use super::setup::Setup;
+use super::state::State;
+use super::tasks::Task;
 use super::turn::Eye;
 use super::weaken::Weak;
-use super::world::{GATEWAYS, Message, State, Verb};
-use super::{Setup, digest, doing, standing};
+use super::world::{GATEWAYS, Message, Verb};
+use super::{digest, doing, standing};
 use crate::outcome::Reason;
 use crate::record::{Cause, Phase};
 

@@ -1,9 +1,6 @@
-//! What must hold, always; and what must be seen to happen, so that the model is not empty.
+//! What must hold, always; and where nothing need go on.
 
-use stateright::Property;
-
-use super::Checked;
-use super::world::State;
+use super::state::State;
 use crate::record::Phase;
 
 /// Never a release effective while the node may be on and the volume its own.
@@ -30,38 +27,6 @@ pub(super) const OWED: &str = "what was unfenced is not left off and forgotten";
 pub(super) const KEPT: &str = "a node that is called released has no volume left that nobody gave up";
 /// The phases ask only for what the rules allow.
 pub(super) const REFUSED: &str = "no step of our own is refused";
-
-fn wrong(state: &State, what: &str) -> bool {
-    state.wrong == Some(what)
-}
-
-/// All of them. The rules and the model are one more check of each other by the last one.
-pub(super) fn all() -> Vec<Property<Checked>> {
-    vec![
-        Property::always(RELEASE, |_, state: &State| !wrong(state, RELEASE)),
-        Property::always(UNWANTED_ON, |_, state: &State| !wrong(state, UNWANTED_ON)),
-        Property::always(STANDS, |_, state: &State| !wrong(state, STANDS)),
-        Property::always(ASTRAY, |_, state: &State| !wrong(state, ASTRAY)),
-        Property::always(LIT, |_, state: &State| !wrong(state, LIT)),
-        Property::always(RECEIPT, |_, state: &State| !wrong(state, RECEIPT)),
-        Property::always(HOLD, |_, state: &State| !wrong(state, HOLD)),
-        Property::always(HELD_BACK, |_, state: &State| !wrong(state, HELD_BACK)),
-        Property::always(OFF_BACK, |_, state: &State| !wrong(state, OFF_BACK)),
-        Property::always(OWED, |_, state: &State| !wrong(state, OWED)),
-        Property::always(REFUSED, |_, state: &State| !wrong(state, REFUSED)),
-        Property::always(KEPT, |_, state: &State| !wrong(state, KEPT)),
-        Property::sometimes("all volumes are let go", |_, state: &State| !state.world.owned.contains(&true)),
-        Property::sometimes("a node that was fenced is back with its volumes", is_back),
-    ]
-}
-
-fn is_back(checked: &Checked, state: &State) -> bool {
-    let record = &state.stored.record;
-    record.phase == Phase::Normal
-        && record.generation.0 >= 2
-        && state.world.power.is_some()
-        && state.world.owned == checked.setup.volumes()
-}
 
 /// Where nothing need go on: the node is back, or it is dark and a person, or a caller, decides; nothing is under way.
 pub(super) fn is_end(state: &State) -> bool {

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use super::actions::{Do, Luck};
-use super::gateways::{CALL, Call, Task};
 use super::store::{Now, boot, now};
+use super::tasks::{CALL, Call, Releasing, Task};
 use super::turn::{Eye, Turn};
 use super::weaken::Weak;
-use super::world::{Reliance, VOLUMES, Verb, detach, part};
+use super::world::{Reliance, Verb, detach, part};
 use crate::event::Event;
 use crate::gate::{self, GateFault};
 use crate::ground::{Look, LookFault, ReleaseGround};
 use crate::ids::{EffectId, ReleaseId};
-use crate::order::{Opened, ReleaseOrder};
+use crate::order::Opened;
 use crate::power::{Epoch, Power, Reading};
 use crate::receipt::{ReceiptRequest, SeenOff};
 use crate::record::ReleaseStage;
@@ -21,26 +21,6 @@ use crate::time::Clock;
 
 /// Looks without an Off in a row after which the evidence begins from zero.
 const UNKNOWN_LOOKS: u8 = 3;
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Releasing {
-    pub(super) looks: Option<Vec<Look>>,
-    pub(super) order: Option<Arc<ReleaseOrder>>,
-    pub(super) call: Option<Call>,
-    pub(super) unknown: u8,
-    /// The look got no answer from a device of the node.
-    pub(super) unseen: bool,
-    /// What is attached was asked for.
-    pub(super) surveyed: bool,
-    /// Volumes that were found attached since the last attempt: a new one is due.
-    pub(super) attached: [bool; VOLUMES],
-    /// What this run set up.
-    pub(super) set_up: Vec<EffectId>,
-    /// Which of them is being let go.
-    pub(super) at: usize,
-    /// When it is gone on with.
-    pub(super) next: u64,
-}
 
 impl Eye<'_> {
     pub(super) fn plan_releasing(self, run: &Releasing) -> Option<Do> {

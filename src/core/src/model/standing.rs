@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::actions::{Do, Luck};
 use super::properties;
-use super::releasing::Releasing;
+use super::state::State;
+use super::tasks::Releasing;
 use super::turn::{Eye, Turn};
 use super::weaken::Weak;
-use super::world::{State, detach};
+use super::world::detach;
 use crate::event::Event;
 use crate::ids::EffectId;
 use crate::ledger::EffectKind;

@@ -3,9 +3,9 @@
 //! Bounds, numbers of states, and how a rule that was taken away is missed, are printed: `cargo test -p picket-core --lib model::
 //! -- --nocapture`.
 
-use super::Setup;
 use super::explore::{agrees, exhausts, sees};
 use super::properties::{ASTRAY, HELD_BACK, HOLD, KEPT, LIT, OWED, RECEIPT, RELEASE, STANDS, UNWANTED_ON};
+use super::setup::Setup;
 use super::weaken::Weak;
 use super::world::{ALWAYS, Budget};
 

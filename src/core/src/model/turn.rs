@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use super::bringing::Bringing;
-use super::gateways::{Gateway, Kinds, Lead, Session, Task, Then};
-use super::releasing::Releasing;
+use super::gateways::{Gateway, Lead, Session};
+use super::properties;
+use super::setup::Setup;
+use super::state::State;
 use super::store::{Now, OneRecord, boot, leadership, now};
+use super::tasks::{Bringing, Kinds, Releasing, Task, Then};
 use super::weaken::Weak;
-use super::world::{DEVICES, Message, State, Verb, device, number};
-use super::{Setup, properties};
+use super::world::{DEVICES, Message, Verb, device, number};
 use crate::device::IdentityMatch;
 use crate::election::Leadership;
 use crate::event::Event;

@@ -1,11 +1,9 @@
 //! What is true, whoever knows it: the node's power, its volume, its devices, messages on their way, and who relies on a
 //! receipt. Also how much may still go wrong.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use super::gateways::Gateway;
-use crate::ids::{DeviceId, EffectId, Generation, ReceiptId, ReleaseId, Term};
-use crate::store::Stored;
+use crate::ids::{DeviceId, EffectId, Generation, ReceiptId, ReleaseId};
 
 /// How many devices the node has at most.
 pub(super) const DEVICES: usize = 2;
@@ -218,21 +216,4 @@ impl Budget {
             ("leads", self.leads),
         ]
     }
-}
-
-/// Everything, at one moment.
-#[derive(Clone, Debug)]
-pub(super) struct State {
-    pub(super) tick: u64,
-    pub(super) stored: Arc<Stored>,
-    pub(super) term: Term,
-    /// Who holds the election's lease, and until when.
-    pub(super) elected: Option<(usize, u64)>,
-    pub(super) gateways: [Gateway; GATEWAYS],
-    pub(super) world: World,
-    pub(super) left: Budget,
-    /// The property that was violated on the way here; from here nothing goes on.
-    pub(super) wrong: Option<&'static str>,
-    /// What has been seen on the way here; not a part of the state.
-    pub(super) digest: u64,
 }

@@ -1,7 +1,7 @@
 //! What of a device's trace decides how its judge goes on, for the model.
 
 use super::Trace;
-use crate::model::Bytes;
+use crate::model::bytes::Bytes;
 use crate::time::BootTime;
 
 impl Trace {

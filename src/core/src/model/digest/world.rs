@@ -1,7 +1,9 @@
 //! What is true, whoever knows it, in numbers.
 
-use super::{Bytes, verb};
-use crate::model::world::{Cause, State};
+use super::verb;
+use crate::model::bytes::Bytes;
+use crate::model::state::State;
+use crate::model::world::Cause;
 
 /// Power, volumes, devices and messages.
 pub(super) fn world(to: &mut Bytes, state: &State) {
