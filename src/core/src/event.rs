@@ -14,8 +14,7 @@ use crate::ground::Look;
 use crate::ids::{DeviceId, EffectId, FenceId, ReceiptId, ReleaseId};
 use crate::outcome::Reason;
 use crate::receipt::ReceiptRequest;
-use crate::record::{HoldState, ReleaseStage, Said};
-use crate::restore::Restored;
+use crate::record::{HoldState, ReleaseStage, Restored, Said};
 use crate::topology::Topology;
 
 /// What can happen to a node. What proves is passed by reference: it stays with whoever holds it.

@@ -80,6 +80,18 @@ impl EffectKind {
     }
 }
 
+/// An effect in words.
+pub fn describe(kind: &EffectKind) -> String {
+    match kind {
+        EffectKind::Off(d) | EffectKind::On(d) | EffectKind::Hold(d) | EffectKind::Unhold(d) => {
+            format!("{} of {d}", kind.label())
+        }
+        EffectKind::Release(release) => format!("release {release}"),
+        EffectKind::Standing(release) => format!("what release {release} set up"),
+        EffectKind::Receipt(id) => format!("receipt {id}"),
+    }
+}
+
 /// One effect that is open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenEffect {

@@ -9,8 +9,6 @@ use crate::device::{DeviceSpec, Expected, Identity};
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use crate::ledger::Ledger;
 use crate::outcome::Reason;
-use crate::receipt::Issued;
-use crate::restore::Restored;
 use crate::roles;
 use crate::time::WallTime;
 use crate::topology::Topology;
@@ -18,12 +16,16 @@ use crate::topology::Topology;
 mod evidence;
 mod fence;
 mod idle_keys;
+mod issued;
 mod release;
+mod restored;
 
 pub use evidence::{Attestation, DeviceEvidence, Evidence};
 pub use fence::{AuditHead, Cause, Fence, HoldState, Moment, Said, SetAside};
 pub use idle_keys::IdleKeys;
+pub use issued::{Ended, Issued, Standing};
 pub use release::{Part, ReleaseStage, ReleaseState};
+pub use restored::Restored;
 
 /// Where a node stands. See "Life of a node" in the documentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -292,7 +294,12 @@ impl NodeRecord {
 
     /// Whether what its devices say decides where it stands: it came out of a backup, and nobody acted since (S21).
     pub fn is_undecided(&self) -> bool {
-        crate::machine::is_undecided(self)
+        match self.phase {
+            Phase::Normal => self.restored.is_some(),
+            Phase::NeedsOperator(Reason::Restored) => true,
+            Phase::Fenced => self.is_groundless(),
+            _ => false,
+        }
     }
 
     /// What this device must say of itself: what the settings say, else what was learned at an earlier check (S13).

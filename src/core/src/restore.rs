@@ -7,14 +7,14 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::device::DeviceClass;
 use crate::ground::Look;
 use crate::ids::{FenceId, Generation, Incarnation, Term};
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
-use crate::record::{Bringing, Cause, Fence, Moment, NodeRecord, Phase, ReleaseStage, ReleaseState};
+use crate::record::{
+    Bringing, Cause, Fence, Moment, NodeRecord, Phase, ReleaseStage, ReleaseState, Restored,
+};
 use crate::time::WallTime;
 use crate::topology::Topology;
 
@@ -48,22 +48,6 @@ pub fn raised_term(term: Term, at: WallTime) -> Term {
 #[must_use]
 pub fn raised_generation(generation: Generation, at: WallTime) -> Generation {
     Generation(raised(generation.0, at))
-}
-
-/// That the record came out of a backup and no device has said since whether the node is on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restored {
-    /// When it was restored.
-    pub at: WallTime,
-    /// When the backup was taken.
-    pub taken_at: WallTime,
-    /// The life of the store from which it was taken.
-    pub from: Incarnation,
-    /// What phase the backup says.
-    pub phase: String,
-    /// What the old life may still have had under way stands in the ledger, to be waited out.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub counted: bool,
 }
 
 /// By what a store is known again at a far side where something was noted in its name: two stores never have a life in common, unless one was

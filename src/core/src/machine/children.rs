@@ -1,7 +1,7 @@
 //! The holds of children on this node, and how they end (S22).
 
-use super::Refused;
 use super::draft::Draft;
+use super::refused::Refused;
 use super::unfence::drop_hold;
 use crate::event::Person;
 use crate::ids::FenceId;

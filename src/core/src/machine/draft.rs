@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Refused, describe};
+use super::refused::Refused;
 use crate::device::MaxInFlight;
 use crate::event::{BoundKey, Holder};
 use crate::ids::{DeviceId, EffectId, Generation, Term, Version};
-use crate::ledger::{EffectKind, OpenEffect};
+use crate::ledger::{EffectKind, OpenEffect, describe};
 use crate::outcome::ASKS;
 use crate::record::{Bringing, Fence, Hold, Moment, NodeRecord, Phase, Then};
 use crate::step::{LockedEffect, Step};

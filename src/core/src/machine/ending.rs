@@ -1,8 +1,8 @@
 //! A fence that does not come to a proof: a person is asked, or it ends before anything was sent.
 
-use super::Refused;
 use super::draft::Draft;
 use super::fence::expect_ground;
+use super::refused::Refused;
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Bringing, Cause, Phase};

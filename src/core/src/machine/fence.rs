@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Refused;
 use super::draft::Draft;
 use super::identity;
+use super::refused::Refused;
 use super::restored::{self, expect_no_hold};
 use crate::device::{DeviceSpec, IdentityMatch};
 use crate::ids::{DeviceId, EffectId};

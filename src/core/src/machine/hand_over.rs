@@ -1,7 +1,7 @@
 //! A leader that reaches no device of a fence lets another one try (S17).
 
-use super::Refused;
 use super::draft::Draft;
+use super::refused::Refused;
 use crate::record::HandedOver;
 
 /// Each gateway at most once a fence. The levels are tried from the first one again: what this gateway does not reach says

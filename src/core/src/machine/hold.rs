@@ -1,7 +1,7 @@
 //! Named reasons to keep a node off, placed without a fence (S7).
 
-use super::Refused;
 use super::draft::{Draft, bounded};
+use super::refused::Refused;
 use super::restored::expect_other_name;
 use crate::event::{Event, Person};
 use crate::parent::child_of;

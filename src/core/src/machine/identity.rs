@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Refused;
 use super::draft::Draft;
+use super::refused::Refused;
 use crate::device::{DeviceClass, DeviceSpec, Identity};
 use crate::event::Person;
 use crate::ids::DeviceId;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::draft::{Draft, bounded};
 use super::hold::expect_room;
-use super::{Refused, restored};
+use super::refused::Refused;
+use super::restored;
 use crate::device::DeviceClass;
 use crate::event::{FenceRequest, JoinRequest, Overrides};
 use crate::ids::DeviceId;

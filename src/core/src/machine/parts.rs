@@ -3,9 +3,9 @@
 //! **Invariant.** Parts stand before the release of which they are, and that is over only once nothing that is to go was found
 //! attached after all of them were over. **Invariant.** What a person gave up is not begun again by what is found.
 
-use super::Refused;
 use super::draft::Draft;
 use super::fence::expect_ground;
+use super::refused::Refused;
 use super::release::{find, settle_released, stands_of};
 use crate::event::{MaxLife, Survey};
 use crate::ids::ReleaseId;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::draft::Draft;
 use super::fence::expect_ground;
+use super::refused::Refused;
 use super::release::settle_released;
 use super::restored::{self, expect_no_hold};
-use super::{Refused, describe};
 use crate::device::{DeviceClass, Grade};
 use crate::event::Person;
 use crate::ground::Look;
 use crate::ids::{DeviceId, EffectId, ReleaseId};
-use crate::ledger::EffectKind;
+use crate::ledger::{EffectKind, describe};
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
 use crate::record::{Attestation, Bringing, Evidence, Fence, Phase, ReleaseStage};

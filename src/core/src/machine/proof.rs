@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Refused;
 use super::draft::Draft;
 use super::opening::without_seen;
+use super::refused::Refused;
 use super::release::settle_released;
 use crate::confirm::ConfirmedOff;
 use crate::device::Grade;

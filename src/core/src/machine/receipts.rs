@@ -1,12 +1,12 @@
 //! Issuing receipts, and taking them back (S19).
 
-use super::Refused;
 use super::draft::Draft;
 use super::proof::expect_present;
+use super::refused::Refused;
 use crate::ids::ReceiptId;
 use crate::ledger::EffectKind;
-use crate::receipt::{Ended, Issued, MOST, MOST_EACH, ReceiptRequest};
-use crate::record::NodeRecord;
+use crate::receipt::{MOST, MOST_EACH, ReceiptRequest};
+use crate::record::{Ended, Issued, NodeRecord};
 use crate::roles::counts_as;
 
 pub(super) fn issue(draft: &mut Draft, request: ReceiptRequest<'_>) -> Result<(), Refused> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::Refused;
 use super::draft::{Draft, bounded};
 use super::fence::expect_ground;
+use super::refused::Refused;
 use crate::event::MaxLife;
 use crate::ids::{EffectId, ReleaseId};
 use crate::ledger::EffectKind;

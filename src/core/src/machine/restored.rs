@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Refused;
 use super::draft::Draft;
+use super::refused::Refused;
 use super::unfence::expect_released;
 use crate::device::DeviceClass;
 use crate::event::{Person, PlannedRelease};
@@ -12,8 +12,8 @@ use crate::ids::{DeviceId, FenceId, Term};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
-use crate::record::{Bringing, Hold, NodeRecord, Phase};
-use crate::restore::{self, HOLD, Restored};
+use crate::record::{Bringing, Hold, NodeRecord, Phase, Restored};
+use crate::restore::{self, HOLD};
 use crate::topology::Topology;
 
 /// How long something of the old life may still take effect that nothing bounds: nobody knows that it is there.
@@ -73,16 +73,6 @@ pub(super) fn adopt(
     Ok(())
 }
 
-/// Whether a reading still decides where the node stands.
-pub(crate) fn is_undecided(record: &NodeRecord) -> bool {
-    match record.phase {
-        Phase::Normal => record.restored.is_some(),
-        Phase::NeedsOperator(Reason::Restored) => true,
-        Phase::Fenced => record.is_groundless(),
-        _ => false,
-    }
-}
-
 /// What the node's devices say now. Off: it is kept off, without a ground, until an admin says otherwise. On: it is what it
 /// was if nobody had fenced it, else a person decides.
 pub(super) fn read(
@@ -91,7 +81,7 @@ pub(super) fn read(
     topology: Topology,
     looks: &[Look],
 ) -> Result<(), Refused> {
-    if !is_undecided(&draft.record) {
+    if !draft.record.is_undecided() {
         return Err(Refused::Phase {
             wanted: "a first reading",
             phase: draft.record.phase.label(),

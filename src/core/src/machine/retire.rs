@@ -2,9 +2,10 @@
 //! out, also by whatever machine the settings bring under that name.
 
 use super::draft::{Draft, bounded};
-use super::{Refused, describe};
+use super::refused::Refused;
 use crate::event::Person;
 use crate::ids::EffectId;
+use crate::ledger::describe;
 use crate::outcome::Outcome;
 use crate::record::{Bringing, Phase, ReleaseStage, Retirement};
 

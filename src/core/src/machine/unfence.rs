@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::draft::Draft;
-use super::{Refused, describe};
+use super::refused::Refused;
 use crate::device::{DeviceClass, DeviceSpec};
 use crate::event::Person;
 use crate::ids::DeviceId;
-use crate::ledger::EffectKind;
+use crate::ledger::{EffectKind, describe};
 use crate::outcome::Outcome;
 use crate::record::{Bringing, Fence, NodeRecord, Phase};
 use crate::restore::HOLD;

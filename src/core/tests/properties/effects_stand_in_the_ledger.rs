@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use picket_core::ids::ReleaseId;
-use picket_core::ledger::{EffectKind, OpenEffect};
-use picket_core::machine::describe;
+use picket_core::ledger::{EffectKind, OpenEffect, describe};
 use picket_core::order::Opened;
 use proptest::prelude::*;
 

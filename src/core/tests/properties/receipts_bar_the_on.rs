@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use picket_core::ids::ReceiptId;
 use picket_core::ledger::EffectKind;
 use picket_core::order::Opened;
-use picket_core::receipt::{Issued, MOST, MOST_EACH, Standing};
-use picket_core::record::{NodeRecord, Phase};
+use picket_core::receipt::{MOST, MOST_EACH};
+use picket_core::record::{Issued, NodeRecord, Phase, Standing};
 use proptest::prelude::*;
 
 use crate::cases;

@@ -2,8 +2,7 @@
 //! fence of it goes through its own off.
 
 use picket_core::order::Opened;
-use picket_core::receipt::Standing;
-use picket_core::record::{Cause, Phase};
+use picket_core::record::{Cause, Phase, Standing};
 use picket_core::restore::HOLD;
 use proptest::prelude::*;
 
@@ -20,7 +19,7 @@ proptest! {
                 let fence = after.fence.as_ref().unwrap();
                 assert!(fence.evidence.is_none() && fence.attestation.is_none(), "{fence:?}");
                 assert!(fence.releases.iter().all(|release| release.attempts == 0), "{fence:?}");
-                let stands = |issued: &picket_core::receipt::Issued| issued.standing(after) == Standing::Stands;
+                let stands = |issued: &picket_core::record::Issued| issued.standing(after) == Standing::Stands;
                 assert!(!after.receipts.iter().any(stands), "{:?}", after.receipts);
                 assert!(!matches!(after.phase, Phase::Fencing | Phase::Released | Phase::Normal), "{after:?}");
             }

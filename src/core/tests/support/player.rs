@@ -13,6 +13,7 @@ use picket_core::election::{Election, ElectionError, Leadership, Lease, Won, lea
 use picket_core::event::{Event, FenceRequest};
 use picket_core::ground::Look;
 use picket_core::ids::{DeviceId, EffectId, Revision, Term, Version};
+use picket_core::ledger;
 use picket_core::machine::{self, Refused};
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
@@ -129,7 +130,7 @@ impl Player {
 
     /// What is open, as words.
     pub fn open_effects(&self) -> Vec<String> {
-        self.record().ledger.open().iter().map(|open| machine::describe(&open.kind)).collect()
+        self.record().ledger.open().iter().map(|open| ledger::describe(&open.kind)).collect()
     }
 
     pub fn step(&self, event: Event<'_>) -> Result<step::Step, Refused> {

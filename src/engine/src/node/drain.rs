@@ -8,8 +8,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId, ReleaseId};
-use picket_core::ledger::{EffectKind, OpenEffect};
-use picket_core::machine::describe;
+use picket_core::ledger::{EffectKind, OpenEffect, describe};
 use picket_core::outcome::Reason;
 
 use super::hands::{Did, Doing};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use picket_core::budget::pause::{Pause, Pauses};
 use picket_core::ids::{Incarnation, NodeId};
-use picket_core::record::{Cause, Fence, NodeRecord};
-use picket_core::restore::{LIVES, Lives, NOTE, Restored};
+use picket_core::record::{Cause, Fence, NodeRecord, Restored};
+use picket_core::restore::{LIVES, Lives, NOTE};
 use picket_core::store::{FenceQuery, Store, StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use picket_core::ids::{FenceId, Incarnation, Version};
-use picket_core::restore::{self, Restore, Restored};
+use picket_core::record::Restored;
+use picket_core::restore::{self, Restore};
 use picket_core::store::{Content, Note, Stored};
 use picket_core::time::WallTime;
 

@@ -12,8 +12,7 @@ use crate::common::*;
 use picket_core::ids::{Revision, Version};
 use picket_core::ledger::EffectKind;
 use picket_core::outcome::{Outcome, Reason};
-use picket_core::receipt::Ended;
-use picket_core::record::{Bringing, Phase, ReleaseStage};
+use picket_core::record::{Bringing, Ended, Phase, ReleaseStage};
 use picket_core::store::{KeyEntry, Note, Store, Stored};
 use picket_store::{EmbeddedStore, format};
 

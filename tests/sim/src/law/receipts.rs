@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use picket_core::ids::{NodeId, ReceiptId};
-use picket_core::receipt::{Ended, Issued};
+use picket_core::record::{Ended, Issued};
 use picket_core::time::BootTime;
 use picket_driver_sim::Verb;
 

@@ -10,9 +10,8 @@ use crate::machine::Refused;
 use crate::order::Opened;
 use crate::outcome::Reason;
 use crate::power::Power::{Off, On, Unknown};
-use crate::receipt::{
-    Ended, Issued, MOST, MOST_EACH, NotSeen, ReceiptOrder, ReceiptRequest, SeenOff, Standing,
-};
+use crate::receipt::{MOST, MOST_EACH, NotSeen, ReceiptOrder, ReceiptRequest, SeenOff};
+use crate::record::{Ended, Issued, Standing};
 use crate::support::{Player, fence_id, host, person, s};
 use crate::time::{Clock, WallTime};
 

@@ -258,7 +258,7 @@ fn one_that_is_on_and_was_fenced_can_be_fenced_at_once() {
 
 #[test]
 fn a_node_of_which_the_backup_has_nothing_is_marked_like_one_that_was_not_fenced() {
-    let mark = crate::restore::Restored {
+    let mark = crate::record::Restored {
         at: restore().at,
         taken_at: restore().taken_at,
         from: restore().from,

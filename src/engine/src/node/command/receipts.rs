@@ -8,8 +8,8 @@ use picket_core::ids::{EffectId, ReceiptId};
 use picket_core::ledger::EffectKind;
 use picket_core::order::Opened;
 use picket_core::power::Power;
-use picket_core::receipt::{Ended, Issued, MOST, MOST_EACH, ReceiptRequest, SeenOff, Standing};
-use picket_core::record::Phase;
+use picket_core::receipt::{MOST, MOST_EACH, ReceiptRequest, SeenOff};
+use picket_core::record::{Ended, Issued, Phase, Standing};
 use picket_core::roles::counts_as;
 use picket_core::store::StoreError;
 

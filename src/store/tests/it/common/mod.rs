@@ -13,11 +13,10 @@ use picket_core::ids::{
 };
 use picket_core::ledger::Ledger;
 use picket_core::outcome::{Outcome, Reason};
-use picket_core::receipt::{Ended, Issued};
 use picket_core::record::{
-    Attestation, AuditHead, Bringing, Cause, DeviceEvidence, EndedHold, Evidence, Fence, HandedOver, Hold,
-    HoldState, IdentityProof, IdleKeys, Moment, NodeRecord, Part, Phase, ReleaseStage, ReleaseState,
-    Retirement, SetAside,
+    Attestation, AuditHead, Bringing, Cause, DeviceEvidence, Ended, EndedHold, Evidence, Fence, HandedOver,
+    Hold, HoldState, IdentityProof, IdleKeys, Issued, Moment, NodeRecord, Part, Phase, ReleaseStage,
+    ReleaseState, Retirement, SetAside,
 };
 use picket_core::roles::{Person, Proof};
 use picket_core::store::{KeyEntry, Write};
