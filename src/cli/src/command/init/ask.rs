@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use super::Args;
+use super::order::Order;
 use super::place::Place;
-use super::settings::Order;
 use crate::console::{Console, Stream};
 use crate::fault::Fault;
 use crate::quiet::Quiet;

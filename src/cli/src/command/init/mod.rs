@@ -6,6 +6,7 @@
 //! overwritten without `--force`, and the password stands in its own file alone.
 
 mod ask;
+mod order;
 mod place;
 mod probe;
 mod settings;
@@ -20,8 +21,8 @@ use crate::fault::Fault;
 use crate::global::{Format, Global};
 use crate::programs;
 use crate::style::Tone;
+use order::{Driver, Order};
 use probe::Tried;
-use settings::{Driver, Order};
 
 /// Its arguments. What is missing is asked for on a terminal.
 #[derive(Debug, clap::Args)]

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 
-use super::settings::{Driver, Order};
+use super::order::{Driver, Order};
 use crate::fault::Fault;
 use crate::folder::Folder;
 use crate::programs;
