@@ -15,13 +15,14 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use answer::Redirect;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
 use prost::bytes::Bytes;
 use tonic::ConnectError;
 use tonic::body::Body;
@@ -105,23 +106,19 @@ impl Gateways {
 
     /// The endpoint that is asked at present.
     pub fn asked(&self) -> String {
-        let ways = self.ways();
+        let ways = self.ways.lock();
         ways.all.get(ways.at).map(|way| way.name.clone()).unwrap_or_default()
-    }
-
-    fn ways(&self) -> MutexGuard<'_, Ways> {
-        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The channel to the one that is asked, or to the next that can be reached.
     async fn reach(&self) -> Result<Channel, Unreached> {
         let (count, mut at) = {
-            let ways = self.ways();
+            let ways = self.ways.lock();
             (ways.all.len(), ways.at)
         };
         let mut unreached = Vec::new();
         for _ in 0..count {
-            let Some(way) = self.ways().all.get(at).cloned() else { break };
+            let Some(way) = self.ways.lock().all.get(at).cloned() else { break };
             let found = match way.channel {
                 Some(channel) if self.is_heard(way.heard, &channel).await => Ok(channel),
                 // The only one is connected to anew: what it had may be gone, and nobody says so on that connection.
@@ -133,14 +130,14 @@ impl Gateways {
             };
             let fault = match found {
                 Ok(channel) => {
-                    let mut ways = self.ways();
+                    let mut ways = self.ways.lock();
                     ways.all[at].channel = Some(channel.clone());
                     ways.at = at;
                     return Ok(channel);
                 }
                 Err(fault) => fault,
             };
-            self.ways().all[at].channel = None;
+            self.ways.lock().all[at].channel = None;
             unreached.push((way.name, fault));
             at = (at + 1) % count;
         }
@@ -181,14 +178,14 @@ impl Gateways {
     }
 
     fn was_heard(&self, name: &str) {
-        if let Some(way) = self.ways().all.iter_mut().find(|way| way.name == name) {
+        if let Some(way) = self.ways.lock().all.iter_mut().find(|way| way.name == name) {
             way.heard = Some(Instant::now());
         }
     }
 
     /// The one that was asked does not answer: the next one from here on.
     fn leave(&self, name: &str) {
-        let mut ways = self.ways();
+        let mut ways = self.ways.lock();
         let Some(at) = ways.all.iter().position(|way| way.name == name) else { return };
         ways.all[at].channel = None;
         if ways.at == at {
@@ -198,7 +195,7 @@ impl Gateways {
 
     /// Another one leads: that one from here on. False: it cannot be asked.
     fn go(&self, from: &str, to: &Redirect) -> bool {
-        let mut ways = self.ways();
+        let mut ways = self.ways.lock();
         let known = |ways: &Ways, name: &String| ways.all.iter().position(|way| way.name == *name);
         let found = to.endpoints.iter().filter(|name| *name != from).find_map(|name| known(&ways, name));
         let found = found.or_else(|| {

@@ -1,10 +1,12 @@
 //! The handle: whoever has something to tell tells it, and waits for nothing.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::chain::Chain;
 use crate::denials::Denials;
@@ -55,11 +57,11 @@ pub(crate) struct Seen {
 
 impl Shared {
     pub(crate) fn denials(&self) -> MutexGuard<'_, Denials> {
-        self.denials.lock().unwrap_or_else(PoisonError::into_inner)
+        self.denials.lock()
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 }
 

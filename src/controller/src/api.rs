@@ -127,14 +127,14 @@ fn tcp() -> HttpConnector {
 #[cfg(test)]
 impl Api {
     /// One that answers everything with that, and what it is sent.
-    pub(crate) fn answering(answer: &Value) -> (Self, std::sync::Arc<std::sync::Mutex<Vec<Value>>>) {
-        let sent = std::sync::Arc::<std::sync::Mutex<Vec<Value>>>::default();
+    pub(crate) fn answering(answer: &Value) -> (Self, std::sync::Arc<parking_lot::Mutex<Vec<Value>>>) {
+        let sent = std::sync::Arc::<parking_lot::Mutex<Vec<Value>>>::default();
         let (heard, answer) = (sent.clone(), answer.to_string());
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let (heard, answer) = (heard.clone(), answer.clone());
             async move {
                 let body = request.into_body().collect_bytes().await?;
-                heard.lock().expect("whole").extend(serde_json::from_slice::<Value>(&body).ok());
+                heard.lock().extend(serde_json::from_slice::<Value>(&body).ok());
                 let answer = kube::client::Body::from(answer.into_bytes());
                 Ok::<_, tower::BoxError>(http::Response::new(answer))
             }

@@ -216,7 +216,7 @@ mod tests {
     async fn written(noted: &Value, said: &Value, late: &Value) -> Vec<Value> {
         let (api, sent) = Api::answering(&whole(noted, said));
         write_status(&api, &id(), late).await.expect("written");
-        let sent: Vec<Value> = sent.lock().expect("whole").clone();
+        let sent: Vec<Value> = sent.lock().clone();
         for patch in &sent {
             assert_eq!(patch["metadata"]["resourceVersion"], "7", "{patch}");
         }
@@ -293,7 +293,7 @@ mod tests {
         for (key, right) in [("k8s/u/b/w", json!("rack1-n3")), ("k8s/u/b/w/2", Value::Null)] {
             let (api, sent) = Api::answering(&whole(&noted, &Value::Null));
             note(&api, &id(), "n3", key).await.expect("noted");
-            let first = sent.lock().expect("whole").first().cloned().expect("it was sent");
+            let first = sent.lock().first().cloned().expect("it was sent");
             assert_eq!(noted_by(&first)["gatewayNode"], right, "{key}");
         }
     }
@@ -308,7 +308,7 @@ mod tests {
             one["metadata"]["annotations"] = annotations;
             let (api, sent) = Api::answering(&one);
             keep(&api, &id(), Kept::Not).await.expect("done");
-            sent.lock().expect("whole").len()
+            sent.lock().len()
         };
         assert_eq!(sent("k8s/u/b/w", json!({})).await, 0);
         assert_eq!(sent("k8s/u/b/v", json!({})).await, 1, "that of another one");
@@ -319,7 +319,7 @@ mod tests {
     async fn the_key_is_noted_in_the_version_that_was_read_and_on_no_other_one_of_that_name() {
         let (api, sent) = Api::answering(&whole(&Value::Null, &Value::Null));
         note(&api, &id(), "n3", "k8s/u/b/w").await.expect("noted");
-        let first = sent.lock().expect("whole").first().cloned().expect("it was sent");
+        let first = sent.lock().first().cloned().expect("it was sent");
         assert_eq!(first["metadata"]["resourceVersion"], "7");
         let noted: SeenWish = serde_json::from_value({
             let mut whole = whole(&Value::Null, &Value::Null);
@@ -331,6 +331,6 @@ mod tests {
         assert_eq!((wish.node.as_str(), wish.standing.key.as_deref()), ("n3", Some("k8s/u/b/w")));
         let other = WishId { uid: "v".to_owned(), ..id() };
         let fault = note(&api, &other, "n3", "k8s/u/b/v").await.expect_err("another one");
-        assert!(fault.is_changed() && sent.lock().expect("whole").len() == 1, "{fault}");
+        assert!(fault.is_changed() && sent.lock().len() == 1, "{fault}");
     }
 }

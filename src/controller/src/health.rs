@@ -1,9 +1,10 @@
 //! What `/metrics` and `/readyz` say.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use picket_metrics::Metrics;
 use picket_metrics::http::Answers;
 
@@ -26,12 +27,12 @@ pub struct Told {
 impl Told {
     /// The watch of that broke.
     pub fn broke(&self, what: &'static str, why: &str) {
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner).insert(what, why.to_owned());
+        self.broken.lock().insert(what, why.to_owned());
     }
 
     /// The same with why, as far as it is known.
     fn missing_with_why(&self) -> String {
-        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        let broken = self.broken.lock();
         let one = |name: &str| match broken.get(&*name.to_ascii_lowercase()) {
             Some(why) => format!("{name} ({why})"),
             None => name.to_owned(),

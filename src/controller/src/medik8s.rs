@@ -4,10 +4,10 @@
 //! own clock. Where nobody made that namespace nobody takes such leases.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -48,7 +48,7 @@ impl Leases {
 
     /// Whether that version was not renewed for so long as it was looked at.
     fn is_over(&self, node: &str, version: &str, held: Duration) -> bool {
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = self.others.lock();
         match others.get(node) {
             Some((seen, since)) if seen == version => since.elapsed() > held,
             _ => {

@@ -266,7 +266,7 @@ mod tests {
             };
             let node = Node { name: "n1".to_owned(), uid: "u".to_owned(), ..Node::default() };
             super::note(&api, &node, Some(&note)).await.expect("noted");
-            let sent: Vec<Value> = sent.lock().expect("whole").clone();
+            let sent: Vec<Value> = sent.lock().clone();
             sent.last().and_then(Value::as_array).expect("a patch").clone()
         };
         let version = json!({ "op": "test", "path": "/metadata/resourceVersion", "value": "7" });
@@ -299,7 +299,7 @@ mod tests {
             ),
         ] {
             event(&api, "one", &about, reason, "words").await.expect("told");
-            let body = sent.lock().expect("whole").last().cloned().expect("it was sent");
+            let body = sent.lock().last().cloned().expect("it was sent");
             assert_eq!(body["type"], kind, "{body}");
             let said = ["apiVersion", "kind", "name", "uid"].map(|key| body["regarding"][key].clone());
             assert_eq!(said, regarding.map(Value::from), "{body}");

@@ -1,7 +1,8 @@
 //! Calls, one by one.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::AsciiMetadataValue;
@@ -74,7 +75,7 @@ impl Client {
     /// The same, with the token, once there is one.
     fn authenticated<T>(&self, message: T) -> Request<T> {
         let mut request = Self::without_token(message);
-        if let Some(token) = &*self.token.read().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(token) = &*self.token.read() {
             request.metadata_mut().insert(TOKEN, token.clone());
         }
         request
@@ -99,7 +100,7 @@ impl Client {
         let mut token: AsciiMetadataValue = answer.into_inner().token.parse().map_err(|_| Error::Token)?;
         // Debug output hides it, and HPACK never puts it into its table: it goes whole with each request, some hundred bytes for a JWT.
         token.set_sensitive(true);
-        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
+        *self.token.write() = Some(token);
         Ok(())
     }
 

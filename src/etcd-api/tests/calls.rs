@@ -1,10 +1,11 @@
 //! The client against a server that stands in for etcd: what it sends beside its messages, and what it makes of answers.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
 use picket_etcd_api::wire::auth_server::{Auth, AuthServer};
 use picket_etcd_api::wire::cluster_server::{Cluster, ClusterServer};
 use picket_etcd_api::wire::kv_server::{Kv, KvServer};
@@ -43,11 +44,11 @@ impl Fake {
     fn note(&self, call: &'static str, metadata: &MetadataMap) {
         let text = |name| metadata.get(name).map(|value| value.to_str().expect("text").to_owned());
         let leader = text("hasleader").as_deref() == Some("true");
-        self.heard.lock().expect("nobody panics").push((call, leader, text("token")));
+        self.heard.lock().push((call, leader, text("token")));
     }
 
     fn heard(&self) -> Vec<Heard> {
-        std::mem::take(&mut self.heard.lock().expect("nobody panics"))
+        std::mem::take(&mut self.heard.lock())
     }
 
     /// Waits until no more streams are open than `before`.

@@ -1,9 +1,10 @@
 //! What store and election share: the connection, the store's life, and the leadership that was won here.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_config::EtcdSettings;
 use picket_core::election::Lease;
 use picket_core::ids::{Incarnation, Revision, Term};
@@ -138,7 +139,7 @@ impl Etcd {
 
     /// Runs something in the background until the last of us goes.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-        let mut tasks = lock(&self.tasks);
+        let mut tasks = self.tasks.lock();
         let tasks = tasks.get_or_insert_default();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task)
@@ -153,14 +154,10 @@ impl Etcd {
     }
 }
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl House {
     /// The store's life, asked for once.
     pub(crate) async fn life(&self) -> Result<Life, StoreError> {
-        if let Some(life) = lock(&self.life).clone() {
+        if let Some(life) = self.life.lock().clone() {
             return Ok(life);
         }
         self.look().await
@@ -168,7 +165,7 @@ impl House {
 
     /// The life that was last seen.
     pub(crate) fn incarnation(&self) -> Incarnation {
-        lock(&self.life).as_ref().map_or_else(|| Incarnation::from(Uuid::nil()), |life| life.incarnation)
+        self.life.lock().as_ref().map_or_else(|| Incarnation::from(Uuid::nil()), |life| life.incarnation)
     }
 
     /// Looks what the store says of itself. A store that is not there is made once; one that went is an error ever after.
@@ -181,7 +178,7 @@ impl House {
 
     /// The same, and whether somebody has to mend it.
     pub(crate) async fn try_look(&self) -> Result<Life, Unseen> {
-        let known = lock(&self.life).is_some();
+        let known = self.life.lock().is_some();
         for _ in 0..2 {
             let fresh = (!known).then(|| Incarnation::mint(self.clock.wall(), self.random()));
             let look = life::look(&self.keys, fresh)?;
@@ -189,7 +186,7 @@ impl House {
             let answer = self.read_txn(look).await.map_err(Unseen::Fault)?;
             if let Some(life) = life::found(&self.keys, &answer)? {
                 self.connection.lives(&life.raw, life::revision_of(&answer).map_err(Unseen::Fault)?);
-                *lock(&self.life) = Some(life.clone());
+                *self.life.lock() = Some(life.clone());
                 return Ok(life);
             }
             if !answer.succeeded || known {
@@ -226,7 +223,7 @@ impl House {
         let (life, revision) =
             (life.ok_or_else(gone)?, life::revision_of(&answer).map_err(Fault::of_a_read)?);
         self.connection.lives(&life.raw, revision);
-        *lock(&self.life) = Some(life);
+        *self.life.lock() = Some(life);
         Ok(Revision(u64::try_from(revision).unwrap_or(0)))
     }
 
@@ -242,7 +239,7 @@ impl House {
 
     /// The leadership under which `guard` writes, if it is the one that is held here.
     pub(crate) fn held_for(&self, guard: Guard) -> Result<Held, StoreError> {
-        let held = lock(&self.held).clone();
+        let held = self.held.lock().clone();
         let Some(held) = held else {
             return Err(StoreError::Deposed(format!("it led in term {}, and leads no more", guard.term)));
         };
@@ -320,15 +317,15 @@ impl House {
 
     /// Whether the leadership of `revision` is held here, and was not given up.
     pub(crate) fn holds(&self, revision: i64) -> bool {
-        lock(&self.held).as_ref().is_some_and(|held| held.revision == revision)
+        self.held.lock().as_ref().is_some_and(|held| held.revision == revision)
     }
 
     /// Ends the leadership of `revision`, if it is still the one that is held here.
     pub(crate) fn lose(&self, revision: i64, why: &str) {
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         if let Some(lost) = held.take_if(|held| held.revision == revision) {
             lost.lease.end();
-            lock(&self.standing).push(lost.lease_id);
+            self.standing.lock().push(lost.lease_id);
             tracing::warn!(term = lost.term.0, why, "leads no more");
         }
     }

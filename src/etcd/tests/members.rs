@@ -1,9 +1,10 @@
 //! Which members of etcd are silent, and what a member's refusal is taken for. Servers stand in for members, of any version.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_config::{EtcdSettings, EtcdTls, EtcdUser, SecretSource};
 use picket_core::store::{Store, StoreError};
 use picket_core::time::{BootTime, Clock, WallTime};
@@ -70,15 +71,15 @@ impl Fake {
     }
 
     fn turns(&self, manner: Manner) {
-        self.state.lock().expect("whole").manner = manner;
+        self.state.lock().manner = manner;
     }
 
     fn void_its_token(&self) {
-        self.state.lock().expect("whole").token = None;
+        self.state.lock().token = None;
     }
 
     fn logins(&self) -> u64 {
-        self.state.lock().expect("whole").logins
+        self.state.lock().logins
     }
 
     fn header(&self) -> Option<ResponseHeader> {
@@ -87,7 +88,7 @@ impl Fake {
 
     /// In etcd's order: whether it has a leader, then who asks.
     fn lets_in(&self, metadata: &MetadataMap) -> Result<(), Status> {
-        let state = self.state.lock().expect("whole");
+        let state = self.state.lock();
         let token = metadata.get("token").map(|token| token.to_str().expect("text").to_owned());
         let is_known = state.token.is_some_and(|known| token == Some(format!("t{known}")));
         match state.manner {
@@ -112,7 +113,7 @@ impl Auth for Fake {
         &self,
         _: Request<AuthenticateRequest>,
     ) -> Result<Response<AuthenticateResponse>, Status> {
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         if state.manner == Manner::HasNoLeader {
             return Err(Status::unavailable("etcdserver: no leader"));
         }
@@ -129,7 +130,7 @@ impl Auth for Fake {
 impl Maintenance for Fake {
     async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
         self.lets_in(request.metadata())?;
-        if self.state.lock().expect("whole").manner == Manner::DeniesStatus {
+        if self.state.lock().manner == Manner::DeniesStatus {
             return Err(Status::permission_denied("etcdserver: permission denied"));
         }
         Ok(Response::new(StatusResponse { header: self.header(), version: "3.6.16".to_owned() }))

@@ -1,10 +1,11 @@
 //! A store whose writes are counted and measured, also those that are not answered.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
 use picket_core::store::{
@@ -20,13 +21,13 @@ pub(crate) struct Unanswered(Arc<Mutex<BTreeMap<Instant, usize>>>);
 impl Unanswered {
     /// For how long the oldest of them has been waited for.
     pub(crate) fn oldest(&self) -> Option<Duration> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         all.keys().next().map(Instant::elapsed)
     }
 
     fn begin(&self) -> Writing {
         let from = Instant::now();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(from).or_default() += 1;
+        *self.0.lock().entry(from).or_default() += 1;
         Writing { all: self.clone(), from }
     }
 }
@@ -39,7 +40,7 @@ struct Writing {
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.0.lock();
         if let Some(left) =
             all.remove(&self.from).and_then(|count| count.checked_sub(1)).filter(|left| *left > 0)
         {

@@ -1,9 +1,10 @@
 //! Which devices of the fleet share what, and how much that bears.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_config::{Fault, NodeSettings};
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::time::written;
@@ -79,7 +80,7 @@ impl Units {
         }
         let mut units: BTreeMap<(NodeId, DeviceId), Arc<Unit>> = BTreeMap::new();
         let mut limits = NewLimits::default();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, unit| unit.strong_count() > 0);
+        self.0.lock().retain(|_, unit| unit.strong_count() > 0);
         for (name, users) in all {
             let nodes: BTreeSet<NodeId> = users.devices.iter().map(|(node, _)| node.clone()).collect();
             let at_once =
@@ -100,7 +101,7 @@ impl Units {
     }
 
     fn of(&self, name: &str, limits: UnitLimits, is_cloud: bool) -> Arc<Unit> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.get(name).and_then(Weak::upgrade).unwrap_or_else(|| {
             let unit = Arc::new(match is_cloud {
                 true => Unit::of_cloud(name, limits),

@@ -1,8 +1,9 @@
 //! The liveness source `kubernetes`: what the API says of a Node, just before anything is done to it (S15, K9).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::ids::NodeId;
@@ -87,11 +88,7 @@ impl Alive {
     }
 }
 
-impl OfNode {
-    fn seen(&self) -> MutexGuard<'_, Option<Sign>> {
-        self.sign.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl OfNode {}
 
 impl Asking for Alive {
     fn of(&self, node: &NodeId, provider_id: Option<&str>) -> Result<Box<dyn Ask>, SettingFault> {
@@ -120,7 +117,7 @@ impl Ask for OfNode {
                 false => Err(Fault::away(format!("Node {name} is another one by now"))),
             }
         };
-        *self.seen() = None;
+        *self.sign.lock() = None;
         let (meant, node) = tokio::join!(self.cluster.is_meant(end), read);
         match meant.and(node) {
             Ok(node) => {
@@ -131,7 +128,7 @@ impl Ask for OfNode {
                     Look::Recovered(_) => node::lease(&self.cluster, &node.metadata.name, end).await,
                     _ => None,
                 };
-                *self.seen() = boot.map(|boot| Sign { boot, beat });
+                *self.sign.lock() = boot.map(|boot| Sign { boot, beat });
                 look
             }
             Err(fault) if fault.is(Kind::Away) => Look::Away(fault.to_string()),
@@ -148,7 +145,7 @@ impl Ask for OfNode {
     }
 
     fn sign(&self) -> Option<Sign> {
-        self.seen().clone()
+        self.sign.lock().clone()
     }
 
     fn late(&self, words: String) -> Look {

@@ -4,7 +4,6 @@
 //! one has it now. So what is let go by it has to show no life: nothing lives that is off. What is known here is this process's; nothing of it is
 //! stored.
 
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use picket_core::power::Power;
@@ -214,30 +213,26 @@ fn lives(node: &Node) -> String {
 }
 
 impl OfNode {
-    fn alone(&self) -> MutexGuard<'_, Alone> {
-        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether its Node may be known by its providerID alone.
     pub(crate) fn may_be_by_provider_id_alone(&self) -> bool {
-        self.sought.provider_id.is_some() && self.alone().is_so()
+        self.sought.provider_id.is_some() && self.alone.lock().is_so()
     }
 
     pub(crate) fn meets(&self, subject: &Subject) {
-        self.alone().meets(round_of(subject), subject.met.is_some());
+        self.alone.lock().meets(round_of(subject), subject.met.is_some());
     }
 
     pub(crate) fn is_known(&self, by: &'static str) {
-        self.alone().known = Some(by);
+        self.alone.lock().known = Some(by);
     }
 
     pub(crate) fn reads(&self, power: Power) {
-        self.alone().reads(power);
+        self.alone.lock().reads(power);
     }
 
     /// A check begins: what an earlier one found that came to no end says nothing of what this one reads.
     pub(crate) fn looks_anew(&self) {
-        let mut alone = self.alone();
+        let mut alone = self.alone.lock();
         (alone.found, alone.maybe) = (None, None);
     }
 }
@@ -249,7 +244,7 @@ impl OutOfService {
         let lease = node::lease(&self.cluster, name, until);
         let (lease, registered) = tokio::join!(lease, self.registered(node, until));
         let registered = registered.unwrap_or_else(|fault| Some(fault.to_string()));
-        let mut alone = of.alone();
+        let mut alone = of.alone.lock();
         alone.found(node, lease);
         let told = format!(
             "Node {name} is known by its providerID alone, which it keeps whatever machine registers under its name: a fence's evidence is \
@@ -277,7 +272,7 @@ impl OutOfService {
     ) -> Result<(), ReleaseError> {
         let lease = node::lease(&self.cluster, &node.metadata.name, until);
         let (lease, registered) = tokio::join!(lease, self.registered(node, until));
-        let bar = of.alone().bar(round, node, (lease, registered?), Instant::now());
+        let bar = of.alone.lock().bar(round, node, (lease, registered?), Instant::now());
         match bar {
             None => Ok(()),
             Some(Bar::NotYet(why)) => Err(ReleaseError::DidNotHappen(why)),
@@ -300,7 +295,7 @@ impl OutOfService {
             alone.known == Some(BY_PROVIDER_ID)
                 && alone.pulse.as_ref().is_some_and(|pulse| pulse.of == round.0)
         };
-        if !is_watched(&of.alone()) {
+        if !is_watched(&of.alone.lock()) {
             return Ok(());
         }
         match self.shows_no_life(of, node, round, until).await {

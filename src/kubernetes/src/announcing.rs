@@ -1,7 +1,6 @@
 //! Before the off, before an attempt, and before the on: what is told of a fence while it runs, what an attempt goes by, and what bars bringing a node back (K2, K7, K8).
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -119,14 +118,14 @@ impl OutOfService {
         let (at, round) = (self.cluster.clock.now(), subject.round);
         let mut read = Read { name, node, pods: pods?, at, round, all, overdue: BTreeSet::new() };
         let overdue = {
-            let mut evictions = of.evictions.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut evictions = of.evictions.lock();
             evictions.seen(round_of(subject), (&read.pods, &read.losing().1), Instant::now())
         };
         read.overdue = overdue;
         let goes = if self.asked.leaves_pods { Vec::new() } else { read.losing().0 };
         let beside = (!goes.is_empty()).then(|| pods::named(&goes));
         let stands = read.node.as_ref().is_some_and(|node| taints::stands(node, &of.sought.ours));
-        *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+        *of.read.lock() = Some(read);
         Ok(Prepared { met, beside, stands })
     }
 

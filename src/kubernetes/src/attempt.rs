@@ -1,6 +1,6 @@
 //! One attempt, and a look at what is left: pods, then the taint `out-of-service`, until nothing of the node is attached (K2, K4, K5).
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::ground::ReleasePermit;
@@ -29,7 +29,7 @@ impl OutOfService {
         until: Instant,
     ) -> Result<Progress, ReleaseError> {
         let of = self.of()?;
-        let read = of.read.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let read = of.read.lock().take();
         let read = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
         let Read { name, node, .. } = &read;
         let by = node.as_ref().map(|node| self.is_this(of, node, permit, &read)).transpose()?;

@@ -1,6 +1,5 @@
 //! What is left of a fence on a Node that is back, and when it goes (K2, K7).
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -36,7 +35,7 @@ pub(crate) struct Back {
 impl OfNode {
     /// What was seen of that Node in that generation.
     fn seen_back<T>(&self, uid: &str, of: Generation, what: impl FnOnce(&mut Back) -> T) -> T {
-        let mut back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut back = self.back.lock();
         let seen = back.entry(uid.to_owned()).or_default();
         if seen.of != of {
             *seen = Back { of, ..Back::default() };

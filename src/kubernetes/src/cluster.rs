@@ -1,11 +1,12 @@
 //! One cluster's API server: requests that end in time, are sent once, and go to the cluster that the settings mean.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request};
 use kube::Client;
+use parking_lot::Mutex;
 use picket_login::Login;
 use picket_reach::LastWord;
 use serde::de::DeserializeOwned;
@@ -110,7 +111,7 @@ impl Cluster {
     /// Asks that one.
     #[cfg(test)]
     pub(crate) fn by(&self, client: Client) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
+        *self.client.lock() = Some(client);
     }
 
     /// Whether it is the cluster that the settings mean: a name may lead to another one.
@@ -303,19 +304,19 @@ impl Cluster {
         }
         if answer.as_ref().is_err_and(|fault| fault.is(Kind::Away) || fault.is_of_login()) {
             // The files may have been replaced, or the server may have moved: they are read anew.
-            *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.client.lock() = None;
         }
         answer
     }
 
     fn client(&self) -> Result<Client, Fault> {
-        let made = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let made = self.client.lock().clone();
         if let Some(client) = made {
             return Ok(client);
         }
         let made = self.login.known().and_then(|known| client::client(&known, &self.clock));
         let client = made.map_err(|wrong| Fault::refused(wrong.to_string()))?;
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        *self.client.lock() = Some(client.clone());
         Ok(client)
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::ids::Generation;
@@ -106,14 +106,10 @@ pub(crate) struct Noted {
 }
 
 impl OfNode {
-    fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What was noted first in a generation stands; of an earlier one nothing does.
     pub(crate) fn notes(&self, generation: Generation, met: Option<&str>) {
         let met = met.and_then(Met::read).filter(|met| met.addresses().next().is_some());
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         if noted.of < generation {
             *noted = Noted { of: generation, met, ..Noted::default() };
         } else if noted.of == generation && noted.met.is_none() {
@@ -123,10 +119,10 @@ impl OfNode {
 
     /// Of whom what is to be undone, and which fence it was. Who saw nothing of that goes by the last fence of the history.
     fn to_undo(&self, left: &Left) -> Option<(Generation, Met)> {
-        if left.met_last.is_some() && self.noted().of < left.generation {
+        if left.met_last.is_some() && self.noted.lock().of < left.generation {
             self.notes(left.generation, left.met_last.as_deref());
         }
-        let noted = self.noted();
+        let noted = self.noted.lock();
         let is_due = left.off && !left.gone && noted.of <= left.generation;
         noted.met.clone().filter(|_| is_due).map(|met| (noted.of, met))
     }
@@ -170,7 +166,7 @@ impl OutOfService {
         let of = self.of()?;
         let came = self.undone_as_noted(of, left, until).await;
         if let Err(fault) = &came {
-            let (words, mut noted) = (fault.to_string(), of.noted());
+            let (words, mut noted) = (fault.to_string(), of.noted.lock());
             if noted.told.as_ref() != Some(&words) {
                 tracing::warn!(node = of.sought.ours.node, words, "the fence of its addresses is not undone");
                 noted.told = Some(words);
@@ -214,7 +210,7 @@ impl OutOfService {
                     wrong = wrong.or(barred);
                 }
                 "Succeeded" => {
-                    of.noted().done.insert(one.spec.network_fence_class_name.clone());
+                    of.noted.lock().done.insert(one.spec.network_fence_class_name.clone());
                     take_away(&self.cluster, one, until).await?;
                 }
                 "" => waits = Some(format!("csi-addons to answer to the NetworkFence {name}")),
@@ -249,21 +245,21 @@ impl OutOfService {
         if classes.is_empty() {
             return Err(Fault::refused(no_class()));
         }
-        let done = of.noted().done.clone();
+        let done = of.noted.lock().done.clone();
         let due: Vec<&Class> = classes.iter().filter(|class| !done.contains(&class.metadata.name)).collect();
         if due.is_empty() {
-            of.noted().met = None;
+            of.noted.lock().met = None;
             return Ok(None);
         }
         let node = match node::read(&self.cluster, met.node(), until).await {
             Err(fault) if fault.is(Kind::NotFound) => {
-                of.noted().met = None;
+                of.noted.lock().met = None;
                 return Ok(None);
             }
             read => read?,
         };
         if let Some(why) = met.differs(&node, false) {
-            of.noted().met = None;
+            of.noted.lock().met = None;
             return Err(Fault::refused(why));
         }
         let name = &node.metadata.name;
@@ -277,7 +273,7 @@ impl OutOfService {
         let has: Vec<IpAddr> = node.addresses().collect();
         let own: Vec<IpAddr> = met.addresses().filter(|address| has.contains(address)).collect();
         if own.is_empty() {
-            of.noted().met = None;
+            of.noted.lock().met = None;
             tracing::warn!(node = %name, "it has another address than when its fence began: nothing is undone");
             return Ok(None);
         }

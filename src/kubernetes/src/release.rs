@@ -1,10 +1,11 @@
 //! The kind `kubernetes`: pods, then the taint `out-of-service`, until nothing of the node is attached (K2).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
@@ -70,7 +71,7 @@ pub(crate) struct OfNode {
 impl OfNode {
     /// Pods that were refused.
     pub(crate) fn refused(&self) -> MutexGuard<'_, RefusedPods> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refused.lock()
     }
 }
 

@@ -3,9 +3,9 @@
 //! **Invariant.** It changes nothing but Events, never at a permit's word, and costs a release two seconds in ten at most. Nothing is told
 //! to a cluster that is not the one of the settings.
 
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use picket_core::ids::Generation;
 use picket_release::{Progress, ReleaseError, Subject};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl Waits {
 
 impl OfNode {
     pub(crate) fn waits(&self) -> MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waits.lock()
     }
 }
 

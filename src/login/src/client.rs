@@ -1,6 +1,6 @@
 //! A client of an API server, but for its connections of TCP and its requests' bodies: these are its asker's.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::{Request, Response, StatusCode, Uri};
 use hyper::rt::{Read, Write};
@@ -9,6 +9,7 @@ use hyper_util::client::legacy::connect::Connection;
 use kube::client::{Body, ConfigExt};
 use kube::config::AuthInfo;
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tower::util::BoxCloneSyncService;
@@ -148,7 +149,7 @@ impl<F: Fn(&Config) -> Result<Sends<B>, Wrong>, B> Renewing<F, B> {
     }
 
     fn sends(&self, good: &Good) -> Result<Sends<B>, Wrong> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((_, sends)) = last.as_ref().filter(|(number, _)| *number == good.number) {
             return Ok(sends.clone());
         }

@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
 use kube::client::Body;
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -76,7 +77,7 @@ fn server(known: &Known, believed: &'static str) -> (Client, Arc<Mutex<Vec<Confi
     let logins = Arc::<Mutex<Vec<Config>>>::default();
     let seen = logins.clone();
     let sends = move |config: &Config| {
-        seen.lock().expect("whole").push(config.clone());
+        seen.lock().push(config.clone());
         let service = tower::service_fn(move |request: Request<Body>| async move {
             let is_right = request.headers().get("authorization").is_some_and(|value| value == believed);
             let status = if is_right { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
@@ -106,7 +107,7 @@ async fn the_program_is_run_once_and_again_after_its_token_was_refused() {
     for _ in 0..3 {
         ask(&client).await.expect("t2 is believed");
     }
-    assert_eq!((scene.runs(), logins.lock().expect("whole").len()), (2, 2));
+    assert_eq!((scene.runs(), logins.lock().len()), (2, 2));
     // Whoever reads the kubeconfig anew has the same login.
     let again = Known { plugin: known.plugin.clone(), ..scene.login.known().expect("a kubeconfig") };
     ask(&server(&again, "Bearer t2").0).await.expect("t2 is believed");
@@ -193,7 +194,7 @@ async fn a_certificate_is_shown_with_its_key() {
     let scene = Scene::new(&prints(&status), json!({}));
     let (client, logins) = server(&scene.login.known().expect("a kubeconfig"), "");
     ask(&client).await.expect_err("it hears of no token");
-    let login = logins.lock().expect("whole").pop().expect("a login");
+    let login = logins.lock().pop().expect("a login");
     crate::client::tls(&login).expect("the pair is right");
     assert!(login.auth_info.client_certificate_data.is_some() && login.auth_info.token.is_none());
     let debug = format!("{:?} {:?}", scene.login, login.auth_info.client_key_data);

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -102,7 +103,7 @@ impl Metrics {
         debug_assert_eq!(metric.labels.len(), values.len(), "{}", metric.name);
         let labels: Labels =
             metric.labels.iter().zip(values).map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.known.lock();
         let sets = known.entry(metric.name).or_default();
         if !sets.contains(&labels) {
             if sets.len() >= MOST {
@@ -163,7 +164,7 @@ impl Metrics {
     pub fn clear(&self, metric: &'static Metric) {
         if let Some(Of::Gauges(family)) = self.0.families.get(metric.name) {
             family.clear();
-            self.0.known.lock().unwrap_or_else(PoisonError::into_inner).remove(metric.name);
+            self.0.known.lock().remove(metric.name);
         }
     }
 
@@ -180,7 +181,7 @@ impl Metrics {
     /// Everything, in OpenMetrics' text form, which Prometheus reads. `tell` tells before how things are now; of several
     /// readers one after the other does.
     pub fn text(&self, tell: impl FnOnce(&Self)) -> String {
-        let _reading = self.0.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reading = self.0.reading.lock();
         tell(self);
         let mut text = String::new();
         // Writing to a string does not fail.

@@ -148,8 +148,9 @@ async fn answer(request: &Request<Incoming>, doors: &Doors) -> Response<Full<Byt
 mod tests {
     use std::net::Ipv4Addr;
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::sync::{Mutex, mpsc};
+    use std::sync::mpsc;
 
+    use parking_lot::Mutex;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
@@ -177,7 +178,7 @@ mod tests {
         fn metrics(&self) -> String {
             let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
             // Where it is made on the worker that the test needs, nobody says so.
-            let told = self.go_on.lock().expect("a lock").recv_timeout(Duration::from_secs(5));
+            let told = self.go_on.lock().recv_timeout(Duration::from_secs(5));
             format!("text {number} {}", told.map_or("alone", |()| "told"))
         }
 

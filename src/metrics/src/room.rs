@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// So many are open at once.
@@ -35,13 +36,9 @@ pub(crate) struct Place {
 }
 
 impl Room {
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A place for one more connection from there.
     pub(crate) fn take(&self, from: IpAddr) -> Place {
-        let (from, mut open) = (network(from), self.lock());
+        let (from, mut open) = (network(from), self.0.lock());
         if open.all.iter().filter(|(_, of, _)| *of == from).count() >= EACH {
             open.end_oldest(from);
         } else if open.all.len() >= ALL
@@ -76,7 +73,7 @@ impl Open {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.room.lock().all.retain(|(number, _, _)| *number != self.number);
+        self.room.0.lock().all.retain(|(number, _, _)| *number != self.number);
     }
 }
 
@@ -117,7 +114,7 @@ mod tests {
         let networks = u8::try_from(ALL / EACH).expect("few");
         let mut silent: Vec<Place> =
             (0..networks).flat_map(|one| [one; EACH]).map(|one| room.take(from(one))).collect();
-        assert_eq!((ended(&mut silent), room.lock().all.len()), (2, ALL));
+        assert_eq!((ended(&mut silent), room.0.lock().all.len()), (2, ALL));
         let mut newcomer = [room.take(from(201))];
         assert_eq!((ended(&mut few), ended(&mut silent), ended(&mut newcomer)), (0, 1, 0));
     }
@@ -129,7 +126,7 @@ mod tests {
             drop(room.take(from(1)));
         }
         let mut all: Vec<Place> = (0..EACH).map(|_| room.take(from(1))).collect();
-        assert_eq!((ended(&mut all), room.lock().all.len()), (0, EACH));
+        assert_eq!((ended(&mut all), room.0.lock().all.len()), (0, EACH));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The key with which a gateway signs, replaced by replacing its file.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use crate::file::{self, KeyFault, Mark};
@@ -69,10 +70,6 @@ impl Keys {
         Self { gateway: gateway.to_owned(), file: path.map(Path::to_owned), present }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Present> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether there is a file that may be replaced.
     pub fn has_file(&self) -> bool {
         self.file.is_some()
@@ -85,7 +82,7 @@ impl Keys {
 
     /// The key with which it signs.
     pub fn present(&self) -> Arc<SigningKey> {
-        self.lock().key.clone()
+        self.present.lock().key.clone()
     }
 
     /// Reads the file again if it was replaced. True: from now on another key signs. Until the new file is a good one the
@@ -94,11 +91,11 @@ impl Keys {
         let Some(path) = &self.file else { return Ok(false) };
         let mark = Mark::of(path);
         // One that is gone is on its way to be replaced, or is missed at the next start.
-        if mark.is_none() || self.lock().mark == mark {
+        if mark.is_none() || self.present.lock().mark == mark {
             return Ok(false);
         }
         let read = file::read(path);
-        let mut present = self.lock();
+        let mut present = self.present.lock();
         present.mark = mark;
         match read? {
             Some(key) if key.id() != present.key.id() => {

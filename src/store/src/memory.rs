@@ -1,9 +1,9 @@
 //! A store that dies with the process: for tests and demonstrations.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
 use picket_core::store::{
@@ -36,11 +36,6 @@ impl MemoryStore {
         content::fill(&mut map, content)?;
         Ok(Self { incarnation: content.incarnation, map: Mutex::new(map) })
     }
-
-    /// A panic of another thread leaves the map whole, since no change of it can fail halfway.
-    fn map(&self) -> MutexGuard<'_, Map> {
-        self.map.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -56,51 +51,51 @@ impl Store for MemoryStore {
     }
 
     async fn take_term(&self) -> Result<Term, StoreError> {
-        semantics::take_term(&mut *self.map())
+        semantics::take_term(&mut *self.map.lock())
     }
 
     async fn load_all(&self) -> Result<Vec<Stored>, StoreError> {
-        semantics::load_all(&*self.map())
+        semantics::load_all(&*self.map.lock())
     }
 
     async fn load(&self, node: &NodeId) -> Result<Option<Stored>, StoreError> {
-        semantics::load(&*self.map(), node)
+        semantics::load(&*self.map.lock(), node)
     }
 
     async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
-        semantics::write(&mut *self.map(), guard, &write)
+        semantics::write(&mut *self.map.lock(), guard, &write)
     }
 
     async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
-        semantics::check(&*self.map(), guard, node, version)
+        semantics::check(&*self.map.lock(), guard, node, version)
     }
 
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
-        semantics::key(&*self.map(), node, key)
+        semantics::key(&*self.map.lock(), node, key)
     }
 
     async fn fence(&self, id: FenceId) -> Result<Option<Fence>, StoreError> {
-        semantics::fence(&*self.map(), id)
+        semantics::fence(&*self.map.lock(), id)
     }
 
     async fn fences(&self, query: FenceQuery) -> Result<Vec<Fence>, StoreError> {
-        semantics::fences(&*self.map(), &query)
+        semantics::fences(&*self.map.lock(), &query)
     }
 
     async fn revision(&self) -> Result<Revision, StoreError> {
-        semantics::revision(&*self.map())
+        semantics::revision(&*self.map.lock())
     }
 
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
-        semantics::changed_since(&*self.map(), since)
+        semantics::changed_since(&*self.map.lock(), since)
     }
 
     async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {
-        notes::note(&*self.map(), name)
+        notes::note(&*self.map.lock(), name)
     }
 
     async fn notes(&self, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
-        notes::notes(&*self.map(), prefix)
+        notes::notes(&*self.map.lock(), prefix)
     }
 
     async fn put_note(
@@ -110,18 +105,18 @@ impl Store for MemoryStore {
         expected: Version,
         text: Option<String>,
     ) -> Result<Version, StoreError> {
-        notes::put(&mut *self.map(), guard, name, expected, text)
+        notes::put(&mut *self.map.lock(), guard, name, expected, text)
     }
 
     async fn dump(&self) -> Result<Content, StoreError> {
-        content::dump(&*self.map())
+        content::dump(&*self.map.lock())
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
         let mut fences = 0;
         let mut from = None;
         loop {
-            let step = semantics::forget(&mut *self.map(), guard, before, from)?;
+            let step = semantics::forget(&mut *self.map.lock(), guard, before, from)?;
             fences += step.fences;
             from = step.next;
             if from.is_none() {

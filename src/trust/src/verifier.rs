@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ring::signature::{
     RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY, RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY,
     UnparsedPublicKey, VerificationAlgorithm,
@@ -158,7 +159,7 @@ impl Verifier {
 fn warn_once(certificate: &CertificateDer<'_>, why: &str) {
     static TOLD: Mutex<BTreeSet<[u8; 32]>> = Mutex::new(BTreeSet::new());
     let digest = sha256(certificate);
-    if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(digest) {
+    if TOLD.lock().insert(digest) {
         let sha256 = hexadecimal(&digest);
         tracing::warn!(sha256, why, "a certificate of a CA file is of no use: it is skipped");
     }

@@ -1,8 +1,9 @@
 //! Runs the check, prints its bounds and what it came to.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use stateright::{Checker, HasDiscoveries, Model, Path};
 
 use super::actions::Action;
@@ -28,7 +29,7 @@ pub(super) fn words(path: &Path<State, Action>) -> String {
 
 /// Explores all of it: every property holds, everything that is to be seen is seen, and an end is in reach from everywhere.
 pub(super) fn exhausts(setup: Setup) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.lock();
     let name = setup.name;
     let began = Instant::now();
     let graph = Arc::new(Graph::new());

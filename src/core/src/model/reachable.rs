@@ -4,7 +4,8 @@
 //! the edges does.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Edges are kept in so many parts, each under a lock of its own.
 const PARTS: usize = 64;
@@ -27,7 +28,7 @@ impl Graph {
 
     fn with<T>(&self, digest: u64, does: impl FnOnce(&mut Part) -> T) -> T {
         let part = usize::try_from(digest % PARTS as u64).unwrap_or(0);
-        does(&mut self.0[part].lock().unwrap_or_else(PoisonError::into_inner))
+        does(&mut self.0[part].lock())
     }
 
     /// `to` follows `from`.
@@ -56,7 +57,7 @@ impl Graph {
         let mut all = 0;
         let mut stuck = HashSet::new();
         for part in &self.0 {
-            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            let part = part.lock();
             good.extend(&part.ends);
         }
         let mut todo: Vec<u64> = good.iter().copied().collect();
@@ -65,7 +66,7 @@ impl Graph {
             todo.extend(before.into_iter().filter(|from| good.insert(*from)));
         }
         for part in &self.0 {
-            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            let part = part.lock();
             all += part.into.len();
             stuck.extend(part.into.keys().filter(|state| !good.contains(state)));
         }

@@ -1,10 +1,11 @@
 //! What the gateways of the model stand on: the store, the election and the clock, all of which answer at once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use crate::election::{Election, ElectionError, Leadership, Lease, Won, lead};
 use crate::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
@@ -61,11 +62,11 @@ impl OneRecord {
 
     /// What stands in it now.
     pub(super) fn into_inner(self) -> (Arc<Stored>, Term) {
-        self.inner.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.inner.into_inner()
     }
 
     fn compared(&self, guard: Guard, node: &NodeId, expected: Version) -> Result<(), StoreError> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock();
         let (stored, term) = &*inner;
         if self.blind {
             return Ok(());
@@ -90,7 +91,7 @@ impl Store for OneRecord {
     }
 
     async fn take_term(&self) -> Result<Term, StoreError> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         inner.1 = inner.1.next();
         Ok(inner.1)
     }
@@ -100,7 +101,7 @@ impl Store for OneRecord {
     }
 
     async fn load(&self, _: &NodeId) -> Result<Option<Stored>, StoreError> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock();
         Ok(Some(Stored::clone(&inner.0)))
     }
 
@@ -108,7 +109,7 @@ impl Store for OneRecord {
         self.compared(guard, &write.record.node, write.expected)?;
         let version = write.expected.next();
         let revision = Revision(version.0);
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         inner.0 = Arc::new(Stored { version, revision, record: write.record });
         Ok(Written { version, revision })
     }

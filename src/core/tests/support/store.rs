@@ -1,8 +1,7 @@
 //! A store of one node that compares as a real one does and can be told to fail.
 
-use std::sync::Mutex;
-
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
 use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
@@ -42,17 +41,17 @@ pub fn incarnation() -> Incarnation {
 
 impl OneNode {
     pub fn fails_next(&self, trouble: Trouble) {
-        self.0.lock().unwrap().trouble = Some(trouble);
+        self.0.lock().trouble = Some(trouble);
     }
 
     /// What was written last: with its fences and keys.
     pub fn last_write(&self) -> Write {
-        self.0.lock().unwrap().last.clone().unwrap()
+        self.0.lock().last.clone().unwrap()
     }
 
     /// What is stored, once everything that was on its way has arrived.
     pub fn in_the_end(&self) -> Option<Stored> {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.0.lock();
         inner.lands = true;
         inner.land();
         inner.stored.clone()
@@ -60,20 +59,20 @@ impl OneNode {
 
     /// Another gateway takes the term.
     pub fn deposes(&self) {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.0.lock();
         inner.term = inner.term.next();
     }
 
     /// The store comes out of a backup, in which the record stands so.
     pub fn restores(&self, stored: Stored) {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.0.lock();
         inner.term = picket_core::restore::raised_term(inner.term, WallTime::from_millis(1));
         inner.stored = Some(stored);
     }
 
     /// Somebody else writes the record.
     pub fn overtakes(&self) {
-        if let Some(stored) = &mut self.0.lock().unwrap().stored {
+        if let Some(stored) = &mut self.0.lock().stored {
             stored.version = stored.version.next();
         }
     }
@@ -117,23 +116,23 @@ impl Store for OneNode {
     }
 
     async fn take_term(&self) -> Result<Term, StoreError> {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.0.lock();
         inner.term = inner.term.next();
         Ok(inner.term)
     }
 
     async fn load_all(&self) -> Result<Vec<Stored>, StoreError> {
-        Ok(self.0.lock().unwrap().stored.clone().into_iter().collect())
+        Ok(self.0.lock().stored.clone().into_iter().collect())
     }
 
     async fn load(&self, _: &NodeId) -> Result<Option<Stored>, StoreError> {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.0.lock();
         inner.lands = inner.late.is_some();
         Ok(inner.stored.clone())
     }
 
     async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.0.lock();
         inner.land();
         inner.guarded(guard)?;
         inner.versioned(&write.record.node, write.expected)?;
@@ -155,7 +154,7 @@ impl Store for OneNode {
     }
 
     async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
-        let inner = self.0.lock().unwrap();
+        let inner = self.0.lock();
         inner.guarded(guard)?;
         inner.versioned(node, version)
     }

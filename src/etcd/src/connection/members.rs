@@ -5,7 +5,6 @@
 //! one and then to another, tells of none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
 
 use futures::future::join_all;
 use picket_etcd_api::Client;
@@ -40,7 +39,7 @@ impl Connection {
                 return BTreeSet::new();
             }
         };
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = self.heard.lock();
         let silent = silent(&listed, &heard, &answers);
         for (at, reply) in answers.into_iter().enumerate() {
             if let Reply::Member(member) = reply {

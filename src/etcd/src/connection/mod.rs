@@ -14,11 +14,12 @@ mod version;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
+use parking_lot::Mutex;
 use picket_config::EtcdSettings;
 use picket_etcd_api::{
     Client, Error, LeaseGrantResponse, LeaseRevokeResponse, MemberListResponse, PutResponse, RangeResponse,
@@ -258,7 +259,7 @@ impl Connection {
         let endpoint = &self.endpoints[at];
         let judged = self.same_cluster(&endpoint.url, cluster);
         if let Err(Fault::Refused(why)) = &judged {
-            self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(at, why.clone());
+            self.refused.lock().insert(at, why.clone());
             endpoint.forget();
         }
         judged
@@ -276,7 +277,7 @@ impl Connection {
             Ok(ready) => self.same_cluster(&endpoint.url, ready.cluster).map(|()| ready),
             Err(fault) => Err(fault),
         };
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.refused.lock();
         match &judged {
             Ok(_) => refused.remove(&at),
             Err(Fault::Refused(why)) => refused.insert(at, why.clone()),
@@ -287,7 +288,7 @@ impl Connection {
 
     /// Looks at every member that can be reached before the first request, and again while one is refused.
     async fn look_at_all(&self) -> Result<(), Fault> {
-        let barred = || self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let barred = || self.refused.lock().clone();
         let known = barred();
         if self.looked.load(Ordering::SeqCst) && known.is_empty() {
             return Ok(());
@@ -315,7 +316,7 @@ impl Connection {
 
     /// Two clusters are two stores, and each would have a leader.
     fn same_cluster(&self, url: &str, cluster: u64) -> Result<(), Fault> {
-        let mut known = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.cluster.lock();
         let (first, named_by) = known.get_or_insert_with(|| (cluster, url.to_owned()));
         if *first == cluster {
             return Ok(());

@@ -2,7 +2,7 @@
 //!
 //! **Invariant.** What a linearizable answer says of the revision never goes back in one cluster and one life of the store.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 /// The newest that was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,22 +20,18 @@ pub(super) struct Newest {
 pub(super) struct Seen(Mutex<Newest>);
 
 impl Seen {
-    fn lock(&self) -> MutexGuard<'_, Newest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn newest(&self) -> Newest {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     pub(super) fn answered_at(&self, revision: i64) {
-        let mut newest = self.lock();
+        let mut newest = self.0.lock();
         newest.revision = newest.revision.max(revision);
     }
 
     /// The store's life was read at that revision. Another one than before begins anew: a restore made it.
     pub(super) fn lives(&self, life: &[u8], revision: i64) {
-        let mut newest = self.lock();
+        let mut newest = self.0.lock();
         if newest.life.as_deref() != Some(life) {
             *newest = Newest { revision, life: Some(life.to_vec()), back: None };
         }
@@ -50,7 +46,7 @@ impl Seen {
         if before.life.is_none() || before.life.as_deref() != life {
             return Ok(());
         }
-        let mut newest = self.lock();
+        let mut newest = self.0.lock();
         if revision < before.revision {
             let why = format!(
                 "etcd was set back: its revision is {revision}, and it was {} in the same life of the store. What was written in between is \

@@ -8,11 +8,11 @@ mod standing;
 mod values;
 mod win;
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use parking_lot::Mutex;
 use picket_core::election::{Digests, Election, ElectionError, Known, Member, Won};
 use picket_core::store::StoreError;
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::connection::Fault;
-use crate::house::{Etcd, House, lock};
+use crate::house::{Etcd, House};
 pub use settings::Accepted;
 pub use standing::short;
 pub use values::Candidate;
@@ -68,7 +68,7 @@ impl EtcdElection {
     /// Stores the digest of a leader's settings, so that whoever has not got them yet does not stand.
     async fn store_digest(&self, digest: &str) -> Result<(), StoreError> {
         let house = &self.etcd.house;
-        let held = lock(&house.held).clone();
+        let held = house.held.lock().clone();
         match held {
             Some(held) => fleet::store(house, &held, digest).await,
             None => Ok(()),
@@ -77,7 +77,7 @@ impl EtcdElection {
 
     /// Says of itself what is so now.
     fn tell(&self) {
-        let aside = lock(&self.set_aside).clone().or_else(|| lock(&self.aside).clone());
+        let aside = self.set_aside.lock().clone().or_else(|| self.aside.lock().clone());
         let digest = self.digest.borrow().clone();
         self.said.send_if_modified(|said| {
             let value = MemberValue { aside, digest, ..said.clone() };
@@ -89,7 +89,7 @@ impl EtcdElection {
 
     fn may_not_stand(&self, why: Option<String>) {
         let news = {
-            let mut aside = lock(&self.aside);
+            let mut aside = self.aside.lock();
             let news = *aside != why;
             aside.clone_from(&why);
             news
@@ -105,7 +105,7 @@ impl EtcdElection {
 
     fn begin(&self) {
         self.etcd.observe();
-        let mut present = lock(&self.present);
+        let mut present = self.present.lock();
         if present.is_none() {
             let (house, said) = (self.etcd.house.clone(), self.said.subscribe());
             let (gateway, lease) = (self.candidate.me.gateway.clone(), self.candidate.lease);
@@ -116,11 +116,11 @@ impl EtcdElection {
     /// Ends what is held, here at once and in etcd as fast as it answers.
     async fn end(&self) -> Result<(), Fault> {
         let house = &self.etcd.house;
-        let held = lock(&house.held).take();
+        let held = house.held.lock().take();
         if let Some(held) = &held {
             held.lease.end();
         }
-        let mut ids = std::mem::take(&mut *lock(&house.standing));
+        let mut ids = std::mem::take(&mut *house.standing.lock());
         ids.extend(held.map(|held| held.lease_id));
         ids.sort_unstable();
         ids.dedup();
@@ -158,7 +158,7 @@ impl Election for EtcdElection {
                         match self.attempt(&own).await {
                             Ok(Attempt::Won(won)) => {
                                 // Heard: from here on the leadership itself is what has to be given back.
-                                lock(&self.etcd.house.standing).clear();
+                                self.etcd.house.standing.lock().clear();
                                 tracing::info!(term = won.term.0, "won leadership");
                                 return Ok(won);
                             }
@@ -193,10 +193,10 @@ impl Election for EtcdElection {
     /// The key of a gateway that has stopped would stand for twice a lease, and a leader that stops meanwhile would leave its nodes to nobody.
     async fn leave(&self) -> Result<(), ElectionError> {
         // The task would write the key anew.
-        if let Some(task) = lock(&self.present).take() {
+        if let Some(task) = self.present.lock().take() {
             task.abort();
         }
-        lock(&self.etcd.house.standing).extend(lock(&self.etcd.house.presence).take());
+        self.etcd.house.standing.lock().extend(self.etcd.house.presence.lock().take());
         self.resign().await
     }
 
@@ -243,7 +243,7 @@ impl Election for EtcdElection {
     }
 
     fn set_aside(&self, why: Option<String>) {
-        *lock(&self.set_aside) = why;
+        *self.set_aside.lock() = why;
         self.tell();
     }
 }

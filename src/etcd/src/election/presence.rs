@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::lease;
 use super::values::MemberValue;
 use crate::connection::Fault;
-use crate::house::{House, lock};
+use crate::house::House;
 use crate::page;
 
 /// How long is waited after what failed.
@@ -42,7 +42,7 @@ async fn once(
     // The store comes first: it is made only where nothing stands under its prefix.
     house.life().await.map_err(|error| Fault::Elsewhere(error.to_string()))?;
     let id = lease::new_id(house);
-    *lock(&house.presence) = Some(id);
+    *house.presence.lock() = Some(id);
     let ttl = lease::grant(house, id, lease).await?;
     loop {
         let value = said.borrow_and_update().clone();

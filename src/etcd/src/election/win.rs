@@ -9,7 +9,7 @@ use super::EtcdElection;
 use super::{fleet, lease, standing};
 use crate::connection::{Fault, Version};
 use crate::election::LeaderValue;
-use crate::house::{Held, lock};
+use crate::house::Held;
 use crate::life::{self, gets, revision_of};
 use crate::observer::Sight;
 
@@ -36,7 +36,7 @@ impl EtcdElection {
 
         let lease_id = lease::new_id(house);
         // From here on `resign` gives it back, also where this attempt is dropped before it ends.
-        lock(&self.etcd.house.standing).push(lease_id);
+        self.etcd.house.standing.lock().push(lease_id);
         let asked = house.clock.boot();
         let ttl = match lease::grant(house, lease_id, candidate.lease).await {
             Ok(ttl) => ttl,
@@ -104,7 +104,7 @@ impl EtcdElection {
         let won = Won { term, incarnation: life.incarnation, lease: lease.clone() };
         let held =
             Held { term, incarnation: life.incarnation, raw_life: life.raw, revision, lease_id, lease };
-        *lock(&house.held) = Some(held.clone());
+        *house.held.lock() = Some(held.clone());
         self.etcd.spawn(fleet::keep(house.clone(), held.clone(), self.digest.subscribe()));
         self.etcd.spawn(lease::keep_leading(house.clone(), held, ttl, until));
         Ok(Attempt::Won(won))
@@ -132,7 +132,7 @@ impl EtcdElection {
         if let Err(fault) = lease::revoke(&self.etcd.house, lease_id).await {
             tracing::debug!(why = %fault, "the lease of an attempt was not given back: it ends by itself");
         }
-        lock(&self.etcd.house.standing).retain(|id| *id != lease_id);
+        self.etcd.house.standing.lock().retain(|id| *id != lease_id);
     }
 }
 

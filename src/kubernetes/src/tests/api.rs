@@ -2,13 +2,14 @@
 //! does not know is not there.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
@@ -74,65 +75,65 @@ impl Api {
 
     /// From now on it refuses wherever a path ends like that. (After a fault of its own a client would be made anew.)
     pub fn fails(&self, end: &str) {
-        end.clone_into(&mut self.failing.lock().expect("whole"));
+        end.clone_into(&mut self.failing.lock());
     }
 
     /// The notes of the Events that were made there so far.
     pub fn notes(&self) -> Vec<String> {
-        self.notes.lock().expect("whole").clone()
+        self.notes.lock().clone()
     }
 
     /// From now on a webhook that fails closed keeps it from changing these pods and Nodes.
     pub fn hooks(&self, names: &[String]) {
-        names.clone_into(&mut self.hooked.lock().expect("whole"));
+        names.clone_into(&mut self.hooked.lock());
     }
 
     /// So many of the next readings of one Node are out of date at once: its kubelet reports right after them.
     pub fn reports(&self, so_often: u32) {
-        *self.reports.lock().expect("whole") = so_often;
+        *self.reports.lock() = so_often;
     }
 
     /// From now on a connection to it takes so long.
     pub fn connects_in(&self, takes: Duration) {
-        *self.connects_in.lock().expect("whole") = takes;
+        *self.connects_in.lock() = takes;
     }
 
     /// From now on its clock is so many seconds ahead.
     pub fn is_ahead(&self, seconds: i64) {
-        *self.ahead.lock().expect("whole") = seconds;
+        *self.ahead.lock() = seconds;
     }
 
     /// From now on it has that Node.
     pub fn has(&self, node: Value) {
         let name = node["metadata"]["name"].as_str().expect("a name").to_owned();
-        self.nodes.lock().expect("whole").insert(name, node);
+        self.nodes.lock().insert(name, node);
     }
 
     /// From now on it has that object at that path.
     pub fn also(&self, path: &str, object: Value) {
-        self.others.lock().expect("whole").insert(path.to_owned(), object);
+        self.others.lock().insert(path.to_owned(), object);
     }
 
     /// From now on it does not have that.
     pub fn lacks(&self, path: &str) {
-        self.others.lock().expect("whole").remove(path);
+        self.others.lock().remove(path);
     }
 
     /// What it has below that path, each by its path.
     pub fn below(&self, path: &str) -> BTreeMap<String, Value> {
-        let mut all = self.others.lock().expect("whole").clone();
+        let mut all = self.others.lock().clone();
         all.retain(|at, _| at.starts_with(path));
         all
     }
 
     /// What was to be changed there so far: each method and path.
     pub fn changes(&self) -> Vec<String> {
-        self.changes.lock().expect("whole").clone()
+        self.changes.lock().clone()
     }
 
     /// A Node, as it is now.
     pub fn node(&self, name: &str) -> Value {
-        self.nodes.lock().expect("whole")[name].clone()
+        self.nodes.lock()[name].clone()
     }
 
     /// The keys of a Node's taints.
@@ -143,12 +144,12 @@ impl Api {
     }
 
     async fn answer(&self, request: Request<AtAWord>) -> Result<Response<Body>, BoxError> {
-        let connects_in = *self.connects_in.lock().expect("whole");
+        let connects_in = *self.connects_in.lock();
         tokio::time::sleep(connects_in).await;
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         if head.method != Method::GET {
-            self.changes.lock().expect("whole").push(format!("{} {}", head.method, head.uri.path()));
+            self.changes.lock().push(format!("{} {}", head.method, head.uri.path()));
         }
         let (code, answer) = self.said(&head.method, head.uri.path(), &body);
         let answer = match code {
@@ -165,23 +166,23 @@ impl Api {
             }
         };
         let code = StatusCode::from_u16(code).expect("a code");
-        let at = OffsetDateTime::now_utc() + time::Duration::seconds(*self.ahead.lock().expect("whole"));
+        let at = OffsetDateTime::now_utc() + time::Duration::seconds(*self.ahead.lock());
         let date = at.format(&Rfc2822)?.replace("+0000", "GMT");
         let answered = Response::builder().status(code).header(http::header::DATE, date);
         Ok(answered.body(Body::from(answer.to_string().into_bytes()))?)
     }
 
     fn said(&self, method: &Method, path: &str, body: &[u8]) -> (u16, Value) {
-        let failing = self.failing.lock().expect("whole").clone();
+        let failing = self.failing.lock().clone();
         if !failing.is_empty() && path.ends_with(&format!("/{failing}")) {
             return (403, json!("it is forbidden"));
         }
-        let hooked = self.hooked.lock().expect("whole").clone();
+        let hooked = self.hooked.lock().clone();
         let is_hooked =
             |name: &String| ["pods", "nodes"].iter().any(|kind| path.contains(&format!("/{kind}/{name}")));
         if path.ends_with("/events") {
             let event: Value = serde_json::from_slice(body).expect("an Event");
-            self.notes.lock().expect("whole").push(event["note"].as_str().unwrap_or_default().to_owned());
+            self.notes.lock().push(event["note"].as_str().unwrap_or_default().to_owned());
             return (200, event);
         }
         if *method != Method::GET && hooked.iter().any(is_hooked) {
@@ -189,15 +190,15 @@ impl Api {
                        Post \"https://guard.default.svc:443/check?timeout=10s\": no endpoints available for service \"guard\"";
             return (500, json!(why));
         }
-        let mut nodes = self.nodes.lock().expect("whole");
-        let mut others = self.others.lock().expect("whole");
+        let mut nodes = self.nodes.lock();
+        let mut others = self.others.lock();
         match path.strip_prefix("/api/v1/nodes/") {
             Some(name) => match nodes.get_mut(name) {
                 None => (404, json!("no such Node")),
                 Some(node) if method == Method::PATCH => patched(node, body),
                 Some(node) => {
                     let read = node.clone();
-                    let mut reports = self.reports.lock().expect("whole");
+                    let mut reports = self.reports.lock();
                     if let Some(fewer) = reports.checked_sub(1) {
                         *reports = fewer;
                         anew(node);

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 
+use parking_lot::Mutex;
 use redb::backends::FileBackend;
 use redb::{BackendError, DatabaseError, StorageBackend};
 
@@ -41,12 +41,12 @@ impl Plan {
     /// Records from now on, beginning with a file of these bytes.
     pub(super) fn record(&self, bytes: &[u8]) {
         let whole = Event::Write { offset: 0, data: bytes.to_vec() };
-        *self.events.lock().expect("no test panics in it") = Some(vec![whole, Event::Sync]);
+        *self.events.lock() = Some(vec![whole, Event::Sync]);
     }
 
     /// What was recorded so far.
     pub(super) fn recorded(&self) -> Vec<Event> {
-        self.events.lock().expect("no test panics in it").clone().unwrap_or_default()
+        self.events.lock().clone().unwrap_or_default()
     }
 
     fn before(&self, event: impl FnOnce() -> Event, end: u64) -> io::Result<()> {
@@ -59,7 +59,7 @@ impl Plan {
             return Err(io::Error::other("the disk failed on purpose"));
         }
         self.until_fault.store(if left > 0 { left - 1 } else { left }, SeqCst);
-        if let Some(events) = &mut *self.events.lock().expect("no test panics in it") {
+        if let Some(events) = &mut *self.events.lock() {
             events.push(event());
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! Writes that wait for the disk. Those that arrive while a commit is under way share the next one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::store::StoreError;
 use tokio::sync::oneshot;
 
@@ -52,10 +53,6 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts a write into the queue. Answers where its answer will be, and whether the caller must see to it
     /// that a [`Turn`] runs, since none does.
     pub(super) fn enter<T: Send + 'static>(
@@ -63,13 +60,13 @@ impl Queue {
         work: impl FnOnce(&mut dyn Change) -> Result<T, StoreError> + Send + 'static,
     ) -> (oneshot::Receiver<Result<T, StoreError>>, bool) {
         let (answer, answered) = oneshot::channel();
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         waiting.jobs.push(Box::new(Pending { work: Some(work), said: None, answer }));
         (answered, !std::mem::replace(&mut waiting.served, true))
     }
 
     fn take(&self) -> Option<Vec<Box<dyn Job>>> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if waiting.jobs.is_empty() {
             waiting.served = false;
             return None;
@@ -110,7 +107,7 @@ impl Drop for Turn {
             return;
         }
         let waits = {
-            let mut waiting = self.queue.waiting();
+            let mut waiting = self.queue.waiting.lock();
             waiting.served = false;
             std::mem::take(&mut waiting.jobs)
         };

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use parking_lot::{Mutex, RwLock};
 use picket_core::ids::Incarnation;
 use picket_core::store::{Content, StoreError};
 use redb::{Database, ReadableDatabase};
@@ -82,20 +82,12 @@ impl Shelf {
     /// Closes the file and frees its lock, after what is under way.
     pub(super) fn close(&self) {
         self.put(Slot::Closed);
-        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
-    }
-
-    fn slot(&self) -> RwLockReadGuard<'_, Slot> {
-        self.slot.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn slot_mut(&self) -> RwLockWriteGuard<'_, Slot> {
-        self.slot.write().unwrap_or_else(PoisonError::into_inner)
+        drop(self.lock.lock().take());
     }
 
     /// Puts `slot` in the place of what was there, which is closed whatever it says. A closed store stays closed.
     fn put(&self, slot: Slot) {
-        let mut held = self.slot_mut();
+        let mut held = self.slot.write();
         if matches!(&*held, Slot::Closed) {
             return;
         }
@@ -116,10 +108,10 @@ impl Shelf {
 
     /// Reads the file anew where something had failed.
     fn mend(&self) -> Result<(), StoreError> {
-        if !matches!(&*self.slot(), Slot::Doubted) {
+        if !matches!(&*self.slot.read(), Slot::Doubted) {
             return Ok(());
         }
-        let mut slot = self.slot_mut();
+        let mut slot = self.slot.write();
         if !matches!(&*slot, Slot::Doubted) {
             return Ok(());
         }
@@ -147,7 +139,7 @@ impl Shelf {
     /// Runs `work` with the database.
     fn with<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, StoreError> {
         self.mend()?;
-        match &*self.slot() {
+        match &*self.slot.read() {
             Slot::Open(database) => Ok(work(database)),
             Slot::Doubted => {
                 Err(StoreError::Unavailable(format!("{}: an earlier call failed", self.path.display())))

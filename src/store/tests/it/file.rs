@@ -4,7 +4,9 @@ use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::common::*;
 use picket_core::ids::Term;
@@ -138,7 +140,7 @@ fn told(path: &Path) -> String {
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
     drop(tracing::subscriber::with_default(subscriber, || EmbeddedStore::open(path, life(9)).unwrap()));
-    String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
+    String::from_utf8(log.0.lock().clone()).unwrap()
 }
 
 #[derive(Clone, Default)]
@@ -146,7 +148,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

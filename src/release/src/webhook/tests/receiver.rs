@@ -1,7 +1,8 @@
 //! A receiver that answers what it is told to.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -40,7 +41,7 @@ impl Receiver {
                         None => serve(stream, heard, then.expect("an answer")).await,
                         Some(tls) => match tls.accept(stream).await {
                             Ok(stream) => serve(stream, heard, then.expect("an answer")).await,
-                            Err(error) => heard.lock().expect("no panic").push(format!("TLS: {error}")),
+                            Err(error) => heard.lock().push(format!("TLS: {error}")),
                         },
                     }
                 });
@@ -50,7 +51,7 @@ impl Receiver {
     }
 
     pub(super) fn heard(&self) -> Vec<String> {
-        self.heard.lock().expect("no panic").clone()
+        self.heard.lock().clone()
     }
 }
 
@@ -70,7 +71,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, heard: Arc<Mutex
             _ => break,
         }
     }
-    heard.lock().expect("no panic").push(String::from_utf8_lossy(&bytes).into_owned());
+    heard.lock().push(String::from_utf8_lossy(&bytes).into_owned());
     match then {
         Then::Answer(answer) => {
             let _ = stream.write_all(answer.as_bytes()).await;

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use picket_proto::v1::*;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
@@ -31,7 +32,7 @@ struct Open(Arc<Mutex<Script>>);
 
 impl Open {
     fn new(script: &Arc<Mutex<Script>>) -> Self {
-        let mut held = script.lock().expect("a script");
+        let mut held = script.lock();
         held.open.0 += 1;
         held.open.1 = held.open.1.max(held.open.0);
         Self(Arc::clone(script))
@@ -40,13 +41,13 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.lock().expect("a script").open.0 -= 1;
+        self.0.lock().open.0 -= 1;
     }
 }
 
 impl Service {
     pub fn script(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().expect("a script")
+        self.script.lock()
     }
 
     /// Plays the node's next stream.
