@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_reach::process;
 use picket_reach::program::Program;
 use tokio::sync::watch;
@@ -110,7 +110,7 @@ impl Described {
 
     /// The asking that stands, else a new one.
     fn asked(&self, path: &Path, now: Stamp, program: &Program) -> Asked {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if let Some(asked) = all.get(path).filter(|asked| asked.stands(now)) {
             return asked.clone();
         }

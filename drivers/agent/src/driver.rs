@@ -1,6 +1,6 @@
 //! The driver: one run of the agent for each question and command.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -39,7 +39,7 @@ pub struct AgentDriver {
     /// Held by whoever runs the agent.
     line: Mutex<()>,
     /// When the last run that switches is surely dead whose end was not seen. Not within the line, which a caller who leaves drops.
-    open: std::sync::Mutex<Option<BootTime>>,
+    open: parking_lot::Mutex<Option<BootTime>>,
 }
 
 /// One run, with when it began and ended.
@@ -61,12 +61,7 @@ impl AgentDriver {
             call: CALL,
             endpoint: settings.endpoint.clone(),
         };
-        Self { fitted: Arc::new(fitted), traits, line: Mutex::default(), open: std::sync::Mutex::default() }
-    }
-
-    fn open(&self) -> std::sync::MutexGuard<'_, Option<BootTime>> {
-        // It is one value, whole whatever became of who changed it.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { fitted: Arc::new(fitted), traits, line: Mutex::default(), open: parking_lot::Mutex::default() }
     }
 
     fn secrets(&self) -> Vec<Secret> {
@@ -138,13 +133,13 @@ impl AgentDriver {
     async fn command(&self, action: &str, call: &Call) -> Result<Accepted, DriverError> {
         let end = Self::end(call);
         let _line = self.alone(end, Effect::DidNotHappen).await?;
-        let before = *self.open();
+        let before = *self.open.lock();
         let mut refused = None;
         let may_begin = || {
             call.may_send().map_err(|error| refused.insert(error).to_string())?;
             // Not later than this it is dead, also where its caller leaves.
             let dead = call.now() + call.deadline().saturating_duration_since(Instant::now()) + OVERTIME;
-            *self.open() = before.max(Some(dead));
+            *self.open.lock() = before.max(Some(dead));
             Ok(())
         };
         // Begun at once, or not at all: what is dropped here ran, and dies.
@@ -159,12 +154,12 @@ impl AgentDriver {
         let Run { ran, asked_at, answered_at } = match ended {
             Ok(run) => run,
             Err(RunError::NotStarted(why)) => {
-                *self.open() = before;
+                *self.open.lock() = before;
                 let settings = || self.failed(ErrorKind::Settings, Effect::DidNotHappen, why);
                 return Err(refused.unwrap_or_else(settings));
             }
             Err(late @ RunError::TooLate) => {
-                *self.open() = before;
+                *self.open.lock() = before;
                 return Err(self.failed(ErrorKind::TimedOut, Effect::DidNotHappen, late));
             }
             Err(lives @ RunError::Lives) => {
@@ -174,7 +169,7 @@ impl AgentDriver {
         };
         let already = answer::done(&ran, &self.secrets()).map_err(|error| self.error(error))?;
         // Its own end was seen; that of one before it was not by that.
-        *self.open() = before;
+        *self.open.lock() = before;
         Ok(Accepted { asked_at, answered_at, epoch: None, already })
     }
 }
@@ -291,7 +286,7 @@ impl PowerDriver for AgentDriver {
         let still = |detail: &str| self.failed(ErrorKind::TimedOut, Effect::Unknown, detail);
         let end = call.deadline();
         let _line = self.alone(end, Effect::Unknown).await?;
-        let Some(dead) = *self.open() else { return Ok(()) };
+        let Some(dead) = *self.open.lock() else { return Ok(()) };
         let Some(life) = self.fitted.made.max_life else {
             return Err(still(
                 "a run that switches was not seen to end well, and no max_life says how long that may take effect",
@@ -302,7 +297,7 @@ impl PowerDriver for AgentDriver {
         if over > end {
             return Err(still("a run that switches was not seen to end well, and its max_life is not over"));
         }
-        *self.open() = None;
+        *self.open.lock() = None;
         Ok(())
     }
 }

@@ -3,8 +3,9 @@
 //! **Invariant.** What the device was taken for when it was made (class, grade, whether it proves alone) never changes under whoever
 //! reckons with it: an agent that would be taken for something else now is told, and not believed, until the settings are read again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_driver::SettingFault;
 use serde_json::{Map, Value};
 
@@ -37,12 +38,12 @@ impl Fitted {
 
     /// As it is known now.
     pub fn settings(&self) -> Arc<Settings> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+        self.now.lock().1.clone()
     }
 
     /// The file, if another one than the known stands there now, or none.
     pub fn replaced(&self) -> bool {
-        let known = self.now.lock().unwrap_or_else(PoisonError::into_inner).0;
+        let known = self.now.lock().0;
         Stamp::of(&self.made.path) != Ok(known)
     }
 
@@ -76,7 +77,7 @@ impl Fitted {
                 "its Off is worth something else now, and counts for nothing until the settings are read again (SIGHUP). {told}"
             )));
         }
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = (stamp, Arc::new(settings));
+        *self.now.lock() = (stamp, Arc::new(settings));
         Ok(())
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! **Invariant.** It goes for whoever holds its barrier: where the call was cut off meanwhile, as by a breach, it does not.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::time::WallTime;
 use tokio::time::Instant;
 
@@ -37,7 +38,7 @@ impl Barrier {
             };
             may.map_err(|error| {
                 let words = error.to_string();
-                *barrier.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                *barrier.lock() = Some(error);
                 words
             })
         })
@@ -45,6 +46,6 @@ impl Barrier {
 
     /// What barred it.
     pub fn barred(&self) -> Option<DriverError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! **Invariant.** Fences come first: what may only read leaves a reserve.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 /// How much a bucket holds, and how much comes a second.
@@ -46,7 +46,7 @@ impl Bucket {
 
     /// Takes so many tokens where they are there with `reserve` besides; else says when they will be.
     fn try_take(&self, now: Instant, tokens: f64, reserve: f64) -> Result<(), Instant> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let passed = state.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         state.tokens = (state.tokens + passed.as_secs_f64() * self.limit.a_second).min(self.limit.size);
         state.at = Some(now);
@@ -123,7 +123,7 @@ impl Bucket {
 
     fn reserve_at(&self, now: Instant) -> Instant {
         let _ = self.try_take(now, 0.0, 0.0);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.tokens -= 1.0;
         let missing = Duration::from_secs_f64((-state.tokens).max(0.0) / self.limit.a_second);
         state.paused_until.filter(|until| *until > now).unwrap_or(now) + missing
@@ -131,7 +131,7 @@ impl Bucket {
 
     /// How long nothing is taken, after a refusal.
     pub fn pause(&self) -> Option<Duration> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         let left = state.paused_until?.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
@@ -139,7 +139,7 @@ impl Bucket {
     /// How many may be taken at once now, at least one.
     pub fn there(&self) -> usize {
         let _ = self.try_take(Instant::now(), 0.0, 0.0);
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         (state.tokens.floor().max(1.0)) as usize
     }
 
@@ -154,7 +154,7 @@ impl Bucket {
     }
 
     fn refused_at(&self, now: Instant, full: Option<Duration>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         // What is promised to others is promised still.
         (state.tokens, state.at) = (state.tokens.min(0.0), Some(now));
         state.paused_until = Some(now + full.map_or(state.pause, |full| full.min(state.pause)));
@@ -163,7 +163,7 @@ impl Bucket {
 
     /// The far side took one.
     pub fn accepted(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).pause = FIRST_PAUSE;
+        self.state.lock().pause = FIRST_PAUSE;
     }
 }
 

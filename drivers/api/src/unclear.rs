@@ -1,7 +1,8 @@
 //! Commands that were not answered, or whose answer does not say what became of them, while their far side may still take them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::time::BootTime;
 
 /// Until when each of them may be taken.
@@ -23,13 +24,9 @@ pub struct Sending {
 }
 
 impl Unclear {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// One is about to be sent, which may be taken until then. A caller who goes away before the answer leaves it unclear.
     pub fn sending(&self, until: BootTime) -> Sending {
-        let mut open = self.open();
+        let mut open = self.0.lock();
         let id = open.next;
         open.next += 1;
         open.commands.push((id, until));
@@ -38,7 +35,7 @@ impl Unclear {
 
     /// The last moment at which one of them may be taken, if that is yet to come.
     pub fn until(&self, now: BootTime) -> Option<BootTime> {
-        let mut open = self.open();
+        let mut open = self.0.lock();
         open.commands.retain(|(_, until)| *until > now);
         open.commands.iter().map(|(_, until)| *until).max()
     }
@@ -47,7 +44,7 @@ impl Unclear {
 impl Sending {
     /// Its end is known.
     pub fn answered(self) {
-        self.of.open().commands.retain(|(id, _)| *id != self.id);
+        self.of.0.lock().commands.retain(|(id, _)| *id != self.id);
     }
 }
 

@@ -1,11 +1,12 @@
 //! One instance as a device.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
@@ -146,7 +147,7 @@ impl AwsDriver {
     /// A question of this device was answered.
     pub(crate) fn hear(&self, stamps: Stamps) {
         let Some(date) = stamps.date else { return };
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = self.heard.lock();
         heard.retain(|one| stamps.answered_at.since(one.asked_at) <= FRESH);
         let (asked_at, answered_at) = (stamps.asked_at, stamps.answered_at);
         heard.push_back(Heard { date, asked_at, answered_at });
@@ -161,7 +162,7 @@ impl AwsDriver {
         checked_at: BootTime,
         call: &Call,
     ) -> Result<SystemTime, DriverError> {
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = self.heard.lock();
         let serves = |one: &&Heard| one.answered_at <= checked_at && call.now().since(one.asked_at) <= FRESH;
         self.bounded(heard.iter().rfind(serves), life, call)
     }
@@ -174,7 +175,7 @@ impl AwsDriver {
         call: &Call,
     ) -> Result<SystemTime, DriverError> {
         let newest = || {
-            let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            let heard = self.heard.lock();
             let serves = |one: &&Heard| call.now().since(one.asked_at) <= FRESH;
             self.bounded(heard.iter().rfind(serves), life, call)
         };
@@ -191,7 +192,7 @@ impl AwsDriver {
 
     /// Whether it shows the opposite of what a command of ours was answered to do a moment before: EC2 shows late what it took.
     fn is_stale(&self, seen: &Seen) -> bool {
-        let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = *self.told.lock();
         let Some((answered_at, makes)) = told else { return false };
         let opposite = match seen.found.as_ref().map(Instance::power) {
             Ok(instance::Said::On) => makes == Power::Off,

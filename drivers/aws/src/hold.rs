@@ -3,7 +3,6 @@
 //! **Invariant.** What is tagged when its fence begins is tagged by somebody else (another Picket, a person), and stays so: our value says
 //! neither which gateway nor which fence, because many are tagged by one request. It is tagged right after a look.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use picket_core::order::{HoldOrder, UnholdOrder};
@@ -39,7 +38,7 @@ impl AwsDriver {
             return Ok(HoldFound::new());
         }
         let value = self.instance(call).await?.tags.remove(TAG);
-        *self.inspected.lock().unwrap_or_else(PoisonError::into_inner) = Some(call.now());
+        *self.inspected.lock() = Some(call.now());
         let is_ours = value.as_deref() == Some(OURS) && !self.lags(call);
         let mut found = HoldFound::from([(TAGGED.to_owned(), is_ours.to_string())]);
         if let Some(theirs) = value.filter(|value| value != OURS) {
@@ -50,7 +49,7 @@ impl AwsDriver {
 
     /// Whether we took our tag away just now: what still shows it is late.
     pub(crate) fn lags(&self, call: &Call) -> bool {
-        let untagged = *self.untagged.lock().unwrap_or_else(PoisonError::into_inner);
+        let untagged = *self.untagged.lock();
         untagged.is_some_and(|at| call.now().since(at) <= LATE)
     }
 
@@ -66,7 +65,7 @@ impl AwsDriver {
             return told(vec![holds()], "it was tagged before, and stays so afterwards".to_owned());
         }
         self.mark(true, order.life(), call).await?;
-        *self.untagged.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.untagged.lock() = None;
         told(vec![holds()], String::new())
     }
 
@@ -75,7 +74,7 @@ impl AwsDriver {
         if let Some(theirs) = order.found().get(THEIRS) {
             return Ok(Some(theirs.clone()));
         }
-        let inspected = *self.inspected.lock().unwrap_or_else(PoisonError::into_inner);
+        let inspected = *self.inspected.lock();
         if inspected.is_some_and(|at| call.now().since(at) <= JUST_NOW) {
             return Ok(None);
         }
@@ -99,7 +98,7 @@ impl AwsDriver {
             return Ok(HoldReport { engaged: Vec::new(), detail });
         }
         self.mark(false, order.life(), call).await?;
-        *self.untagged.lock().unwrap_or_else(PoisonError::into_inner) = Some(call.now());
+        *self.untagged.lock() = Some(call.now());
         Ok(HoldReport::default())
     }
 

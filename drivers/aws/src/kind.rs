@@ -1,9 +1,10 @@
 //! The kind `aws` of the settings.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
@@ -45,7 +46,7 @@ impl AwsKind {
     }
 
     fn cloud(&self, account: &Account, context: &Context) -> Result<Arc<Cloud>, SettingFault> {
-        let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clouds = self.clouds.lock();
         clouds.retain(|_, cloud| cloud.strong_count() > 0);
         if let Some(cloud) = clouds.get(account).and_then(Weak::upgrade) {
             return Ok(cloud);

@@ -1,6 +1,5 @@
 //! Reading power, off and on.
 
-use std::sync::PoisonError;
 use std::time::SystemTime;
 
 use picket_core::order::{OffOrder, OnOrder};
@@ -116,7 +115,7 @@ impl AwsDriver {
 
     /// A stop or a start was taken.
     fn took(&self, change: &Change, stamps: Stamps, makes: Power) -> Result<Accepted, DriverError> {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamps.answered_at, makes));
+        *self.told.lock() = Some((stamps.answered_at, makes));
         accepted(change, stamps, if makes == Power::On { "running" } else { "stopped" })
     }
 

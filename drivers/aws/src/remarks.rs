@@ -1,9 +1,9 @@
 //! What whoever runs an instance ought to know of it, found out by a check.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_ec2::types::InstanceAttributeName;
+use parking_lot::Mutex;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use picket_reach::proxy;
 use tokio::time::Instant;
@@ -30,16 +30,12 @@ struct Found {
 }
 
 impl Remarks {
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn told(&self) -> Vec<String> {
-        self.found().remarks.clone()
+        self.0.lock().remarks.clone()
     }
 
     pub(crate) fn obstacles(&self) -> Vec<String> {
-        let found = self.found();
+        let found = self.0.lock();
         found.obstacles.iter().chain(&found.barred).chain(&found.spot).cloned().collect()
     }
 }
@@ -63,7 +59,7 @@ impl AwsDriver {
         };
         let (told, stops) = tokio::join!(self.is_protected(attribute, &quickly), stops);
         remarks.extend(self.cloud.place().and_then(|place| proxy::unused(&place.parse().ok()?)));
-        let mut found = self.remarks.found();
+        let mut found = self.remarks.0.lock();
         match told {
             Ok(false) => found.barred = None,
             Ok(true) => {

@@ -3,8 +3,6 @@
 //! **Invariant.** It is terminated only once EC2 was read to keep every volume that the settings do not give away: those that the
 //! instance shows, its root among them, and those that EBS has there.
 
-use std::sync::PoisonError;
-
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
 use aws_sdk_ec2::types::{EbsInstanceBlockDeviceSpecification, InstanceBlockDeviceMappingSpecification};
@@ -46,7 +44,7 @@ impl AwsDriver {
         let endangered_now = endangered(&instance, &ebs, deletes).map_err(not_told)?;
         if !endangered_now.is_empty() {
             self.keep(&endangered_now, call).await?;
-            self.kept.lock().unwrap_or_else(PoisonError::into_inner).extend(endangered_now);
+            self.kept.lock().extend(endangered_now);
         }
         // Read back, also where nothing had to be changed: a volume may have been attached since.
         let (instance, ebs) = tokio::try_join!(self.instance(call), self.attached_by_ebs(call))?;
@@ -84,7 +82,7 @@ impl AwsDriver {
 
     /// What was changed before it stays so, and stands in no record but in these words.
     fn says_what_stays(&self, error: DriverError) -> DriverError {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         if kept.is_empty() {
             return error;
         }

@@ -4,7 +4,6 @@
 //! is free once neither the instance's mapping nor the volume's attachments have it there; whoever else has it keeps it.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -60,7 +59,7 @@ impl AwsDriver {
 
     /// How it stands, with what we told EC2 before: EC2 says how a detach ended nowhere else.
     fn after_ours(&self, volume: &VolumeAt, words: String, asked_at: BootTime) -> String {
-        let detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+        let detached = self.detached.lock();
         match detached.get(&volume.id).map(|taken| asked_at.since(*taken)).filter(|ago| *ago > SHOWN_LATE) {
             Some(ago) => format!("{words}, though EC2 took our detach of it {}s ago", ago.as_secs()),
             None => words,
@@ -69,7 +68,7 @@ impl AwsDriver {
 
     /// Whether it was its turn. It serves once.
     fn took_its_turn(&self) -> bool {
-        let (mut turn, now) = (self.turn.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        let (mut turn, now) = (self.turn.lock(), Instant::now());
         turn.take_if(|due| *due <= now).is_some_and(|due| now <= due + HELD)
     }
 
@@ -119,7 +118,7 @@ impl Volumes for AwsDriver {
     }
 
     fn turn(&self) -> Option<Duration> {
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = self.turn.lock();
         let _missed = turn.take_if(|due| *due + HELD < Instant::now());
         let due = *turn.get_or_insert_with(|| self.cloud.promised(DETACH));
         // Asked for after the promise: one that is there at once is of a moment that is past.
@@ -182,7 +181,7 @@ impl Volumes for AwsDriver {
         };
         let failure = match told? {
             Ok(_) => {
-                let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut detached = self.detached.lock();
                 detached.insert(volume.id.clone(), call.now());
                 return Ok(());
             }

@@ -1,10 +1,11 @@
 //! One instance as a device.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
@@ -106,7 +107,7 @@ impl GcpDriver {
     }
 
     pub(crate) fn ours<'a>(&self, which: &'a Mutex<Ours>) -> MutexGuard<'a, Ours> {
-        which.lock().unwrap_or_else(PoisonError::into_inner)
+        which.lock()
     }
 
     /// Whose limits count.
@@ -126,8 +127,8 @@ impl GcpDriver {
         match self.cloud.instance(zone, id, call).await? {
             Ok((instance, stamps)) => {
                 let misnamed = self.is_called_so(&instance).err();
-                *self.misnamed.lock().unwrap_or_else(PoisonError::into_inner) = misnamed;
-                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                *self.misnamed.lock() = misnamed;
+                let mut last = self.last.lock();
                 last.was_there = true;
                 if stamps.asked_at >= last.sent_at {
                     last.found = Some((stamps.asked_at, instance.clone()));
@@ -145,19 +146,19 @@ impl GcpDriver {
 
     /// The instance as it was found, where that was asked for since then.
     pub(crate) fn looked_at_since(&self, since: BootTime) -> Option<Instance> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.last.lock();
         last.found.as_ref().filter(|(asked_at, _)| *asked_at >= since).map(|(_, instance)| instance.clone())
     }
 
     /// Something is sent that changes it: what was seen is of the past.
     pub(crate) fn changes(&self, now: BootTime) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         (last.sent_at, last.found) = (now, None);
     }
 
     /// Whether this process has seen it there.
     pub(crate) fn was_there(&self) -> bool {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).was_there
+        self.last.lock().was_there
     }
 
     /// S13: the name in the settings is the only word on whose the number is that does not come from the number. An instance that is
@@ -174,7 +175,7 @@ impl GcpDriver {
 
     /// What the last look said of that.
     pub(crate) fn was_called_so(&self) -> Result<(), DriverError> {
-        self.misnamed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+        self.misnamed.lock().clone().map_or(Ok(()), Err)
     }
 
     /// That the instance is not there; S13: where its name is another's by now, that says so, and nothing more is asked or told.

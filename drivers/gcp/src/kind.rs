@@ -1,8 +1,9 @@
 //! The kind `gcp` of the settings.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
@@ -37,13 +38,13 @@ pub struct GcpKind {
 
 impl GcpKind {
     fn cloud(&self, account: &Account) -> Result<Arc<Cloud>, SettingFault> {
-        let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clouds = self.clouds.lock();
         clouds.retain(|_, cloud| cloud.strong_count() > 0);
         if let Some(cloud) = clouds.get(account).and_then(Weak::upgrade) {
             return Ok(cloud);
         }
         let project = (account.project.clone(), account.endpoint.clone());
-        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = self.rates.lock();
         let rates = rates.entry(project).or_default().clone();
         let cloud = Arc::new(Cloud::new(account.clone(), rates)?);
         clouds.insert(account.clone(), Arc::downgrade(&cloud));
@@ -53,7 +54,7 @@ impl GcpKind {
 
 impl GcpKind {
     fn kept(&self, id: &str, context: &Context) -> Kept {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let new = || {
             let mut salt = [0; 16];
             (context.random)(&mut salt);

@@ -5,8 +5,9 @@
 //! Compute Engine would do nothing.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::time::BootTime;
 
 use crate::operation::Operation;

@@ -1,8 +1,8 @@
 //! Reading power, off and on.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::{Epoch, Power, Reading};
 use picket_core::time::BootTime;

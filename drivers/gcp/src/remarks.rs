@@ -1,7 +1,6 @@
 //! What whoever runs an instance ought to know of it, found out by a check.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use picket_reach::proxy;
 
 use crate::instance::Instance;
@@ -18,23 +17,19 @@ struct Found {
 }
 
 impl Remarks {
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn told(&self) -> Vec<String> {
-        self.found().remarks.clone()
+        self.0.lock().remarks.clone()
     }
 
     pub(crate) fn obstacles(&self) -> Vec<String> {
-        self.found().obstacle.iter().cloned().collect()
+        self.0.lock().obstacle.iter().cloned().collect()
     }
 
     /// Looks at what bars an off, makes it slow, or undoes one.
     pub(crate) fn look_around(&self, instance: &Instance, settings: &Settings, endpoint: &str) {
         let mut remarks = of(instance, settings);
         remarks.extend(endpoint.parse().ok().and_then(|url| proxy::unused(&url)));
-        *self.found() = Found { remarks, obstacle: no_stop(instance, settings) };
+        *self.0.lock() = Found { remarks, obstacle: no_stop(instance, settings) };
     }
 }
 

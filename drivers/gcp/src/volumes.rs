@@ -4,7 +4,6 @@
 //! takes none from anybody else. **Invariant.** A disk is free once neither the instance has it nor the disk has the instance among its
 //! users; whoever else has it keeps it.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -95,13 +94,13 @@ impl GcpDriver {
 
     /// That operation detaches it, or did not.
     fn keep(&self, volume: &VolumeAt, operation: Operation) {
-        let mut detaches = self.detaches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut detaches = self.detaches.lock();
         detaches.insert(volume.id.clone(), operation.name);
     }
 
     /// Why the last detach of ours came to nothing, in words; `None`: it did not, or nobody says so.
     async fn detach_failed(&self, volume: &VolumeAt, call: &Call) -> Option<String> {
-        let name = self.detaches.lock().unwrap_or_else(PoisonError::into_inner).get(&volume.id).cloned()?;
+        let name = self.detaches.lock().get(&volume.id).cloned()?;
         let operation = self.cloud.operation(&self.settings.zone, &name, call).await.ok()?.ok()?;
         operation.failed().map(|why| format!("our detach {name} came to nothing: {why}"))
     }

@@ -1,7 +1,7 @@
 //! The driver: the trait's calls, one after another on the line to the BMC.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -38,7 +38,7 @@ pub struct IpmiDriver {
     shortest_idle: Duration,
     idle_limit: Duration,
     line: Mutex<Line>,
-    far_side: Arc<std::sync::Mutex<Option<String>>>,
+    far_side: Arc<parking_lot::Mutex<Option<String>>>,
     counters: Arc<Counters>,
 }
 
@@ -104,7 +104,7 @@ impl PowerDriver for IpmiDriver {
     }
 
     fn far_side(&self) -> Option<String> {
-        self.far_side.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.far_side.lock().clone()
     }
 
     fn shortest_idle(&self) -> Option<Duration> {

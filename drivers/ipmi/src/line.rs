@@ -5,10 +5,11 @@
 //! carried a command is kept until it is surely over on the far side (S8).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipmi_rs_core::connection::Message;
+use parking_lot::Mutex;
 use picket_core::power::{Epoch, Loss};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
@@ -98,7 +99,7 @@ impl Line {
         let epoch = live.epoch();
         self.unseen |= epoch.begins_after_loss();
         self.loss = epoch.loss;
-        *self.far_side.lock().unwrap_or_else(PoisonError::into_inner) = Some(live.system());
+        *self.far_side.lock() = Some(live.system());
     }
 
     /// The GUID that the BMC said in the handshake of the newest session, in words.
@@ -152,7 +153,7 @@ impl Line {
             () = closing::all_closed_late(&mut self.orphans) => return None,
             opened = self.door.open(epoch, call, until) => opened.ok()?,
         };
-        *self.far_side.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.system());
+        *self.far_side.lock() = Some(opened.system());
         Some(opened)
     }
 

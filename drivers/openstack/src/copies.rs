@@ -4,8 +4,7 @@
 //! Nova notes the action before the migration, and `done` before the action's end. Where none ever happened nothing more is asked.
 //! **Boundary.** Migrations are an administrator's to see. Whether the host of a copy is off is the engine's matter.
 
-use std::sync::{MutexGuard, PoisonError};
-
+use parking_lot::MutexGuard;
 use picket_driver::{Call, DriverError};
 
 use crate::driver::OpenstackDriver;
@@ -63,7 +62,7 @@ impl Evacuated {
 
 impl OpenstackDriver {
     pub(crate) fn evacuated(&self) -> MutexGuard<'_, Evacuated> {
-        self.evacuated.lock().unwrap_or_else(PoisonError::into_inner)
+        self.evacuated.lock()
     }
 
     /// Nova tells this user of no migration.
@@ -104,8 +103,9 @@ impl OpenstackDriver {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
+    use parking_lot::Mutex;
     use picket_core::power::Power;
     use serde_json::{Value, json};
 
@@ -174,7 +174,7 @@ mod tests {
     async fn driver(role: &str, nova: Nova) -> (OpenstackDriver, Arc<Mutex<Nova>>) {
         let nova = Arc::new(Mutex::new(nova));
         let answers = nova.clone();
-        let driver = fake_nova::driver(role, move |path| answers.lock().expect("whole").answer(path)).await;
+        let driver = fake_nova::driver(role, move |path| answers.lock().answer(path)).await;
         driver.ours().before = Some(Default::default());
         (driver, nova)
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn asked(nova: &Mutex<Nova>, of: &str) -> usize {
-        nova.lock().expect("whole").asked.iter().filter(|path| path.starts_with(of)).count()
+        nova.lock().asked.iter().filter(|path| path.starts_with(of)).count()
     }
 
     #[tokio::test]
@@ -227,7 +227,7 @@ mod tests {
             // A later one is asked for, also in another generation.
             let later = ("evacuate", "req-5", "compute_rebuild_instance", "hv8");
             {
-                let mut nova = nova.lock().expect("whole");
+                let mut nova = nova.lock();
                 nova.actions.insert(0, later);
                 nova.evacuations.push("done");
             }
@@ -255,7 +255,7 @@ mod tests {
         let nova = Nova { server: Some(stopped()), actions, evacuations, ..Nova::default() };
         let (driver, nova) = driver("admin", nova).await;
         assert_eq!(read(&driver).await, (Power::Off, vec![]));
-        nova.lock().expect("whole").evacuations = vec!["done"];
+        nova.lock().evacuations = vec!["done"];
         assert_eq!(read(&driver).await, (Power::Off, vec!["compute-6.example".to_owned()]));
     }
 
@@ -283,7 +283,7 @@ mod tests {
                 read(&driver).await;
             }
             {
-                let mut nova = nova.lock().expect("whole");
+                let mut nova = nova.lock();
                 (nova.server, nova.evacuations) = (None, Vec::new());
                 nova.actions.insert(0, DELETE);
             }
@@ -301,7 +301,7 @@ mod tests {
         let call = fake_nova::reading();
         assert_eq!(driver.reading(&call).await.expect("a reading").power, Power::Off);
         {
-            let mut nova = nova.lock().expect("whole");
+            let mut nova = nova.lock();
             (nova.server, nova.evacuations) = (None, Vec::new());
             nova.actions.insert(0, DELETE);
         }

@@ -1,8 +1,8 @@
 //! What became of our own detaches. Nova's actions name no volume: which one is which, whoever sent it knows.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use picket_driver::{Call, Standing};
 
 use crate::actions;
@@ -19,13 +19,9 @@ struct Detach {
 }
 
 impl Detaches {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Detach>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Nova took one, and calls it so.
     pub(crate) fn took(&self, volume: &str, request: Option<String>) {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         match request {
             Some(request) => drop(all.insert(volume.to_owned(), Detach { request, failed: None })),
             None => drop(all.remove(volume)),
@@ -37,7 +33,7 @@ impl OpenstackDriver {
     /// What is attached still although Nova took our detach: with what Nova says became of that. It is told to people, and decides nothing.
     pub(crate) async fn with_failed_detach(&self, standing: Standing, volume: &str, call: &Call) -> Standing {
         let Standing::Attached(words) = standing else { return standing };
-        let detach = self.detaches.all().get(volume).cloned();
+        let detach = self.detaches.0.lock().get(volume).cloned();
         let Some(Detach { request, failed }) = detach else { return Standing::Attached(words) };
         let why = match failed {
             Some(why) => why,
@@ -53,7 +49,8 @@ impl OpenstackDriver {
                     why,
                     "a detach of ours failed"
                 );
-                if let Some(known) = self.detaches.all().get_mut(volume).filter(|one| one.request == request)
+                if let Some(known) =
+                    self.detaches.0.lock().get_mut(volume).filter(|one| one.request == request)
                 {
                     known.failed = Some(why.clone());
                 }

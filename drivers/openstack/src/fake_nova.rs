@@ -1,9 +1,10 @@
 //! A Keystone and a Nova on a socket of this machine, for tests of the driver: each question is answered by the test.
 
 use std::os::unix::fs::PermissionsExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::conformance::orders::Orders;
 use picket_driver::{Call, DriverError, PowerDriver};
@@ -193,7 +194,7 @@ async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>
         Some("/") => Some(json!({ "version": { "version": "2.96", "min_version": "2.1" } })),
         Some(path) => {
             let asked = if method == "GET" { path.to_owned() } else { format!("{method} {path} {body}") };
-            answers.lock().unwrap_or_else(PoisonError::into_inner)(&asked)
+            answers.lock()(&asked)
         }
     };
     let request = answer.as_ref().and_then(|answer| answer[TAKEN].as_str()).map(str::to_owned);

@@ -237,9 +237,10 @@ impl OpenstackDriver {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
     use std::time::Duration;
 
+    use parking_lot::Mutex;
     use picket_core::record::HoldState;
     use picket_driver::conformance::orders::Orders;
     use picket_driver::{Call, HoldFound, PowerDriver};
@@ -262,7 +263,7 @@ mod tests {
         let mut is_forced = forced;
         let nova = move |asked: &str| {
             if asked.starts_with("PUT ") {
-                heard.lock().expect("whole").push(asked.to_owned());
+                heard.lock().push(asked.to_owned());
                 is_forced = false;
             }
             if asked.contains("/os-services") {
@@ -303,7 +304,7 @@ mod tests {
             assert_eq!(left.is_some_and(|left| left.contains("s1")), puts > 0, "{found:?}, {forced}");
             let undone = driver.disengage_hold(&orders.unhold(found).await.expect("an order"), &call).await;
             assert_eq!(undone.expect("undone").detail, "");
-            let told = told.lock().expect("whole").clone();
+            let told = told.lock().clone();
             assert_eq!(told.len(), puts, "{found:?}, {forced}: {told:?}");
             assert!(told.iter().all(|one| one == r#"PUT /os-services/s1 {"forced_down":false}"#), "{told:?}");
         }
@@ -326,7 +327,7 @@ mod tests {
             let whose = project.clone();
             let nova = move |asked: &str| {
                 if asked.starts_with("POST ") {
-                    heard.lock().expect("whole").push(asked.to_owned());
+                    heard.lock().push(asked.to_owned());
                     now = Some("picket: fenced, generation 1".to_owned());
                 }
                 if asked.contains("/os-instance-actions") {
@@ -345,7 +346,7 @@ mod tests {
             let said = format!("{project:?}, {locked:?}: {report:?}");
             assert_eq!(!report.engaged.is_empty(), holds, "{said}");
             assert_eq!(report.detail.contains(super::OWNERS), !holds, "{said}");
-            let told = told.lock().expect("whole").clone();
+            let told = told.lock().clone();
             assert!(told.len() == 1 && told[0].contains("locked_reason"), "{said}: {told:?}");
             // A look at it says the same.
             let found = driver.inspect_hold(&call).await.expect("told");
@@ -368,7 +369,7 @@ mod tests {
             let (orders, call) = orders(&driver).await;
             driver.services().forced = by_this_process.then(|| "s1".to_owned());
             let stopped = driver.power_off(&orders.off_found(found).await.expect("an order"), &call).await;
-            assert_eq!(told.lock().expect("whole").len(), puts, "{by_this_process}, {found:?}");
+            assert_eq!(told.lock().len(), puts, "{by_this_process}, {found:?}");
             let is_refused = stopped.is_err_and(|error| error.detail.contains("compute host"));
             assert_eq!(is_refused, puts == 0, "{by_this_process}, {found:?}");
         }
@@ -381,7 +382,7 @@ mod tests {
         let heard = told.clone();
         let nova = move |asked: &str| {
             if asked.starts_with("PUT ") {
-                heard.lock().expect("whole").push(asked.to_owned());
+                heard.lock().push(asked.to_owned());
             }
             if asked.contains("/os-services") {
                 return Some(json!({ "services": [{ "id": "s1", "state": "up", "forced_down": true }] }));
@@ -395,6 +396,6 @@ mod tests {
         let found = HoldFound::from([(SERVICE.to_owned(), "s1".to_owned())]);
         let stopped = driver.power_off(&orders.off_found(&found).await.expect("an order"), &call).await;
         assert!(stopped.is_err_and(|error| error.detail.contains("compute host")));
-        assert_eq!(told.lock().expect("whole").len(), 1);
+        assert_eq!(told.lock().len(), 1);
     }
 }

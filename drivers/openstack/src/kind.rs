@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
@@ -31,7 +32,7 @@ pub struct OpenstackKind {
 impl OpenstackKind {
     fn cloud(&self, settings: &Settings) -> Result<Arc<Cloud>, Vec<String>> {
         let asked = (settings.clouds_file.clone(), settings.cloud.clone(), settings.region.clone());
-        let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clouds = self.clouds.lock();
         clouds.retain(|_, cloud| cloud.strong_count() > 0);
         // What stands in the file now: a reload finds another password, and who has the old one goes on with it.
         let made = cloud::read(&asked.0, &asked.1, asked.2.as_deref())?;

@@ -1,7 +1,6 @@
 //! Reading power.
 
-use std::sync::{MutexGuard, PoisonError};
-
+use parking_lot::MutexGuard;
 use picket_core::power::{Epoch, Power, Reading};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
@@ -185,7 +184,7 @@ impl OpenstackDriver {
     }
 
     pub(crate) fn ours(&self) -> MutexGuard<'_, actions::Ours> {
-        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ours.lock()
     }
 
     /// Whether its host ended a server that is not there. Nova calls one deleted also where its host was down and did nothing of it: only what

@@ -1,7 +1,6 @@
 //! What whoever runs a server ought to know of it, found out by a check.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use picket_driver::Call;
 use serde_json::Value;
 
@@ -29,35 +28,31 @@ struct Known {
 }
 
 impl Remarks {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn told(&self) -> Vec<String> {
-        let known = self.known();
+        let known = self.0.lock();
         known.by_check.iter().chain(&known.left).cloned().collect()
     }
 
     pub(crate) fn obstacles(&self) -> Vec<String> {
-        self.known().barred.clone()
+        self.0.lock().barred.clone()
     }
 
     /// What a reading says, and with it a copy that was left: that one's power is not read.
     pub(crate) fn with_left(&self, words: String) -> String {
-        match &self.known().left {
+        match &self.0.lock().left {
             Some(left) => format!("{words}; {left}"),
             None => words,
         }
     }
 
     fn set(&self, remarks: Vec<String>, barred: Vec<String>) {
-        let mut known = self.known();
+        let mut known = self.0.lock();
         (known.by_check, known.barred) = (remarks, barred);
     }
 
     /// Where a copy of the server is left, if one is.
     pub(crate) fn found_left(&self, left: Option<String>) {
-        self.known().left = left;
+        self.0.lock().left = left;
     }
 }
 

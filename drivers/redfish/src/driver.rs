@@ -1,6 +1,6 @@
 //! The driver: the trait's calls, one after another on the line to the service.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -47,7 +47,7 @@ pub struct RedfishDriver {
     /// Whether commands go in sessions.
     by_session: bool,
     line: Mutex<Line>,
-    seen: std::sync::Mutex<Seen>,
+    seen: parking_lot::Mutex<Seen>,
 }
 
 impl RedfishDriver {
@@ -79,7 +79,7 @@ impl RedfishDriver {
         let idle = IDLE.min(settings.session_timeout - settings.session_timeout / 20);
         let by_session = settings.authentication != Authentication::Basic;
         let line = Line::new(Arc::new(settings), TlsConnector::from(Arc::new(tls)), name, pool.clone());
-        Ok(Self { traits, idle, by_session, line: Mutex::new(line), seen: std::sync::Mutex::default() })
+        Ok(Self { traits, idle, by_session, line: Mutex::new(line), seen: parking_lot::Mutex::default() })
     }
 
     /// The line, when the calls before are done.
@@ -89,10 +89,6 @@ impl RedfishDriver {
             DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
         })?;
         Ok(Turn { line: turn, seen: &self.seen })
-    }
-
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,7 +136,7 @@ impl RedfishDriver {
 /// One call's time on the line.
 struct Turn<'a> {
     line: MutexGuard<'a, Line>,
-    seen: &'a std::sync::Mutex<Seen>,
+    seen: &'a parking_lot::Mutex<Seen>,
 }
 
 /// What was so when the last call ended.
@@ -173,7 +169,7 @@ struct Seen {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.line.settle();
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
+        *self.seen.lock() = Seen {
             session: self.line.session_name(),
             longest_idle: self.line.said_timeout.map(|_| self.line.longest_idle()),
             certificate: self.line.certificate.clone(),
@@ -196,15 +192,15 @@ impl PowerDriver for RedfishDriver {
     }
 
     fn has_epochs(&self) -> bool {
-        self.traits.has_epochs || self.seen().has_epochs
+        self.traits.has_epochs || self.seen.lock().has_epochs
     }
 
     fn refused_session_at(&self) -> Option<BootTime> {
-        self.seen().refused_at
+        self.seen.lock().refused_at
     }
 
     fn far_side(&self) -> Option<String> {
-        Some(format!("certificate {}", self.seen().certificate.as_ref()?))
+        Some(format!("certificate {}", self.seen.lock().certificate.as_ref()?))
     }
 
     fn shortest_idle(&self) -> Option<Duration> {
@@ -216,7 +212,7 @@ impl PowerDriver for RedfishDriver {
         let anyone = "accept_any_certificate = true: whoever answers in its place is believed, and its Off is claimed, not \
                       observed; certificate_sha256 or ca_file says whom to believe";
         let anyone = (self.traits.grade == Grade::Claimed).then(|| anyone.to_owned());
-        let seen = self.seen().clone();
+        let seen = self.seen.lock().clone();
         let placeless = "its login names no place at which a session can be ended: each stays until its idle limit, and \
                          what it carried is waited out; a shorter SessionTimeout at the service shortens that";
         let placeless = seen.placeless.then(|| placeless.to_owned());
@@ -227,7 +223,7 @@ impl PowerDriver for RedfishDriver {
     }
 
     fn obstacles(&self) -> Vec<String> {
-        let only_reads = self.seen().only_reads.then(|| login::ONLY_READS.to_owned());
+        let only_reads = self.seen.lock().only_reads.then(|| login::ONLY_READS.to_owned());
         only_reads.into_iter().collect()
     }
 
@@ -243,11 +239,11 @@ impl PowerDriver for RedfishDriver {
     }
 
     fn session(&self) -> Option<String> {
-        self.seen().session.clone()
+        self.seen.lock().session.clone()
     }
 
     fn longest_life(&self) -> MaxInFlight {
-        let said = self.seen().longest_idle;
+        let said = self.seen.lock().longest_idle;
         let MaxInFlight { off, on } = self.traits.max_in_flight;
         // With basic authentication the operator's word bounds a command, and no session.
         let Some(said) = said.filter(|_| self.by_session) else { return MaxInFlight { off, on } };

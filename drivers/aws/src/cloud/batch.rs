@@ -5,11 +5,12 @@
 //! **Invariant.** A command whose end is not known is not repeated here; one that was surely refused is, while its caller waits.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use aws_sdk_ec2::config;
+use parking_lot::Mutex;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
@@ -102,10 +103,6 @@ impl<A: Action> Batch<A> {
         Self { waiting, requests, each: each.map(Bucket::new) }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Queue<A::Said>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Asks of one id, with whoever else asks now.
     pub(super) async fn ask(
         self: &Arc<Self>,
@@ -139,7 +136,7 @@ impl<A: Action> Batch<A> {
         let (tell, told) = oneshot::channel();
         let mut leaving = Leaving::of(order.as_ref().map(|(_, ticket)| ticket.clone()));
         let (until, may_wait) = (call.deadline(), call.may_only_read());
-        let begins = self.lock().push(Item { id: id.to_owned(), until, may_wait, order, tell });
+        let begins = self.waiting.lock().push(Item { id: id.to_owned(), until, may_wait, order, tell });
         if begins {
             tokio::spawn(self.clone().gather(cloud.clone()));
         }
@@ -158,19 +155,19 @@ impl<A: Action> Batch<A> {
         let began = Instant::now();
         while began.elapsed() < LONGEST_GATHER {
             sleep(GATHER).await;
-            let now = self.lock().len();
+            let now = self.waiting.lock().len();
             if now == std::mem::replace(&mut seen, now) || now >= A::MOST {
                 break;
             }
         }
-        while self.lock().has_any() {
-            self.requests.take_leaving(RESERVE, || self.lock().is_hurried()).await;
-            let held = self.lock().held_until(A::GRID);
+        while self.waiting.lock().has_any() {
+            self.requests.take_leaving(RESERVE, || self.waiting.lock().is_hurried()).await;
+            let held = self.waiting.lock().held_until(A::GRID);
             if let Some(until) = held {
                 sleep_until(until).await;
             }
             let room = self.each.as_ref().map_or(A::MOST, Bucket::there).min(A::MOST);
-            let items = self.lock().take(room, Instant::now());
+            let items = self.waiting.lock().take(room, Instant::now());
             if let Some(each) = &self.each {
                 each.take(items.len()).await;
             }
@@ -230,7 +227,7 @@ impl<A: Action> Batch<A> {
                 cloud.hear(stamps);
                 self.requests.accepted();
                 for item in items {
-                    self.lock().note(&item.id, false, Instant::now());
+                    self.waiting.lock().note(&item.id, false, Instant::now());
                     let of_it = said.get(&item.id).cloned();
                     if let Some((_, ticket)) = item.order.as_ref().filter(|_| of_it.is_some()) {
                         ticket.ended();
@@ -281,7 +278,7 @@ impl<A: Action> Batch<A> {
         let is_of_one = failure.is_of_one();
         if items.len() == 1 || !is_of_one {
             for item in items {
-                self.lock().note(&item.id, is_of_one, Instant::now());
+                self.waiting.lock().note(&item.id, is_of_one, Instant::now());
                 item.tell(Err(failure.clone()));
             }
             return Vec::new();
@@ -289,7 +286,7 @@ impl<A: Action> Batch<A> {
         let (named, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| failure.names(&item.id));
         let is_first = refusals == 0 && !named.is_empty();
         for item in named {
-            self.lock().note(&item.id, true, Instant::now());
+            self.waiting.lock().note(&item.id, true, Instant::now());
             item.tell(Err(failure.clone()));
         }
         let of =

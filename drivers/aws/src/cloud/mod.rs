@@ -14,8 +14,8 @@ mod wire;
 mod words;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use aws_config::BehaviorVersion;
@@ -29,6 +29,7 @@ use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
+use parking_lot::{Mutex, RwLock};
 use picket_core::time::{BootTime, Clock};
 use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault, Unclear, source};
 use picket_reach::{proxy, web};
@@ -185,7 +186,7 @@ impl Cloud {
 
     /// The SDK's client, by the credentials and the region that the chain finds.
     pub(super) async fn client(&self, until: Instant) -> Result<Held, DriverError> {
-        let held = || self.client.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let held = || self.client.read().clone();
         if let Some(held) = held() {
             return Ok(held);
         }
@@ -196,7 +197,7 @@ impl Cloud {
         }
         let client = timeout_at(until, unheard(self.made())).await.map_err(|_| late())??;
         let held = Held { number: self.made.fetch_add(1, Ordering::Relaxed), client };
-        *self.client.write().unwrap_or_else(PoisonError::into_inner) = Some(held.clone());
+        *self.client.write() = Some(held.clone());
         Ok(held)
     }
 
@@ -251,8 +252,7 @@ impl Cloud {
 
     /// Where it is asked, and by whom, as far as that is known.
     fn asked(&self) -> Asked {
-        let client =
-            self.client.read().unwrap_or_else(PoisonError::into_inner).clone().map(|held| held.client);
+        let client = self.client.read().clone().map(|held| held.client);
         let Account { region, profile, .. } = &self.account;
         let found = client.as_ref().and_then(|client| client.config().region()).map(Region::to_string);
         let region = found.or_else(|| region.clone()).map(|region| format!(" in {region}"));
@@ -270,13 +270,13 @@ impl Cloud {
     /// AWS answered, and said what time it is there.
     fn hear(&self, stamps: Stamps) {
         if let Some(date) = stamps.date {
-            *self.far.lock().unwrap_or_else(PoisonError::into_inner) = Some((date, stamps.asked_at));
+            *self.far.lock() = Some((date, stamps.asked_at));
         }
     }
 
     /// AWS's time, as far as it is known: never later than it is there.
     pub(crate) fn far_now(&self) -> Option<SystemTime> {
-        let (date, at) = (*self.far.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let (date, at) = (*self.far.lock())?;
         Some(date + self.clock.boot().since(at))
     }
 
@@ -284,7 +284,7 @@ impl Cloud {
     fn note(&self, failure: &Failure, number: u64) {
         failure.stamps.into_iter().for_each(|stamps| self.hear(stamps));
         if failure.kind == ErrorKind::Authentication {
-            let mut held = self.client.write().unwrap_or_else(PoisonError::into_inner);
+            let mut held = self.client.write();
             held.take_if(|held| held.number == number);
         }
     }
@@ -371,7 +371,7 @@ impl Cloud {
             _ if action.starts_with("Describe") => bucket::QUESTIONS,
             _ => bucket::COMMANDS,
         };
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         buckets.entry(action).or_insert_with(|| Arc::new(Bucket::new(limit))).clone()
     }
 }

@@ -4,8 +4,8 @@
 //! and its permits are asked for after that and once there is a connection, as the last thing before it leaves (S6, S8): whoever stands
 //! still in between sends what was signed before.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_ec2::config;
@@ -19,6 +19,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::date_time::Format;
+use parking_lot::Mutex;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::unclear::{self, Unclear};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
@@ -84,13 +85,9 @@ impl Ticket {
         Arc::new(Self { call: call.clone(), life, not_after, state, unclear: unclear.clone(), open })
     }
 
-    fn open(&self) -> MutexGuard<'_, Option<unclear::Sending>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// It is known what became of it, whether or not somebody waits for that.
     pub(super) fn ended(&self) {
-        if let Some(sending) = self.open().take() {
+        if let Some(sending) = self.open.lock().take() {
             sending.answered();
         }
     }
@@ -104,7 +101,7 @@ impl Ticket {
         self.call.may_send()?;
         match self.state.compare_exchange(WAITING, SENT, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {
-                *self.open() = Some(self.unclear.sending(self.call.now() + self.life));
+                *self.open.lock() = Some(self.unclear.sending(self.call.now() + self.life));
                 Ok(())
             }
             Err(_) => refused(ErrorKind::TimedOut, "whoever asked for it has left"),
@@ -162,13 +159,13 @@ impl Sending {
     }
 
     pub(super) fn fate(&self) -> Fate {
-        std::mem::replace(&mut *self.0.fate.lock().unwrap_or_else(PoisonError::into_inner), Fate::NotBegun)
+        std::mem::replace(&mut *self.0.fate.lock(), Fate::NotBegun)
     }
 }
 
 impl Inner {
     fn set(&self, fate: Fate) {
-        *self.fate.lock().unwrap_or_else(PoisonError::into_inner) = fate;
+        *self.fate.lock() = fate;
     }
 
     /// All of its tickets let it go now, or it does not leave.
@@ -193,8 +190,7 @@ impl Inner {
 
     /// What no answer means: a command that was not let go never left.
     fn unanswered(&self, failed: NoAnswer) -> Fate {
-        let before =
-            std::mem::replace(&mut *self.fate.lock().unwrap_or_else(PoisonError::into_inner), Fate::NotBegun);
+        let before = std::mem::replace(&mut *self.fate.lock(), Fate::NotBegun);
         match (before, failed) {
             (Fate::Barred(barred), _) => Fate::Barred(barred),
             (_, NoAnswer::NeverSent(why)) => Fate::NeverSent(why),
@@ -274,11 +270,11 @@ pub(super) struct Place(Arc<Mutex<Option<String>>>);
 
 impl Place {
     pub(super) fn set(&self, words: Option<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = words;
+        *self.0.lock() = words;
     }
 
     pub(super) fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

@@ -1,8 +1,10 @@
 //! As much of EC2 as the driver asks for, on a socket, with a clock of its own: it takes no signature whose time is over.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
 
 use crate::cloud::SIGNED;
 use aws_smithy_types::DateTime;
@@ -113,7 +115,7 @@ impl Ec2 {
     }
 
     pub(super) fn with<T>(&self, of: impl FnOnce(&mut World) -> T) -> T {
-        of(&mut self.world.lock().expect("whole"))
+        of(&mut self.world.lock())
     }
 
     pub(super) fn fail(&self, action: &'static str, fault: Fault) {
@@ -132,9 +134,9 @@ impl Ec2 {
 
 async fn serve(mut stream: TcpStream, world: Arc<Mutex<World>>) {
     while let Some((head, body)) = request(&mut stream).await {
-        let answer = world.lock().expect("whole").answer(&head, &body);
+        let answer = world.lock().answer(&head, &body);
         let Some((status, text)) = answer else { return };
-        let date = DateTime::from(world.lock().expect("whole").now).fmt(Format::HttpDate).expect("a date");
+        let date = DateTime::from(world.lock().now).fmt(Format::HttpDate).expect("a date");
         let head = format!(
             "HTTP/1.1 {status} X\r\nDate: {date}\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\r\n",
             text.len()

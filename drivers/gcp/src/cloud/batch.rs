@@ -4,11 +4,12 @@
 //! waits. **Invariant.** A round begins when there is room for it among what may be asked, and is for who waits then.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use parking_lot::Mutex;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -78,15 +79,11 @@ impl<Q: Question> Batch<Q> {
         Self { zone: zone.to_owned(), waiting: Mutex::new(waiting) }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting<Q::Said>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Asks of one, with whoever else asks now.
     pub(super) async fn ask(self: &Arc<Self>, cloud: &Arc<Cloud>, id: &str, call: &Call) -> Outcome<Q::Said> {
         let (tell, told) = oneshot::channel();
         let begins = {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             waiting.items.push_back(Item { id: id.to_owned(), call: call.clone(), tell });
             !std::mem::replace(&mut waiting.gathers, true)
         };
@@ -105,14 +102,14 @@ impl<Q: Question> Batch<Q> {
         while waited < LONGEST_GATHER {
             sleep(GATHER).await;
             waited += GATHER;
-            let now = self.lock().items.len();
+            let now = self.waiting.lock().items.len();
             if now == std::mem::replace(&mut seen, now) {
                 break;
             }
         }
         self.turn(&cloud).await;
         let items: Vec<Item<Q::Said>> = {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             waiting.gathers = false;
             waiting.items.drain(..).filter(|item| !item.tell.is_closed()).collect()
         };
@@ -132,7 +129,7 @@ impl<Q: Question> Batch<Q> {
         let parts: Vec<_> =
             parts.into_iter().map(|(part, ids)| self.clone().resolve(cloud.clone(), part, ids)).collect();
         let rest = LONGEST_REST.min(EACH * u32::try_from(all).unwrap_or(u32::MAX));
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         waiting.next_at = Some(Instant::now() + rest);
         waiting.last = Some(tokio::spawn(async move {
             join_all(parts.into_iter().map(tokio::spawn)).await;
@@ -142,7 +139,7 @@ impl<Q: Question> Batch<Q> {
     /// Waits until another round may begin.
     async fn turn(&self, cloud: &Cloud) {
         let (last, next_at) = {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             (waiting.last.take(), waiting.next_at)
         };
         if let Some(last) = last {
@@ -151,7 +148,7 @@ impl<Q: Question> Batch<Q> {
         if let Some(next_at) = next_at {
             sleep_until(next_at).await;
         }
-        let hurried = || self.lock().items.iter().any(|item| !item.call.may_only_read());
+        let hurried = || self.waiting.lock().items.iter().any(|item| !item.call.may_only_read());
         cloud.rates.room(region_of(&self.zone), Q::GROUP, hurried).await;
     }
 

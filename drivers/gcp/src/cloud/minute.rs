@@ -4,9 +4,9 @@
 //! **Invariant.** No minute sees more than the quota, whenever it begins.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until};
@@ -43,13 +43,9 @@ impl Default for Minute {
 }
 
 impl Minute {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes one where there is one; else says when there may be.
     fn try_take(&self, now: Instant) -> Result<(), Instant> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         while let Some((at, count)) = state.sent.front().copied().filter(|(at, _)| now >= *at + WINDOW) {
             debug_assert!(now >= at, "time goes on");
             state.sent.pop_front();
@@ -88,7 +84,7 @@ impl Minute {
 
     /// Google took one.
     pub(super) fn accepted(&self) {
-        self.state().pause = FIRST_PAUSE;
+        self.0.lock().pause = FIRST_PAUSE;
     }
 
     /// Google refused one because of its limits, by its clock at that time: others use them, too. It is tried again, and at the next
@@ -98,7 +94,7 @@ impl Minute {
     }
 
     fn refused_at(&self, now: Instant, date: Option<OffsetDateTime>) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let pause = date.map_or(state.pause, |date| state.pause.min(next_minute(date)));
         state.paused_until = Some(now + pause);
         state.pause = (state.pause * 2).min(LONGEST_PAUSE);

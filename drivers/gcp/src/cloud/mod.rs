@@ -19,10 +19,11 @@ mod words;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault};
 use picket_reach::web::{self, Answer};
@@ -149,7 +150,7 @@ impl Cloud {
 
     /// The token that is there, where it serves at all.
     fn held(&self, now: BootTime) -> Option<Arc<Token>> {
-        let token = self.held.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let token = self.held.read().clone()?;
         (!token.serves(now).is_zero()).then_some(token)
     }
 
@@ -203,7 +204,7 @@ impl Cloud {
         let token = Arc::new(made);
         let seconds = token.life.as_secs() + u64::from(token.life.subsec_nanos() > 0);
         self.longest.fetch_max(seconds, Ordering::Relaxed);
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        *self.held.write() = Some(token.clone());
         Ok(token)
     }
 
@@ -218,7 +219,7 @@ impl Cloud {
         if token.is_young(now) {
             return;
         }
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.write();
         if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
             *held = None;
         }
@@ -298,7 +299,7 @@ impl Cloud {
     }
 
     fn zone(&self, zone: &str) -> Zone {
-        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batches = self.batches.lock();
         let made = || Zone {
             instances: Arc::new(Batch::new(zone)),
             unfinished: Arc::new(Batch::new(zone)),

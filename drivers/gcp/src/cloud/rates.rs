@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_driver::bucket::{Bucket, Limit};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use time::OffsetDateTime;
@@ -44,12 +45,12 @@ pub(crate) struct Rates {
 
 impl Rates {
     pub(super) fn bucket(&self, region: &str, group: Group) -> Arc<Bucket> {
-        let mut buckets = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.questions.lock();
         buckets.entry((region.to_owned(), group)).or_insert_with(|| Arc::new(Bucket::new(A_MINUTE))).clone()
     }
 
     pub(super) fn minute(&self, region: &str, method: &'static str) -> Arc<Minute> {
-        let mut minutes = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut minutes = self.commands.lock();
         minutes.entry((region.to_owned(), method)).or_default().clone()
     }
 

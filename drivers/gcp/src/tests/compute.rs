@@ -1,8 +1,9 @@
 //! As much of Compute Engine as the driver asks for, on a socket, with a clock of its own: it takes no token whose time is over.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -118,7 +119,7 @@ impl Compute {
     }
 
     pub(super) fn with<T>(&self, of: impl FnOnce(&mut World) -> T) -> T {
-        of(&mut self.world.lock().expect("whole"))
+        of(&mut self.world.lock())
     }
 
     pub(super) fn fail(&self, method: &'static str, fault: Fault) {
@@ -142,7 +143,7 @@ impl Compute {
 async fn serve(mut stream: TcpStream, world: Arc<Mutex<World>>) {
     while let Some((head, body)) = request(&mut stream).await {
         let (answer, date) = {
-            let mut world = world.lock().expect("whole");
+            let mut world = world.lock();
             (
                 world.answer(head, body),
                 at(world.now).format(&Rfc2822).expect("a date").replace("+0000", "GMT"),

@@ -1,7 +1,9 @@
 //! Sessions whose close is answered late, or not at all: they end as soon as the BMC says so.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::bench::{Bench, LONG};
 use crate::bmc::Bmc;
@@ -87,14 +89,14 @@ async fn a_bmc_that_comes_back_while_its_idle_limit_is_waited_out_is_asked_again
     let noted = sent.clone();
     network.rule(move |to_bmc, packet| {
         if let Some(session) = packet.get(6..10).filter(|session| to_bmc && **session != [0; 4]) {
-            noted.lock().expect("not poisoned").push(session.to_vec());
+            noted.lock().push(session.to_vec());
         }
         Fate::Pass
     });
     // Too busy for the close itself, and for the first that asks after it.
     bmc.set("answer_06_3c", "c0 2");
     ended(&bench, "asked again").await;
-    let sent = sent.lock().expect("not poisoned");
+    let sent = sent.lock();
     let (old, rest) = sent.split_first().expect("the close was sent");
     let last = rest.iter().rposition(|session| session == old).map_or(0, |at| at + 1);
     let other = sent.iter().position(|session| session != old).expect("another session was opened");

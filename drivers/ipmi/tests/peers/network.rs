@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
@@ -55,7 +56,7 @@ pub struct Proposed(Arc<Mutex<BTreeSet<u8>>>);
 
 impl Proposed {
     pub fn now(&self) -> Vec<u8> {
-        self.0.lock().expect("not poisoned").iter().copied().collect()
+        self.0.lock().iter().copied().collect()
     }
 }
 
@@ -78,12 +79,12 @@ impl Network {
 
     /// From now on the BMC drops every sequence number that it has seen in a session, or that is outside of its window.
     pub fn drop_duplicates(&self) {
-        *self.window.lock().expect("not poisoned") = Some(Windows::default());
+        *self.window.lock() = Some(Windows::default());
     }
 
     /// From now on the address leads to another BMC. What is under way arrives where it was sent.
     pub fn lead_to(&self, bmc: SocketAddr) {
-        *self.way.lock().expect("not poisoned") = bmc;
+        *self.way.lock() = bmc;
     }
 
     /// From now on everything passes, and the authentication algorithms are noted that are proposed to the BMC.
@@ -93,7 +94,7 @@ impl Network {
         self.rule(move |to_bmc, packet| {
             // An open session request: of its payload the first algorithm is that of the authentication.
             if to_bmc && packet.get(5) == Some(&0x10) {
-                noted.lock().expect("not poisoned").insert(packet[28] & 0x3F);
+                noted.lock().insert(packet[28] & 0x3F);
             }
             Fate::Pass
         });
@@ -101,7 +102,7 @@ impl Network {
     }
 
     pub fn rule(&self, decide: impl FnMut(bool, &[u8]) -> Fate + Send + 'static) {
-        *self.rule.lock().expect("not poisoned") = Box::new(decide);
+        *self.rule.lock() = Box::new(decide);
     }
 
     pub fn heal(&self) {
@@ -146,7 +147,7 @@ async fn relay(front: Arc<UdpSocket>, way: Way, rule: Rule, window: Window) {
     let mut buffer = [0; 2048];
     loop {
         let Ok((len, client)) = front.recv_from(&mut buffer).await else { continue };
-        let bmc = *way.lock().expect("not poisoned");
+        let bmc = *way.lock();
         let back = match clients.get(&(client, bmc)) {
             Some(back) => back.clone(),
             None => {
@@ -157,7 +158,7 @@ async fn relay(front: Arc<UdpSocket>, way: Way, rule: Rule, window: Window) {
                 back
             }
         };
-        let fate = rule.lock().expect("not poisoned")(true, &buffer[..len]);
+        let fate = rule.lock()(true, &buffer[..len]);
         if let Fate::Refuse(status) = fate {
             // The payload type of an answer is that of its request plus one; the message tag is the first byte.
             let answer = [6, 0, 0xFF, 7, 6, buffer[5] + 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, buffer[16], status];
@@ -175,7 +176,7 @@ async fn answers(front: Arc<UdpSocket>, client: SocketAddr, back: Arc<UdpSocket>
     loop {
         // A refusal says that the BMC is not there; it may come back.
         let Ok(len) = back.recv(&mut buffer).await else { continue };
-        let fate = rule.lock().expect("not poisoned")(false, &buffer[..len]);
+        let fate = rule.lock()(false, &buffer[..len]);
         let datagram = buffer[..len].to_vec();
         send(&mut tasks, fate, front.clone(), To::Client(client), datagram).await;
     }
@@ -194,11 +195,7 @@ async fn send(tasks: &mut JoinSet<()>, fate: Fate, socket: Arc<UdpSocket>, to: T
             To::Client(client) => socket.send_to(datagram, client).await,
             To::Bmc(window) => {
                 let taken = |window: &mut Windows| window.take(datagram);
-                if window.lock().expect("not poisoned").as_mut().is_none_or(taken) {
-                    socket.send(datagram).await
-                } else {
-                    Ok(0)
-                }
+                if window.lock().as_mut().is_none_or(taken) { socket.send(datagram).await } else { Ok(0) }
             }
         };
     };

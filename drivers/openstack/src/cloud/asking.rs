@@ -1,9 +1,10 @@
 //! One question or command on its way: what goes with it, what came back, and why nothing did.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::order::Order;
 use picket_core::time::{BootTime, WallTime};
 use picket_driver::unclear::Sending;
@@ -70,25 +71,21 @@ impl Bound {
 pub(crate) struct Taken(Arc<Mutex<BTreeMap<String, BootTime>>>);
 
 impl Taken {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, BootTime>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Another one was taken. An older one is kept no longer than it stands in the ledger: its host may be gone for good.
     pub(crate) fn took(&self, name: String, until: BootTime, now: BootTime) {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         all.retain(|_, until| *until > now);
         all.insert(name, until);
     }
 
     /// The request ids of these starts.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.all().keys().cloned().collect()
+        self.0.lock().keys().cloned().collect()
     }
 
     /// That one has ended.
     pub(crate) fn ended(&self, name: &str) {
-        self.all().remove(name);
+        self.0.lock().remove(name);
     }
 }
 

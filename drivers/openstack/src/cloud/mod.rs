@@ -12,10 +12,11 @@ mod login;
 mod services;
 mod words;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Unclear};
 use picket_reach::web;
@@ -124,7 +125,7 @@ impl Cloud {
 
     /// The token that is there, where it serves at all.
     fn last(&self, now: BootTime) -> Option<Arc<Token>> {
-        let token = self.held.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let token = self.held.read().clone()?;
         (!token.serves(now).is_zero()).then_some(token)
     }
 
@@ -135,7 +136,7 @@ impl Cloud {
 
     /// Whether we are an administrator there; `None`: nobody said yet.
     pub(crate) fn is_admin(&self) -> Option<bool> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|token| token.is_admin())
+        self.held.read().as_ref().map(|token| token.is_admin())
     }
 
     /// A token that serves, a new one if need be.
@@ -169,7 +170,7 @@ impl Cloud {
         let token = Arc::new(made);
         let seconds = token.life.as_secs() + u64::from(token.life.subsec_nanos() > 0);
         self.longest.fetch_max(seconds, Ordering::Relaxed);
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        *self.held.write() = Some(token.clone());
         Ok(token)
     }
 
@@ -323,7 +324,7 @@ impl Cloud {
         if token.is_young(now) {
             return;
         }
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.write();
         if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
             *held = None;
         }

@@ -1,8 +1,9 @@
 //! A delete that came in the middle of something.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::power::Power;
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ async fn driver(actions: Vec<Value>) -> (OpenstackDriver, Arc<Mutex<Vec<String>>
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = asked.clone();
     let nova = move |path: &str| {
-        heard.lock().expect("whole").push(path.to_owned());
+        heard.lock().push(path.to_owned());
         fake_nova::actions(path, &actions)?
     };
     let driver = fake_nova::driver("member", nova).await;
@@ -94,9 +95,9 @@ async fn what_had_ended_is_not_asked_for_again() {
     let started = |request: &str| action("start", request, "09:50:00", &steps);
     let (driver, asked) = driver(vec![delete("hv1"), started("req-2"), started("req-1")]).await;
     for (turn, starts) in [2, 0].into_iter().enumerate() {
-        asked.lock().expect("whole").clear();
+        asked.lock().clear();
         assert_eq!(reading(&driver).await.0, Power::Off);
-        let asked = asked.lock().expect("whole").clone();
+        let asked = asked.lock().clone();
         let of_starts =
             asked.iter().filter(|path| path.ends_with("/req-1") || path.ends_with("/req-2")).count();
         assert_eq!(of_starts, starts, "{turn}: {asked:?}");

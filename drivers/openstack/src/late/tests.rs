@@ -1,9 +1,10 @@
 //! A host that is back does what lies in its queue.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::power::Power;
 use picket_driver::conformance::orders::Orders;
 use picket_driver::{Call, PowerDriver};
@@ -54,7 +55,7 @@ async fn driver(role: &str, actions: Vec<Value>) -> (OpenstackDriver, Arc<Mutex<
             let done = json!({ "id": 1, "status": "completed", "migration_type": "evacuation", "dest_compute": "compute-7" });
             return Some(json!({ "migrations": [done] }));
         }
-        let actions = fake_nova::actions(path, &told.lock().expect("whole"));
+        let actions = fake_nova::actions(path, &told.lock());
         actions.unwrap_or_else(|| Some(json!({ "server": server })))
     };
     let driver = fake_nova::driver(role, nova).await;
@@ -267,9 +268,9 @@ async fn a_start_of_ours_is_over_when_its_host_made_an_end_of_it() {
     // A fence that comes meanwhile makes nobody forget it.
     driver.ours().begin(picket_core::ids::Generation(7), None);
     waits(&driver, "our start req-start").await;
-    *actions.lock().expect("whole") = vec![start(&[(STARTS, BAD, "hv1", "12:00:01", "12:00:09")])];
+    *actions.lock() = vec![start(&[(STARTS, BAD, "hv1", "12:00:01", "12:00:09")])];
     driver.quiesce(&fake_nova::reading()).await.expect("it ended, and failed");
-    *actions.lock().expect("whole") = Vec::new();
+    *actions.lock() = Vec::new();
     driver.quiesce(&fake_nova::reading()).await.expect("that is so for good");
 }
 
@@ -278,15 +279,15 @@ async fn a_start_of_ours_is_over_when_its_host_made_an_end_of_it() {
 async fn a_server_that_is_not_there_ends_no_start_of_ours() {
     let actions: Arc<Mutex<Vec<Value>>> = Arc::new(Mutex::new(vec![start(&[])]));
     let told = actions.clone();
-    let nova = move |path: &str| fake_nova::actions(path, &told.lock().expect("whole"))?;
+    let nova = move |path: &str| fake_nova::actions(path, &told.lock())?;
     let driver = fake_nova::driver("member", nova).await;
     took_a_start(&driver);
     waits(&driver, "that its host ended it is not told").await;
     // The host that ended it may be another one than that which has the start.
     let ends = [("compute_terminate_instance", GOOD, "hv2", "15:00:01", "15:00:05")];
-    actions.lock().expect("whole").insert(0, action("delete", "req-delete", "15:00:00", &ends));
+    actions.lock().insert(0, action("delete", "req-delete", "15:00:00", &ends));
     waits(&driver, "our start req-start").await;
-    actions.lock().expect("whole")[1] = start(&[(STARTS, BAD, "hv1", "12:00:01", "12:00:09")]);
+    actions.lock()[1] = start(&[(STARTS, BAD, "hv1", "12:00:01", "12:00:09")]);
     driver.quiesce(&fake_nova::reading()).await.expect("it ended, and so did the server");
 }
 
@@ -301,7 +302,7 @@ async fn a_start_of_ours_that_is_answered_after_its_call_is_followed_to_its_end(
             arrived.notify_one();
             return Some(fake_nova::taken("req-start"));
         }
-        let actions = fake_nova::actions(path, &told.lock().expect("whole"));
+        let actions = fake_nova::actions(path, &told.lock());
         actions.unwrap_or_else(|| Some(json!({ "server": stopped() })))
     };
     let driver = fake_nova::driver_that_waits("admin", gate.clone(), nova).await;
@@ -316,7 +317,7 @@ async fn a_start_of_ours_that_is_answered_after_its_call_is_followed_to_its_end(
     }
     gate.notify_one();
     waits(&driver, "our start req-start").await;
-    *actions.lock().expect("whole") = vec![start(&[(STARTS, BAD, "hv1", "12:00:01", "12:00:09")])];
+    *actions.lock() = vec![start(&[(STARTS, BAD, "hv1", "12:00:01", "12:00:09")])];
     driver.quiesce(&fake_nova::reading()).await.expect("it ended");
 }
 
@@ -333,7 +334,7 @@ async fn each_start_of_ours_is_followed_to_its_end() {
         if path.contains("os-start") {
             return Some(fake_nova::taken(requests.pop().expect("two")));
         }
-        let actions = fake_nova::actions(path, &told.lock().expect("whole"));
+        let actions = fake_nova::actions(path, &told.lock());
         actions.unwrap_or_else(|| Some(json!({ "server": stopped() })))
     };
     let gate = Arc::new(Notify::new());
@@ -347,7 +348,7 @@ async fn each_start_of_ours_is_followed_to_its_end() {
         driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
     }
     waits(&driver, "our start req-again").await;
-    *actions.lock().expect("whole") = vec![of("req-start", &ended()), of("req-again", &ended())];
+    *actions.lock() = vec![of("req-start", &ended()), of("req-again", &ended())];
     driver.quiesce(&fake_nova::reading()).await.expect("both ended");
 }
 

@@ -1,8 +1,9 @@
 //! Where a server runs after evacuations.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::power::Power;
 use serde_json::{Value, json};
 
@@ -53,7 +54,7 @@ async fn driver(
         let Some(rest) = path.strip_prefix(&actions) else {
             return server.clone().map(|server| json!({ "server": server }));
         };
-        heard.lock().expect("whole").push(rest.to_owned());
+        heard.lock().push(rest.to_owned());
         let of = |request: &str| done.iter().position(|(_, one, _)| *one == request);
         let Some(query) = rest.strip_prefix('?') else {
             let one = &done[of(rest.trim_start_matches('/'))?];
@@ -192,9 +193,9 @@ async fn what_is_known_of_its_moves_for_good_is_not_asked_for_again() {
         let (driver, asked) = driver("admin", Some(stopped()), done, max_limit).await;
         // Later readings ask for the newest actions alone.
         for (turn, expected) in [(0, first), (1, 1), (2, 1)] {
-            asked.lock().expect("whole").clear();
+            asked.lock().clear();
             assert_eq!(reading(&driver).await.0, Power::Off);
-            let asked = asked.lock().expect("whole").clone();
+            let asked = asked.lock().clone();
             assert_eq!(asked.len(), expected, "{turn}: {asked:?}");
         }
     }

@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::power::Power;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::conformance::orders::Orders;
@@ -45,7 +46,7 @@ async fn off_and_offering(allowed: Value) -> (RedfishDriver, Arc<Mutex<Vec<Strin
                 Some("/s") => json!({ "Members": [{ "@odata.id": "/s/1" }] }),
                 _ => json!({ "PowerState": "Off", "Actions": { "#ComputerSystem.Reset": reset } }),
             };
-            heard.lock().expect("whole").push(line);
+            heard.lock().push(line);
             let said = said.to_string();
             let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{said}", said.len());
             stream.write_all(answer.as_bytes()).await.expect("written");
@@ -78,7 +79,7 @@ async fn what_offers_no_absolute_on_is_not_switched_on_in_another_way() {
     let error = driver.power_on(order, &call).await.expect_err("it cannot be switched on");
     assert_eq!((error.kind, error.effect), (ErrorKind::Unsupported, Effect::DidNotHappen), "{error}");
     assert!(error.detail.contains("offers neither On nor ForceOn"), "{error}");
-    let asked = asked.lock().expect("whole");
+    let asked = asked.lock();
     assert!(asked.iter().all(|line| line.starts_with("GET ")), "{asked:?}");
 }
 

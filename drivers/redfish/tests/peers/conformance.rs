@@ -1,10 +1,11 @@
 //! The suite of all drivers, over a service with sessions, one without, one that closes each connection, and one whose
 //! manager says when it restarted.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::Identity;
 use picket_core::time::{BootTime, Clock};
 use picket_driver::PowerDriver;
@@ -45,7 +46,7 @@ impl FakeSubject {
 impl Subject for FakeSubject {
     fn driver(&self) -> Arc<dyn PowerDriver> {
         let mut settings = self.fake.settings(self.settings.clone());
-        if *self.wrong.lock().expect("whole") {
+        if *self.wrong.lock() {
             let path = self.fake.ca_file().with_file_name("wrong");
             std::fs::write(&path, "wrong-hunter3").expect("written");
             let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -76,11 +77,11 @@ impl Subject for FakeSubject {
         match trouble {
             Trouble::Silence => world.silent = true,
             Trouble::Restart => {
-                let mut restarts = self.restarts.lock().expect("whole");
+                let mut restarts = self.restarts.lock();
                 *restarts += 1;
                 world.restart(&format!("2026-11-22T02:00:{restarts:02}Z"));
             }
-            Trouble::WrongCredentials => *self.wrong.lock().expect("whole") = true,
+            Trouble::WrongCredentials => *self.wrong.lock() = true,
             Trouble::Nonsense => world.says = Some(json!("Dreaming")),
             Trouble::Missing => world.says = Some(Value::Null),
             Trouble::Transition => world.says = Some(json!("PoweringOff")),
@@ -96,7 +97,7 @@ impl Subject for FakeSubject {
                 for line in ["GET /redfish/v1/Systems/437", "ComputerSystem.Reset"] {
                     world.script.push_back((line, hung_up()));
                     let (clock, lost_at) = (self.clock.clone(), self.lost_at.clone());
-                    let note = move |_: &mut World| *lost_at.lock().expect("whole") = Some(clock.boot());
+                    let note = move |_: &mut World| *lost_at.lock() = Some(clock.boot());
                     world.then.push_back((line, Then::is(note)));
                 }
             }
@@ -125,7 +126,7 @@ impl Subject for FakeSubject {
     }
 
     async fn mend(&self) {
-        *self.wrong.lock().expect("whole") = false;
+        *self.wrong.lock() = false;
         let mut world = self.fake.world();
         if world.silent {
             // What it did not answer it will never answer.
@@ -160,7 +161,7 @@ impl Subject for FakeSubject {
     }
 
     async fn lost_at(&self) -> Option<BootTime> {
-        *self.lost_at.lock().expect("whole")
+        *self.lost_at.lock()
     }
 
     fn patience(&self) -> Option<Duration> {

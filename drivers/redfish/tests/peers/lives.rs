@@ -1,8 +1,9 @@
 //! Whether a manager's `LastResetTime` shows its restarts, where no setting says so (S2).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::power::Power;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::{Call, Effect, ErrorKind, PowerDriver};
@@ -17,7 +18,7 @@ struct Told(Mutex<BootTime>);
 
 impl Clock for Told {
     fn boot(&self) -> BootTime {
-        *self.0.lock().expect("whole")
+        *self.0.lock()
     }
 
     fn wall(&self) -> WallTime {
@@ -40,7 +41,7 @@ impl<'a> Checked<'a> {
     /// So long after the one before.
     async fn check(&self, after: Duration) -> bool {
         {
-            let mut now = self.clock.0.lock().expect("whole");
+            let mut now = self.clock.0.lock();
             *now = *now + after;
         }
         self.fake.world().now += after.as_secs();

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -81,7 +82,7 @@ impl Fake {
 
     /// What is so.
     pub fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().expect("whole")
+        self.world.lock()
     }
 
     /// Where it listens.
@@ -118,14 +119,14 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, world: Arc<Mutex<W
         let (acceptor, world) = (acceptor.clone(), world.clone());
         tokio::spawn(async move {
             let epoch = {
-                let mut world = world.lock().expect("whole");
+                let mut world = world.lock();
                 world.connections += 1;
                 if world.silent { None } else { Some(world.epoch) }
             };
             // Who is silent does not shake hands either.
             let Some(epoch) = epoch else { return std::future::pending().await };
             let (turn, ends) = {
-                let world = world.lock().expect("whole");
+                let world = world.lock();
                 (world.one_at_a_time.clone(), world.ends.clone())
             };
             let shaken = match &turn {
@@ -140,7 +141,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, world: Arc<Mutex<W
                 let over = async {
                     loop {
                         let ends = ends.notified();
-                        if world.lock().expect("whole").epoch != epoch {
+                        if world.lock().epoch != epoch {
                             break;
                         }
                         ends.await;
@@ -158,13 +159,13 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, world: Arc<Mutex<W
 
 async fn serve(stream: &mut TlsStream<TcpStream>, world: &Arc<Mutex<World>>, epoch: u64) -> Option<bool> {
     let request = listen(stream).await?;
-    let turn = world.lock().expect("whole").one_at_a_time.clone();
+    let turn = world.lock().one_at_a_time.clone();
     let _turn = match &turn {
         Some(turn) => Some(turn.lock().await),
         None => None,
     };
     let (reply, closes) = {
-        let mut world = world.lock().expect("whole");
+        let mut world = world.lock();
         if world.epoch != epoch {
             // Its connection ended before it was read.
             return None;
@@ -211,7 +212,7 @@ async fn serve(stream: &mut TlsStream<TcpStream>, world: &Arc<Mutex<World>>, epo
     }
     stream.flush().await.ok()?;
     let line = format!("{} {} {}", request.method, request.path, reply.status);
-    world.lock().expect("whole").answered.push((line, Instant::now()));
+    world.lock().answered.push((line, Instant::now()));
     Some(!closes)
 }
 
