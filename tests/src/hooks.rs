@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_engine::Hooks;
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -63,7 +63,7 @@ impl SelfHarm {
 
     /// Counts the point: the how-many-eth of its name, and of all.
     fn count(&self, point: &str) -> (u32, u32) {
-        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reached = self.reached.lock();
         *reached.entry(point.to_owned()).or_default() += 1;
         (reached[point], reached.values().sum())
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -107,17 +108,17 @@ impl Webhook {
 
     /// What requests for release are answered from now on.
     pub fn answer(&self, answer: Answer) {
-        lock(&self.state).release = answer;
+        self.state.lock().release = answer;
     }
 
     /// What questions for the status are answered from now on.
     pub fn answer_status(&self, answer: Answer) {
-        lock(&self.state).status = answer;
+        self.state.lock().status = answer;
     }
 
     /// All requests so far, in order.
     pub fn hooks(&self) -> Vec<Hook> {
-        lock(&self.state).hooks.clone()
+        self.state.lock().hooks.clone()
     }
 
     /// Those for release.
@@ -139,10 +140,6 @@ impl fmt::Debug for Webhook {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn accept(listener: TcpListener, address: SocketAddr, state: Arc<Mutex<State>>) {
     let mut connections = JoinSet::new();
     loop {
@@ -157,7 +154,7 @@ async fn serve(connection: TcpStream, address: SocketAddr, state: Arc<Mutex<Stat
     let mut connection = BufReader::new(connection);
     let Some(mut hook) = read(&mut connection).await else { return };
     let (answer, path) = {
-        let mut state = lock(&state);
+        let mut state = state.lock();
         hook.on = state.truth.as_ref().map(|is_on| is_on());
         let path = hook.path.clone();
         state.hooks.push(hook);

@@ -1,10 +1,11 @@
 //! One machine with its BMC, on a socket.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver_ipmi::crypto::Suite;
 use picket_driver_sim::{Act, Fault, Way, World};
@@ -147,13 +148,13 @@ impl Bmc {
 
     /// How many requests its Redfish turned away, as they came by tokens that it does not know (any more).
     pub fn turned_away(&self) -> u64 {
-        let bmc = |redfish: &Redfish| redfish.bmc.lock().unwrap_or_else(PoisonError::into_inner).turned_away;
+        let bmc = |redfish: &Redfish| redfish.bmc.lock().turned_away;
         self.redfish.as_ref().map_or(0, bmc)
     }
 
     /// Its world: one machine and the device of its IPMI, both by [`Bmc::name`], and `<name>-redfish`. No packet is answered while it is held.
     pub fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+        self.world.lock()
     }
 
     /// Whether the machine is truly on.
@@ -229,7 +230,7 @@ impl Bmc {
     /// Its Redfish does not offer that value of `ResetType` any more.
     pub fn withdraw(&self, reset_type: &str) {
         if let Some(redfish) = &self.redfish {
-            let mut bmc = redfish.bmc.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut bmc = redfish.bmc.lock();
             bmc.offered.retain(|offered| *offered != reset_type);
         }
     }
@@ -300,7 +301,7 @@ impl Bmc {
     fn answer(self: &Arc<Self>, from: SocketAddr, datagram: &mut [u8]) {
         let (answer, late, passage) = {
             let (mut world, now) = (self.world(), self.now());
-            let mut ipmi = self.ipmi.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ipmi = self.ipmi.lock();
             let Some(answer) = ipmi.handle(now, &mut world, datagram) else { return };
             (answer, ipmi.late, world.passage(now, &self.name, Way::Back))
         };

@@ -2,9 +2,10 @@
 //! first asked for.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType, SigningKey};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::{default_provider, sign};
@@ -88,7 +89,7 @@ impl Certificate {
 
     /// It is another one, by the same authority.
     pub(crate) fn renew(&self) {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         self.renewals.fetch_add(1, Ordering::Relaxed);
         self.handshakes.store(0, Ordering::Relaxed);
         *made = None;
@@ -101,7 +102,7 @@ impl Certificate {
 
     /// A client took it that came after so many renewals.
     pub(crate) fn shown(&self, renewals: u64) {
-        let _made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let _made = self.made.lock();
         if renewals == self.renewals() {
             self.handshakes.fetch_add(1, Ordering::Relaxed);
         }
@@ -114,14 +115,14 @@ impl Certificate {
 
     /// From the next connection on it is another one, by an authority that nobody knows.
     pub(crate) fn forge(&self) -> Result<(), PkiError> {
-        *self.authority.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Authority::new()?);
+        *self.authority.lock() = Arc::new(Authority::new()?);
         self.renew();
         Ok(())
     }
 
     /// The one that is shown now, if that is who makes it.
     pub(crate) fn shown_at(&self, address: IpAddr, maker: Maker) -> Result<Made, PkiError> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         if let Some(made) = made.as_ref().filter(|made| made.maker == maker) {
             return Ok(made.clone());
         }
@@ -148,7 +149,7 @@ impl Certificate {
         params.distinguished_name.push(DnType::CommonName, address.to_string());
         if maker == Maker::Authority {
             params.subject_alt_names.push(SanType::IpAddress(address));
-            let authority = self.authority.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let authority = self.authority.lock().clone();
             return Ok(params.signed_by(key, &authority.issuer)?.der().clone());
         }
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

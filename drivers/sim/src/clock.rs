@@ -1,9 +1,9 @@
 //! Clocks that follow the runtime's time, so that a test with paused time owns all of it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::time::{BootTime, Clock, WallTime};
 use tokio::time::Instant;
 
@@ -33,18 +33,14 @@ impl SimClock {
         Self { start: Instant::now(), jumped_by: AtomicI64::new(0), still: Mutex::default() }
     }
 
-    fn still(&self) -> MutexGuard<'_, Still> {
-        self.still.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The machine is stopped: neither clock goes on.
     pub fn stand_still(&self) {
-        self.still().since.get_or_insert_with(Instant::now);
+        self.still.lock().since.get_or_insert_with(Instant::now);
     }
 
     /// It goes on, and its clocks from where they stood.
     pub fn go_on(&self) {
-        let mut still = self.still();
+        let mut still = self.still.lock();
         let lost = still.since.take().map_or(Duration::ZERO, |since| since.elapsed());
         still.before += lost;
         still.behind += lost;
@@ -52,12 +48,12 @@ impl SimClock {
 
     /// How far the wall clock is behind because its machine stood still.
     pub fn behind(&self) -> Duration {
-        self.still().behind
+        self.still.lock().behind
     }
 
     /// Somebody sets the wall clock right by what it is behind: it jumps.
     pub fn set_right(&self) {
-        let behind = std::mem::take(&mut self.still().behind);
+        let behind = std::mem::take(&mut self.still.lock().behind);
         self.jump_wall(i64::try_from(behind.as_millis()).unwrap_or(i64::MAX));
     }
 
@@ -67,7 +63,7 @@ impl SimClock {
     }
 
     fn elapsed(&self) -> Duration {
-        let still = self.still();
+        let still = self.still.lock();
         let now = still.since.unwrap_or_else(Instant::now);
         now.saturating_duration_since(self.start).saturating_sub(still.before)
     }

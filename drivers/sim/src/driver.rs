@@ -1,6 +1,6 @@
 //! The driver on the simulated world, within one process.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -68,7 +68,7 @@ impl SimDriver {
     /// If the world has no such device.
     pub fn new(world: &SharedWorld, device: &str, options: &SimOptions) -> Self {
         let (known, is_child) = {
-            let world = world.lock().unwrap_or_else(PoisonError::into_inner);
+            let world = world.lock();
             let known = world.device(device).clone();
             let is_child = world.is_child(&known.machine);
             (known, is_child)

@@ -1,6 +1,6 @@
 //! The driver's way to its device: one exchange at a time, repeated while nothing answers, in a session.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::power::Epoch;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use crate::link::{Link, Packet};
 use crate::session::{Line, Shown};
 use crate::wire::{Answer, Request, Response, SessionId, Trouble, Verb};
-use crate::world::{SharedWorld, World};
+use crate::world::SharedWorld;
 
 /// A call ends so long before its deadline that its error still arrives in time.
 const MARGIN: Duration = Duration::from_millis(5);
@@ -50,11 +50,6 @@ fn changes_something(request: &Request) -> bool {
 }
 
 impl Wire {
-    fn world(&self) -> MutexGuard<'_, World> {
-        // A world whose test panicked while it was locked is still good enough to be looked at.
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// When a call must come back.
     pub(crate) fn end(call: &Call) -> Instant {
         call.deadline().checked_sub(MARGIN).unwrap_or_else(Instant::now)
@@ -279,7 +274,7 @@ impl Wire {
             return link.carry(Packet { device, session, request }, patience).await;
         }
         sleep(self.latency / 2).await;
-        self.world().ask(call.now(), &self.device, session, request)
+        self.world.lock().ask(call.now(), &self.device, session, request)
     }
 
     /// What an answer that is not the one that was asked for means.

@@ -1,6 +1,6 @@
 //! Simulated devices from settings: one world for all of them.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::device::DeviceClass;
@@ -94,7 +94,7 @@ impl DriverKind for SimKind {
             faults.push(SettingFault::new("machine", "missing: name the simulated machine"));
         }
         let Some(machine) = machine.filter(|_| faults.is_empty()) else { return Err(faults) };
-        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut world = self.world.lock();
         let device = device.unwrap_or_else(|| match class {
             DeviceClass::Supply => format!("{machine}-outlet"),
             DeviceClass::Host | DeviceClass::Parent => machine.clone(),

@@ -1,8 +1,9 @@
 //! What the driver remembers of its session with a device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::power::{Epoch, Loss};
 use picket_core::time::BootTime;
 
@@ -50,11 +51,11 @@ pub(crate) struct Shown(Arc<Mutex<Option<SessionId>>>);
 
 impl Shown {
     pub(crate) fn get(&self) -> Option<SessionId> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     pub(crate) fn set(&self, id: Option<SessionId>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = id;
+        *self.0.lock() = id;
     }
 }
 

@@ -1,9 +1,10 @@
 //! The world: machines, devices, and what happens to them in the order of time.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::device::{DeviceClass, Identity};
 use picket_core::time::BootTime;
 use picket_driver::VolumeAt;

@@ -1,9 +1,10 @@
 //! Who is let in, and how many at once.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tonic::Request;
@@ -169,12 +170,12 @@ impl Door {
 
     /// How much is taken in now.
     pub(crate) fn limits(&self) -> Limits {
-        self.taking.read().unwrap_or_else(PoisonError::into_inner).limits.clone()
+        self.taking.read().limits.clone()
     }
 
     /// Takes in as much from now on; who is in already does not count against it.
     pub(crate) fn change(&self, limits: &Limits) {
-        let mut taking = self.taking.write().unwrap_or_else(PoisonError::into_inner);
+        let mut taking = self.taking.write();
         if taking.limits != *limits {
             *taking = Taking { places: Places::new(|kind| limits.all(kind)), limits: limits.clone() };
         }
@@ -182,7 +183,7 @@ impl Door {
 
     /// Ends the streams that are open now.
     pub(crate) fn end_streams(&self) {
-        let mut end = self.streams_end.write().unwrap_or_else(PoisonError::into_inner);
+        let mut end = self.streams_end.write();
         std::mem::replace(&mut *end, self.stop.child_token()).cancel();
     }
 
@@ -193,7 +194,7 @@ impl Door {
 
     /// Ends when the gateway goes down, or when streams are to come again.
     fn stop(&self) -> CancellationToken {
-        self.streams_end.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.streams_end.read().clone()
     }
 
     /// Lets a request in and gives it a place, before anything of it is read; or says why not.
@@ -211,7 +212,7 @@ impl Door {
 
     fn place(&self, who: &Admitted) -> Result<Place, Fault> {
         let kind = Taken::by(who.asked);
-        let taking = self.taking.read().unwrap_or_else(PoisonError::into_inner);
+        let taking = self.taking.read();
         let own = self.guard.visitors.place(&who.origin.as_one, kind, taking.places.left(kind))?;
         let of_all = taking.places.take(kind);
         let of_all =

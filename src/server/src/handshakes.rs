@@ -4,8 +4,9 @@
 //! the oldest of the network that has most goes, so that who has many waits for none but their own.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::guard::origin::Network;
@@ -35,13 +36,9 @@ pub(crate) struct Handshake {
 }
 
 impl Handshakes {
-    fn lock(&self) -> MutexGuard<'_, Underway> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// One more, from there.
     pub(crate) fn begin(&self, from: Network) -> Handshake {
-        let mut underway = self.lock();
+        let mut underway = self.0.lock();
         if underway.count(from) >= EACH {
             underway.end_oldest(from);
         } else if underway.all.len() >= ALL
@@ -79,7 +76,7 @@ impl Underway {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        self.of.lock().all.retain(|(number, _, _)| *number != self.number);
+        self.of.0.lock().all.retain(|(number, _, _)| *number != self.number);
     }
 }
 
@@ -126,6 +123,6 @@ mod tests {
             drop(room.begin(from(1)));
         }
         let all: Vec<Handshake> = (0..EACH).map(|_| room.begin(from(1))).collect();
-        assert_eq!((ended(&all), room.lock().all.len()), (0, EACH));
+        assert_eq!((ended(&all), room.0.lock().all.len()), (0, EACH));
     }
 }

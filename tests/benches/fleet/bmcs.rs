@@ -1,9 +1,10 @@
 //! The BMCs: `picket-fleet`'s, in a process of their own, so that what they cost can be told apart.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::time::Clock;
 use picket_driver_ipmi::crypto::Suite;
 use picket_driver_sim::{Act, Fault, SimClock, Verb};
@@ -54,12 +55,8 @@ impl Bmcs {
         }
     }
 
-    fn child(&self) -> MutexGuard<'_, Child> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn order(&self, word: &str) -> Result<(), Wrong> {
-        match self.child().ask(word)?.as_str() {
+        match self.child.lock().ask(word)?.as_str() {
             "done" => Ok(()),
             other => Err(other.into()),
         }
@@ -77,7 +74,7 @@ impl Bmcs {
 
     /// The authority behind the certificates of their Redfish, as PEM.
     pub fn authority(&self) -> Result<String, Wrong> {
-        Ok(self.child().ask("authority")?.replace('|', "\n"))
+        Ok(self.child.lock().ask("authority")?.replace('|', "\n"))
     }
 
     /// All work as they should again.
@@ -101,7 +98,7 @@ impl Farm for Bmcs {
     }
 
     fn count_on(&self) -> Result<usize, Wrong> {
-        Ok(self.child().ask("count")?.parse()?)
+        Ok(self.child.lock().ask("count")?.parse()?)
     }
 
     fn cpu(&self) -> Option<Duration> {

@@ -1,9 +1,10 @@
 //! What the API server tells of an object, and when it came: kubectl watches.
 
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use picket_tests::peers::{Kubernetes, kubectl, until};
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ impl Watch {
             for mut event in events.map_while(Result::ok) {
                 let what = event["type"].as_str().unwrap_or_default().to_owned();
                 let one = Told { at: SystemTime::now(), what, object: event["object"].take() };
-                heard.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+                heard.lock().push(one);
             }
         });
         let watch = Self { name: format!("{kind} {name}"), child, told };
@@ -58,7 +59,7 @@ impl Watch {
     }
 
     fn find(&self, is: impl Fn(&Told) -> bool) -> Option<Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).iter().find(|one| is(one)).cloned()
+        self.told.lock().iter().find(|one| is(one)).cloned()
     }
 
     /// Waits for the first one like that.

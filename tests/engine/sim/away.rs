@@ -97,9 +97,9 @@ async fn a_restart_that_nothing_shows_is_seen_while_it_is_away() {
     let point = "saving release_progress";
     let store = lab.store.clone();
     let goes = Happens(Box::new(move || store.away(s(300))));
-    *lab.points.happens_at.lock().expect("whole") = Some((point, goes));
+    *lab.points.happens_at.lock() = Some((point, goes));
     lab.open().await;
-    while !lab.points.seen.lock().expect("whole").iter().any(|seen| seen == point) {
+    while !lab.points.seen.lock().iter().any(|seen| seen == point) {
         tokio::time::sleep(s(1)).await;
     }
     let attempts = lab.attempts();
@@ -151,9 +151,9 @@ fn restarts_and_lies(lab: &Lab, after: Duration) {
 async fn is_confirmed_late(lab: &mut Lab, late: Duration) {
     let (point, store) = ("saving confirmed", lab.store.clone());
     let goes = Happens(Box::new(move || store.linger(late)));
-    *lab.points.happens_at.lock().expect("whole") = Some((point, goes));
+    *lab.points.happens_at.lock() = Some((point, goes));
     lab.open().await;
-    while !lab.points.seen.lock().expect("whole").iter().any(|seen| seen == point) {
+    while !lab.points.seen.lock().iter().any(|seen| seen == point) {
         tokio::time::sleep(s(1) / 10).await;
     }
     tokio::time::sleep(s(1)).await;
@@ -201,7 +201,7 @@ async fn what_answers_while_it_hangs_in_vain_is_proven_off_without_a_loss() {
         store.away(s(100));
         store.rough(0, s(90));
     }));
-    *lab.points.happens_at.lock().expect("whole") = Some(("saving confirmed", goes));
+    *lab.points.happens_at.lock() = Some(("saving confirmed", goes));
     lab.open().await;
     tokio::time::sleep(s(17)).await;
     lab.store.rough(0, s(0));
@@ -354,7 +354,7 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
     lab.store.clear();
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(300)).await;
-    let log = lab.store.log.lock().expect("whole").clone();
+    let log = lab.store.log.lock().clone();
     assert!(log.windows(2).all(|two| two[0].version.next() == two[1].version && two[0].at <= two[1].at));
 }
 
@@ -371,7 +371,7 @@ async fn an_on_while_the_store_hangs_over_a_person_s_word_is_a_breach() {
         lab.store.linger(s(30));
         let engine = lab.engine.clone();
         let asked = tokio::spawn(async move { engine.attest(&node(), person()).await });
-        while lab.points.seen.lock().expect("whole").last().is_none_or(|seen| seen != "saving attest") {
+        while lab.points.seen.lock().last().is_none_or(|seen| seen != "saving attest") {
             tokio::time::sleep(s(1) / 10).await;
         }
         lab.store.linger(s(0));

@@ -158,7 +158,7 @@ async fn a_parent_whose_child_s_hold_was_ended_stays_off_while_a_receipt_of_the_
     assert!(said.contains("by the word of an admin"), "{said}");
     lab.mend("server");
     lab.reach_of(&id(HV), "normal", s(900)).await;
-    let on = lab.world.lock().expect("whole").edges(HV, lab.clock.boot()).last().expect("it is on").at;
+    let on = lab.world.lock().edges(HV, lab.clock.boot()).last().expect("it is on").at;
     assert!(on > ends, "on {:?} before the receipt's end", ends.since(on));
 }
 
@@ -195,8 +195,7 @@ async fn no_reading_of_before_the_end_of_a_hold_proves_the_child_after_it() {
     }
     // The next answer of its parent, with which it would be proven, is there, and where it runs is being asked.
     tokio::time::sleep(s(2)).await;
-    let confirmed =
-        || lab.points.seen.lock().expect("whole").iter().filter(|point| *point == "saved confirmed").count();
+    let confirmed = || lab.points.seen.lock().iter().filter(|point| *point == "saved confirmed").count();
     let before = confirmed();
     assert_eq!(lab.phase(), "fencing");
     end_the_hold(&lab).await;
@@ -216,9 +215,9 @@ async fn a_parent_stays_off_while_a_proof_of_its_child_by_it_is_being_stored() {
     lab.reach_of(&id(HV), "fenced", s(900)).await;
     lab.answers(&[Answer::Complete]);
     lab.reach_of(&id(HV), "released", s(900)).await;
-    *lab.points.waits_at.lock().expect("whole") = Some(("saving confirmed", s(40)));
+    *lab.points.waits_at.lock() = Some(("saving confirmed", s(40)));
     lab.open().await;
-    while lab.points.waits_at.lock().expect("whole").is_some() {
+    while lab.points.waits_at.lock().is_some() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     end_the_hold(&lab).await;

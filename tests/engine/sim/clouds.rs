@@ -56,17 +56,17 @@ async fn a_device_that_no_hold_reaches_is_switched_off_all_the_same() {
 #[tokio::test(start_paused = true)]
 async fn a_hold_that_would_bar_the_releases_is_engaged_once_they_are_over() {
     let mut lab = cloud(762).await;
-    let free = lab.world.lock().expect("whole").hold(NODE);
+    let free = lab.world.lock().hold(NODE);
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("evidence");
     assert!(evidence.devices[0].hold.is_empty(), "until then the evidence says: hold: none");
     tokio::time::sleep(s(30)).await;
     let hold = lab.record().fence.expect("open").holds.into_values().next().expect("a hold");
     assert!(!hold.engaged.is_empty(), "{hold:?}");
-    assert_ne!(lab.world.lock().expect("whole").hold(NODE), free);
+    assert_ne!(lab.world.lock().hold(NODE), free);
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(300)).await;
-    assert_eq!(lab.world.lock().expect("whole").hold(NODE).restore, free.restore, "put back as found");
+    assert_eq!(lab.world.lock().hold(NODE).restore, free.restore, "put back as found");
 }
 
 /// No hold is undone by a retirement: who retires the node is told what is left.
@@ -74,7 +74,7 @@ async fn a_hold_that_would_bar_the_releases_is_engaged_once_they_are_over() {
 async fn a_retirement_names_what_the_fence_leaves_changed_beside_the_machine() {
     let mut lab = cloud(773).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    *lab.setup.far.left.lock().expect("whole") = Some("the service of hv1 is forced down".to_owned());
+    *lab.setup.far.left.lock() = Some("the service of hv1 is forced down".to_owned());
     lab.engine.retire(&node(), person()).await.expect("retired");
     let history = lab.engine.fences(FenceQuery { node: None, before: None, limit: 4 }).await;
     let told = format!("{history:?}");
@@ -221,7 +221,7 @@ async fn what_is_gone_in_the_middle_of_an_unfence_is_not_waited_for() {
 async fn an_on_of_the_dead_is_waited_out_for_as_long_as_it_is_taken_and_for_no_guess() {
     for (guesses, is_long) in [(false, true), (true, false)] {
         let (mut lab, far) = an_on_is_not_answered().await;
-        *far.life.lock().expect("whole") = Some(MaxInFlight { off: Some(s(1_000)), on: Some(s(1_000)) });
+        *far.life.lock() = Some(MaxInFlight { off: Some(s(1_000)), on: Some(s(1_000)) });
         far.guesses.store(guesses, Ordering::SeqCst);
         let stored =
             lab.record().ledger.open().iter().filter_map(|open| open.life).max().expect("it is open");
@@ -240,7 +240,7 @@ async fn an_on_of_the_dead_is_waited_out_for_as_long_as_it_is_taken_and_for_no_g
 #[tokio::test(start_paused = true)]
 async fn what_nothing_bounds_by_now_is_no_sooner_over_for_what_is_stored_of_it() {
     let (mut lab, far) = an_on_is_not_answered().await;
-    *far.life.lock().expect("whole") = Some(MaxInFlight { off: None, on: None });
+    *far.life.lock() = Some(MaxInFlight { off: None, on: None });
     lab.crash().await;
     lab.reach("needs_operator", s(3_600)).await;
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::UnboundedEffect));
@@ -278,7 +278,7 @@ async fn a_detach_waits_for_its_turn_and_nothing_of_it_is_begun_before() {
     })
     .await;
     let turn = Instant::now() + s(90);
-    *far.turn.lock().expect("whole") = Some(turn);
+    *far.turn.lock() = Some(turn);
     let fence = lab.open().await;
     tokio::time::sleep(s(80)).await;
     assert_eq!(lab.phase(), "fenced");
@@ -286,7 +286,7 @@ async fn a_detach_waits_for_its_turn_and_nothing_of_it_is_begun_before() {
     assert_eq!(lab.outcome(fence, picket_engine::Until::Released).await, Outcome::Fenced { released: true });
     let waited = turn.elapsed();
     assert!(waited < s(10), "{waited:?} after its turn");
-    assert!(!lab.world.lock().expect("whole").is_attached(NODE, "v1", lab.clock.boot()));
+    assert!(!lab.world.lock().is_attached(NODE, "v1", lab.clock.boot()));
 }
 
 /// S13: where each answer shows whose it is, another machine in its place is told, however long nothing else is new.
@@ -311,14 +311,14 @@ async fn a_grade_that_may_rise_spends_no_level_at_once() {
             world.add_machine(NODE).add_host(NODE, "nova").add_host(NODE, "second");
         })
         .await;
-        *far.lowered_by.lock().expect("whole") = Some("no stop of ours ended".to_owned());
+        *far.lowered_by.lock() = Some("no stop of ours ended".to_owned());
         let mut call = lab.call();
         call.min_grade = Some(Grade::Observed);
         let id = lab.engine.fence(&node(), call).await.expect("let in").fence();
         if let Some(after) = noted_after {
             tokio::time::sleep(after).await;
             assert_eq!((lab.phase(), lab.received("second").offs), ("fencing", 0));
-            *far.lowered_by.lock().expect("whole") = None;
+            *far.lowered_by.lock() = None;
         }
         let outcome = lab.outcome(id, Until::Released).await;
         let offs = lab.received("second").offs;

@@ -1,8 +1,9 @@
 //! Copies of a node that an evacuation left on other machines (S1, S22).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::ids::NodeId;
 use picket_core::outcome::Outcome;
 use picket_driver_sim::{Act, Fault, Verb};

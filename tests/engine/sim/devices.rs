@@ -48,8 +48,7 @@ async fn already_off_gets_our_own_off_and_the_long_window() {
     let began = tokio::time::Instant::now();
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     assert!(began.elapsed() > s(15), "{:?}", began.elapsed());
-    let received =
-        lab.world.lock().expect("whole").received("bmc", picket_core::time::Clock::boot(&*lab.clock));
+    let received = lab.world.lock().received("bmc", picket_core::time::Clock::boot(&*lab.clock));
     assert!(received.offs >= 2, "{received:?}");
 }
 
@@ -117,8 +116,7 @@ async fn a_device_of_another_machine_is_left_alone() {
     lab.fault("bmc", Fault::SaysIdentity(stranger));
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::IdentityMismatch));
     tokio::time::sleep(s(3_600)).await;
-    let received =
-        lab.world.lock().expect("whole").received("bmc", picket_core::time::Clock::boot(&*lab.clock));
+    let received = lab.world.lock().received("bmc", picket_core::time::Clock::boot(&*lab.clock));
     assert_eq!((received.offs, lab.is_on()), (0, true));
 }
 
@@ -261,9 +259,9 @@ async fn each_on_is_sent_right_after_the_store_was_asked() {
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(200)).await;
     let now = lab.clock.boot();
-    let heard = lab.world.lock().expect("whole").heard(now).to_vec();
+    let heard = lab.world.lock().heard(now).to_vec();
     let ons: Vec<_> = heard.iter().filter(|heard| heard.verb == picket_driver_sim::Verb::On).collect();
-    let checks = lab.store.checks.lock().expect("whole").clone();
+    let checks = lab.store.checks.lock().clone();
     let asked = &checks[checks.len() - 2..];
     assert_eq!(ons.len(), asked.len());
     for (on, check) in ons.iter().zip(asked) {

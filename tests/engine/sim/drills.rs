@@ -196,7 +196,7 @@ async fn outlets_that_feed_the_network_of_the_bmc_are_not_verified_by_its_silenc
     .await;
     let call = drill(&mut lab);
     let id = lab.engine.drill(&node(), call).await.expect("let in").fence();
-    let is_lit = |lab: &Lab| lab.world.lock().expect("whole").truth("switch", lab.clock.boot());
+    let is_lit = |lab: &Lab| lab.world.lock().truth("switch", lab.clock.boot());
     while is_lit(&lab) {
         tokio::time::sleep(s(1) / 100).await;
     }

@@ -1,10 +1,11 @@
 //! Several machines on one, and what goes wrong between them and it (S22).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::budget::pause::PauseScope;
 use picket_core::ids::NodeId;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
@@ -52,12 +53,12 @@ impl PowerDriver for Places {
         let mut placement = self.inner.placement(call).await?;
         tokio::time::sleep(self.takes).await;
         placement.answered_at = call.now();
-        placement.copies.clone_from(&self.copies.lock().expect("whole"));
+        placement.copies.clone_from(&self.copies.lock());
         Ok(placement)
     }
 
     async fn copies(&self, _call: &Call) -> Result<Vec<String>, DriverError> {
-        Ok(self.copies.lock().expect("whole").clone())
+        Ok(self.copies.lock().clone())
     }
 
     fn cloud(&self) -> Option<String> {
@@ -380,7 +381,7 @@ async fn a_parent_stays_off_while_a_receipt_of_its_retired_child_holds() {
     let asked = lab.engine.unfence(&id(HV), hold_of(&id(NODE)), person()).await;
     assert!(asked.is_err_and(|refused| refused.to_string().contains("once that has ended")));
     lab.reach_of(&id(HV), "normal", s(900)).await;
-    let on = lab.world.lock().expect("whole").edges(HV, lab.clock.boot()).last().expect("it is on").at;
+    let on = lab.world.lock().edges(HV, lab.clock.boot()).last().expect("it is on").at;
     assert!(on > ends, "on {:?} before the receipt's end", ends.since(on));
     assert!(on.since(ends) < s(60), "on {:?} after the receipt's end", on.since(ends));
 }

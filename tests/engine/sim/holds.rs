@@ -39,7 +39,7 @@ fn was_told(lab: &Lab) -> bool {
 /// A firmware update takes the board back to its defaults; somebody changes them by hand (S11).
 #[tokio::test(start_paused = true)]
 async fn a_hold_that_somebody_undid_is_engaged_again() {
-    let stands = |lab: &Lab| lab.world.lock().expect("whole").hold(NODE).button_locked;
+    let stands = |lab: &Lab| lab.world.lock().hold(NODE).button_locked;
     for (answer, phase) in [(Answer::Complete, "released"), (Answer::Refuse, "needs_operator")] {
         for (restarts, within) in [(true, 80), (false, 320)] {
             let mut lab = lab(917).await;
@@ -85,7 +85,7 @@ async fn a_hold_that_the_off_undid_is_not_in_the_evidence_and_engaged_again() {
         assert_eq!(evidence.devices[0].hold.is_empty(), undone, "{evidence:?}");
         assert_eq!(was_told(&lab), undone);
         tokio::time::sleep(s(60)).await;
-        assert!(lab.world.lock().expect("whole").hold(NODE).button_locked);
+        assert!(lab.world.lock().hold(NODE).button_locked);
     }
 }
 
@@ -124,7 +124,7 @@ async fn what_a_hold_found_is_put_back_once_the_bmc_has_started() {
     tokio::time::sleep(s(90)).await;
     lab.mend("bmc");
     lab.reach("normal", s(600)).await;
-    let hold = lab.world.lock().expect("whole").hold(NODE);
+    let hold = lab.world.lock().hold(NODE);
     assert_eq!(hold.restore, RestorePolicy::AlwaysOn);
 }
 
@@ -135,7 +135,7 @@ async fn a_hold_that_somebody_undid_is_engaged_again_after_a_take_over() {
         assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
         lab.kill().await;
         if undone {
-            lab.world.lock().expect("whole").set_restore(NODE, RestorePolicy::AlwaysOn);
+            lab.world.lock().set_restore(NODE, RestorePolicy::AlwaysOn);
         }
         let sent = lab.received("bmc");
         lab.start().await;
@@ -143,7 +143,7 @@ async fn a_hold_that_somebody_undid_is_engaged_again_after_a_take_over() {
         let fence = lab.record().fence.expect("it is kept off");
         let hold = fence.holds.values().next().expect("it was held");
         assert!(hold.engaged.iter().any(|word| word.contains("restore policy")), "{hold:?}");
-        assert_eq!(lab.world.lock().expect("whole").hold(NODE).restore, RestorePolicy::AlwaysOff);
+        assert_eq!(lab.world.lock().hold(NODE).restore, RestorePolicy::AlwaysOff);
         assert_eq!(was_told(&lab), undone);
         assert_eq!(lab.received("bmc").offs, sent.offs);
         assert_eq!(lab.phase(), "released");
@@ -164,7 +164,7 @@ async fn a_hold_that_was_found_undone_is_engaged_again_by_the_next_gateway() {
     lab.mend("bmc");
     lab.start().await;
     tokio::time::sleep(s(30)).await;
-    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked);
+    assert!(lab.world.lock().hold(NODE).button_locked);
     assert_eq!(lab.phase(), "released");
 }
 
@@ -174,11 +174,11 @@ async fn a_node_is_unfenced_while_its_hold_is_engaged_again() {
     let mut lab = lab(919).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     lab.kill().await;
-    lab.world.lock().expect("whole").set_restore(NODE, RestorePolicy::AlwaysOn);
-    *lab.points.waits_at.lock().expect("whole") = Some(("sending hold", s(10)));
+    lab.world.lock().set_restore(NODE, RestorePolicy::AlwaysOn);
+    *lab.points.waits_at.lock() = Some(("sending hold", s(10)));
     lab.start().await;
     tokio::time::sleep(s(5)).await;
-    assert!(lab.points.waits_at.lock().expect("whole").is_none(), "it is engaged again");
+    assert!(lab.points.waits_at.lock().is_none(), "it is engaged again");
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(300)).await;
     assert!(lab.is_on());
@@ -192,8 +192,8 @@ async fn a_hold_under_way_hides_no_device_from_whoever_looks() {
     let offs = lab.received("bmc").offs;
     tokio::time::sleep(s(30)).await;
     lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
-    *lab.points.waits_at.lock().expect("whole") = Some(("sending hold", s(1)));
-    while lab.points.waits_at.lock().expect("whole").is_some() {
+    *lab.points.waits_at.lock() = Some(("sending hold", s(1)));
+    while lab.points.waits_at.lock().is_some() {
         tokio::time::sleep(s(1) / 4).await;
     }
     lab.fault("bmc", Fault::Slow(s(4)));
@@ -203,17 +203,17 @@ async fn a_hold_under_way_hides_no_device_from_whoever_looks() {
     let joined = lab.engine.fence(&node(), call).await;
     assert!(matches!(joined, Ok(Admission::Already(_))), "{joined:?}");
     tokio::time::sleep(s(60)).await;
-    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked, "it is engaged all the same");
+    assert!(lab.world.lock().hold(NODE).button_locked, "it is engaged all the same");
     assert_eq!((lab.phase(), lab.received("bmc").offs), ("released", offs));
 }
 
 /// Engages the hold anew that somebody undoes; it takes three seconds, and somebody joins then. How long that one waited.
 async fn joined_over_a_hold(lab: &mut Lab, undone: bool) -> std::time::Duration {
-    *lab.points.waits_at.lock().expect("whole") = Some(("sending hold", s(3)));
+    *lab.points.waits_at.lock() = Some(("sending hold", s(3)));
     if undone {
         lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
     }
-    while lab.points.waits_at.lock().expect("whole").is_some() {
+    while lab.points.waits_at.lock().is_some() {
         tokio::time::sleep(s(1) / 10).await;
     }
     let (call, at) = (lab.call(), lab.clock.boot());
@@ -235,7 +235,7 @@ async fn a_hold_that_was_waited_for_makes_later_ones_make_room_again() {
     let waited = joined_over_a_hold(&mut lab, false).await;
     assert!(waited >= s(2), "{waited:?}");
     tokio::time::sleep(s(60)).await;
-    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked);
+    assert!(lab.world.lock().hold(NODE).button_locked);
     let waited = joined_over_a_hold(&mut lab, true).await;
     assert!(waited < s(1), "{waited:?}");
 }
@@ -251,9 +251,9 @@ async fn a_hold_is_not_sent_by_what_its_device_said_before_a_store_that_hung() {
     tokio::time::sleep(s(30)).await;
     let store = lab.store.clone();
     let hangs = Happens(Box::new(move || store.linger(s(20))));
-    *lab.points.happens_at.lock().expect("whole") = Some(("saving hold_intent", hangs));
+    *lab.points.happens_at.lock() = Some(("saving hold_intent", hangs));
     lab.happen(Act::ForgetHold { machine: NODE.to_owned() });
-    while lab.points.happens_at.lock().expect("whole").is_some() {
+    while lab.points.happens_at.lock().is_some() {
         tokio::time::sleep(s(1)).await;
     }
     tokio::time::sleep(s(1)).await;
@@ -268,6 +268,6 @@ async fn a_hold_is_not_sent_by_what_its_device_said_before_a_store_that_hung() {
         tokio::time::sleep(s(1) / 10).await;
     }
     tokio::time::sleep(s(60)).await;
-    assert!(lab.world.lock().expect("whole").hold(NODE).button_locked, "it is engaged all the same");
+    assert!(lab.world.lock().hold(NODE).button_locked, "it is engaged all the same");
     assert!(lab.received("bmc").identifies > asked);
 }

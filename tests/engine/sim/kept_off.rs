@@ -96,7 +96,7 @@ fn with_outlets(seed: u64, releases: &[&[Answer]]) -> Lab {
     });
     for (index, answers) in releases.iter().enumerate() {
         let one = Arc::new(Observer::new(&lab.world, lab.clock.clone()));
-        *one.answers.lock().expect("whole") = answers.to_vec();
+        *one.answers.lock() = answers.to_vec();
         lab.setup.releases.push((format!("release-{index}"), one));
     }
     lab
@@ -314,14 +314,14 @@ async fn a_bmc_that_restarts_while_nobody_asks_it_anything_is_not_believed() {
     }
     let mut whole = lab(913).await;
     whole.fence().await;
-    let points = whole.points.seen.lock().expect("whole").clone();
+    let points = whole.points.seen.lock().clone();
     // From where the BMC answered first in this fence to where our off was taken.
     let first = points.iter().position(|point| point == "saving hold_intent").expect("a hold is engaged");
     let last = points.iter().position(|point| point == "sent off").expect("an off is sent");
     for (index, point) in points.iter().enumerate().take(last).skip(first) {
         for time in [30, 90] {
             let mut lab = lab(913).await;
-            *lab.points.stop_at.lock().expect("whole") = Some((index + 1, s(time)));
+            *lab.points.stop_at.lock() = Some((index + 1, s(time)));
             lab.schedule(s(1), restart(1));
             let id = lab.open().await;
             let outcome = lab.outcome_within(id, Until::Released, s(400)).await;

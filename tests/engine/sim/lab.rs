@@ -115,7 +115,7 @@ impl Lab {
     }
 
     pub fn answers(&self, answers: &[Answer]) {
-        *self.observer.answers.lock().expect("whole") = answers.to_vec();
+        *self.observer.answers.lock() = answers.to_vec();
     }
 
     /// A gateway process: new drivers, new sessions, the same store.
@@ -192,33 +192,33 @@ impl Lab {
     }
 
     pub fn fault(&self, device: &str, fault: Fault) {
-        self.world.lock().expect("whole").fault(device, fault);
+        self.world.lock().fault(device, fault);
     }
 
     pub fn mend(&self, device: &str) {
-        self.world.lock().expect("whole").mend(device);
+        self.world.lock().mend(device);
     }
 
     pub fn happen(&self, act: Act) {
-        self.world.lock().expect("whole").happen(self.clock.boot(), act);
+        self.world.lock().happen(self.clock.boot(), act);
     }
 
     pub fn schedule(&self, after: Duration, act: Act) {
-        self.world.lock().expect("whole").schedule(self.clock.boot() + after, act);
+        self.world.lock().schedule(self.clock.boot() + after, act);
     }
 
     pub fn is_on(&self) -> bool {
-        self.world.lock().expect("whole").truth(NODE, self.clock.boot())
+        self.world.lock().truth(NODE, self.clock.boot())
     }
 
     /// How often it truly went from on to off.
     pub fn falls(&self) -> usize {
-        let mut world = self.world.lock().expect("whole");
+        let mut world = self.world.lock();
         world.edges(NODE, self.clock.boot()).iter().filter(|edge| !edge.on).count()
     }
 
     pub fn attempts(&self) -> usize {
-        self.observer.attempts.lock().expect("whole").len()
+        self.observer.attempts.lock().len()
     }
 
     pub fn call(&mut self) -> FenceCall {
@@ -295,7 +295,7 @@ impl Lab {
 
     /// What a device was asked so far.
     pub fn received(&self, device: &str) -> Received {
-        self.world.lock().expect("whole").received(device, self.clock.boot())
+        self.world.lock().received(device, self.clock.boot())
     }
 
     pub async fn reach(&self, phase: &str, time: Duration) {
@@ -330,7 +330,7 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let violations = self.observer.violations.lock().expect("whole").clone();
+        let violations = self.observer.violations.lock().clone();
         if !std::thread::panicking() {
             assert!(violations.is_empty(), "{violations:#?}");
         }

@@ -71,7 +71,7 @@ async fn learned(seed: u64, setup: Setup, build: impl FnOnce(&mut World)) -> Lab
 async fn watched(lab: &mut Lab, says: impl Fn(bool) -> Option<Look> + Send + Sync + 'static) {
     lab.kill().await;
     let (world, clock) = (lab.world.clone(), lab.clock.clone());
-    lab.setup.liveness = Some(as_seen(move || says(world.lock().expect("whole").truth(NODE, clock.boot()))));
+    lab.setup.liveness = Some(as_seen(move || says(world.lock().truth(NODE, clock.boot()))));
     lab.setup.lives = Some(NODE.to_owned());
     lab.start().await;
     lab.engine.check(&node()).await.expect("checked");
@@ -116,7 +116,7 @@ async fn of_two_bmcs_swapped_from_the_start_the_evidence_says_that_their_identit
     assert_eq!(fenced_with(&mut lab, None).await, FENCED, "the default minimum is claimed");
     let now = lab.clock.boot();
     let (ours, other) = {
-        let mut world = lab.world.lock().expect("whole");
+        let mut world = lab.world.lock();
         (world.truth(NODE, now), world.truth(OTHER, now))
     };
     assert!(ours && !other, "the neighbour was killed");
@@ -247,7 +247,7 @@ async fn a_source_that_said_alive_while_the_bmc_read_off_is_no_witness_a_moment_
         explicit(alive || is_first)
     })
     .await;
-    lab.world.lock().expect("whole").fault("bmc", Fault::OnTakes { least: s(20), most: s(20) });
+    lab.world.lock().fault("bmc", Fault::OnTakes { least: s(20), most: s(20) });
     let findings = drilled(&mut lab).await;
     assert!(findings.contains("slow to notice"), "{findings}");
     assert_eq!(proof(&lab, "bmc"), None);
@@ -348,7 +348,7 @@ async fn an_identity_that_a_person_accepts_is_learned_from_the_device_again() {
     watched(&mut lab, explicit).await;
     drilled(&mut lab).await;
     assert!(proof(&lab, "bmc").is_some());
-    let said = lab.world.lock().expect("whole").identity(NODE).clone();
+    let said = lab.world.lock().identity(NODE).clone();
     lab.engine.accept_identity(&node(), device("bmc"), said, person()).await.expect("accepted");
     assert_eq!(proof(&lab, "bmc"), None);
     let told = lab.view().live.devices[&device("bmc")].identity_match;

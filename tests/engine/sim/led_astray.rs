@@ -70,7 +70,7 @@ fn leads_home(lab: &Lab) {
 /// Nothing was changed there.
 fn is_untouched(lab: &Lab, is_on: bool, what: &str) {
     let now = lab.clock.boot();
-    let mut world = lab.world.lock().expect("whole");
+    let mut world = lab.world.lock();
     // What comes in a session that it does not know it throws away.
     let is_done = |heard: &&Heard| heard.device == OTHERS_BMC && heard.executed;
     assert_eq!(world.heard(now).iter().find(is_done), None, "{what}: another machine was switched");

@@ -23,7 +23,7 @@ async fn in_part(seed: u64) -> Lab {
     });
     for (index, answers) in [[Answer::Complete], [Answer::Refuse]].iter().enumerate() {
         let one = Arc::new(Observer::new(&lab.world, lab.clock.clone()));
-        *one.answers.lock().expect("whole") = answers.to_vec();
+        *one.answers.lock() = answers.to_vec();
         lab.setup.releases.push((format!("release-{index}"), one));
     }
     tokio::time::advance(s(100)).await;

@@ -4,10 +4,11 @@ mod away;
 mod outlived;
 mod source;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::budget::pause::PauseScope;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::Clock;
@@ -60,7 +61,7 @@ const FENCED: Outcome = Outcome::Fenced { released: true };
 async fn is_as_before(lab: &Lab) {
     lab.reach("normal", s(60)).await;
     assert_eq!((lab.is_on(), lab.falls(), lab.received("bmc").offs), (true, 0, 0));
-    let hold = lab.world.lock().expect("whole").hold(NODE);
+    let hold = lab.world.lock().hold(NODE);
     assert!(!hold.button_locked, "{hold:?}");
     assert!(lab.record().holds.is_empty());
 }
@@ -86,11 +87,11 @@ async fn recovered_before_the_off_aborts_sends_nothing_and_does_not_bind_the_key
 async fn recovered_between_the_hold_and_the_off_aborts_and_puts_the_hold_back() {
     let source = Source::new(|nth, _| if nth == 0 { no() } else { yes() });
     let mut lab = lab_with(393, &source).await;
-    let before = lab.world.lock().expect("whole").hold(NODE);
+    let before = lab.world.lock().hold(NODE);
     assert_eq!(lab.fence().await, Outcome::AbortedRecovered);
     assert!(lab.received("bmc").holds > 0, "the hold had been engaged");
     is_as_before(&lab).await;
-    let after = lab.world.lock().expect("whole").hold(NODE);
+    let after = lab.world.lock().hold(NODE);
     assert_eq!((after.restore, after.button_locked), (before.restore, before.button_locked));
     assert_eq!(source.asked(), 2);
 }
@@ -109,7 +110,7 @@ async fn recovering_at(moment: Option<Duration>) -> (Outcome, Option<Duration>) 
     let began = Arc::new(Mutex::new(None::<Instant>));
     let since = began.clone();
     let source = Source::new(move |_, now| {
-        let began = *since.lock().expect("whole").get_or_insert(now);
+        let began = *since.lock().get_or_insert(now);
         if moment.is_some_and(|moment| now.duration_since(began) >= moment) { yes() } else { no() }
     });
     let mut lab = lab_with(395, &source).await;
@@ -118,7 +119,7 @@ async fn recovering_at(moment: Option<Duration>) -> (Outcome, Option<Duration>) 
     let mut off = None;
     loop {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        let first = began.lock().expect("whole").expect("it was asked");
+        let first = began.lock().expect("it was asked");
         if off.is_none() && lab.received("bmc").offs > 0 {
             off = Some(first.elapsed());
         }
@@ -209,7 +210,7 @@ async fn a_store_that_is_away_before_the_off_makes_no_look_older_than_the_off() 
     let weather = store.clone();
     let source = Source::new(move |nth, _| {
         if nth == 1
-            && let Some(store) = weather.lock().expect("whole").as_ref()
+            && let Some(store) = weather.lock().as_ref()
         {
             store.away(s(60));
         }
@@ -220,7 +221,7 @@ async fn a_store_that_is_away_before_the_off_makes_no_look_older_than_the_off() 
         world.add_machine(NODE).add_host(NODE, "bmc");
     })
     .await;
-    *store.lock().expect("whole") = Some(lab.store.clone());
+    *store.lock() = Some(lab.store.clone());
     let id = lab.open().await;
     let out = lab.outcome(id, Until::Released).await;
     assert_eq!(
@@ -356,5 +357,5 @@ fn hang_over_the_first_off(lab: &Lab, happens: impl FnOnce() + Send + 'static) {
             store.linger(Duration::ZERO);
         }));
     }));
-    *lab.points.happens_at.lock().expect("whole") = Some(("saving off_intent", happens));
+    *lab.points.happens_at.lock() = Some(("saving off_intent", happens));
 }

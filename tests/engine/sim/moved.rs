@@ -79,7 +79,7 @@ async fn a_request_that_waited_over_a_restart_is_void_where_the_settings_name_an
     let call = lab.call();
     drop(wait(&lab, &node(), call, None).await);
     lab.kill().await;
-    lab.world.lock().expect("whole").exchange(NODE, "new");
+    lab.world.lock().exchange(NODE, "new");
     lab.start().await;
     resumed(&lab).await;
     is_untouched(&lab).await;

@@ -1,10 +1,11 @@
 //! The observer of scenarios: a releaser that asks the truth at each attempt.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
@@ -80,7 +81,7 @@ impl Observer {
     }
 
     fn answer(&self) -> Answer {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() }
     }
 }
@@ -88,16 +89,16 @@ impl Observer {
 #[async_trait]
 impl Releaser for Observer {
     fn max_in_flight(&self) -> Option<Duration> {
-        *self.life.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.life.lock()
     }
 
     fn pace(&self) -> Pace {
-        let settle = *self.settle.lock().unwrap_or_else(PoisonError::into_inner);
+        let settle = *self.settle.lock();
         Pace { deadline: self.deadline, settle, ..Pace::default() }
     }
 
     async fn machine_named(&self, _name: &str, _until: Instant) -> Result<Machine, String> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.machine.lock().clone()
     }
 
     async fn attempt(
@@ -107,13 +108,13 @@ impl Releaser for Observer {
         _until: Instant,
     ) -> Result<Progress, ReleaseError> {
         let now = self.clock.boot();
-        if self.world.lock().unwrap_or_else(PoisonError::into_inner).truth(permit.node().as_str(), now) {
+        if self.world.lock().truth(permit.node().as_str(), now) {
             // A panic here would end the node's task alone; the lab asks for this when it ends.
             let words = format!("{} is released while it is on, at {now:?}: {order:?}", permit.node());
-            self.violations.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+            self.violations.lock().push(words);
         }
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner).push(now);
-        let takes = *self.attempt_takes.lock().unwrap_or_else(PoisonError::into_inner);
+        self.attempts.lock().push(now);
+        let takes = *self.attempt_takes.lock();
         if !takes.is_zero() {
             tokio::time::sleep(takes).await;
         }
@@ -121,7 +122,7 @@ impl Releaser for Observer {
     }
 
     async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
-        let takes = *self.look_takes.lock().unwrap_or_else(PoisonError::into_inner);
+        let takes = *self.look_takes.lock();
         self.looking.store(true, Ordering::SeqCst);
         tokio::time::sleep(takes).await;
         self.looking.store(false, Ordering::SeqCst);

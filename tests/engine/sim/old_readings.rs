@@ -18,15 +18,15 @@ fn hang_at(lab: &Lab, point: &'static str, comes_on: bool) {
         store.linger(s(HANGS));
         if comes_on {
             let act = Act::Foreign { machine: NODE.to_owned(), verb: Verb::On };
-            world.lock().expect("whole").schedule(clock.boot() + s(4), act);
+            world.lock().schedule(clock.boot() + s(4), act);
         }
     };
-    *lab.points.happens_at.lock().expect("whole") = Some((point, Happens(Box::new(hang))));
+    *lab.points.happens_at.lock() = Some((point, Happens(Box::new(hang))));
 }
 
 /// Waits until the store hangs over a step at that point, and lets the steps after it be stored at once.
 async fn until_it_hangs(lab: &Lab, point: &str) {
-    while !lab.points.seen.lock().expect("whole").iter().any(|seen| seen == point) {
+    while !lab.points.seen.lock().iter().any(|seen| seen == point) {
         tokio::time::sleep(s(1) / 20).await;
     }
     tokio::time::sleep(s(1)).await;

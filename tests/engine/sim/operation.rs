@@ -126,7 +126,7 @@ async fn an_off_that_nothing_bounds_needs_a_person_before_the_on() {
 #[tokio::test(start_paused = true)]
 async fn a_release_that_nothing_bounds_is_given_up_by_name_before_the_on() {
     let mut lab = lab(65).await;
-    *lab.observer.life.lock().expect("whole") = None;
+    *lab.observer.life.lock() = None;
     lab.crash().await;
     lab.answers(&[Answer::Unknown, Answer::Complete]);
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });

@@ -26,8 +26,8 @@ async fn set_up(seed: u64, says: impl FnOnce(&Identity) -> Identity, adjust: imp
     assert!(tokio::time::timeout(s(60), lab.start()).await.is_err(), "it could shoot itself");
     let aside = lab.engine.aside().expect("it says why");
     assert!(aside.contains("worker-7") && aside.contains("the API server is away"), "{aside}");
-    let identity = says(lab.world.lock().expect("whole").identity(NODE));
-    *lab.observer.machine.lock().expect("whole") = Ok(Machine { provider_id: None, identity });
+    let identity = says(lab.world.lock().identity(NODE));
+    *lab.observer.machine.lock() = Ok(Machine { provider_id: None, identity });
     lab.engine.until_leading().await;
     lab
 }
@@ -59,7 +59,7 @@ async fn nor_one_whose_settings_say_what_its_devices_never_say() {
     let by_serial = |setup: &mut Setup| setup.adjust = Arc::new(move |spec| spec.identity = serial.clone());
     let uuid_alone = |identity: &Identity| Identity { serial: None, ..identity.clone() };
     let mut lab = set_up(64, uuid_alone, by_serial).await;
-    let said = uuid_alone(lab.world.lock().expect("whole").identity(NODE));
+    let said = uuid_alone(lab.world.lock().identity(NODE));
     lab.fault("bmc", Fault::SaysIdentity(said));
     assert_eq!(lab.fence().await, Outcome::Blocked(Reason::OwnHost));
     let call = lab.call();

@@ -1,7 +1,8 @@
 //! Machines that run on other machines (S22).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::budget::{Budget, Limits};
 use picket_core::device::Grade;
 use picket_core::ids::NodeId;
@@ -210,7 +211,7 @@ async fn a_copy_that_is_found_while_the_parent_is_being_fenced_bars_the_proof() 
     deaf(&lab);
     let fence = lab.open().await;
     reach(&lab, HV, "fencing").await;
-    copies.lock().expect("whole").push("hv2".to_owned());
+    copies.lock().push("hv2".to_owned());
     let outcome = lab.outcome(fence, Until::Released).await;
     assert!(matches!(outcome, Outcome::NeedsOperator(_)), "{outcome:?}");
     assert_eq!(phase(&lab, HV), "released", "what was proven of the parent stands");

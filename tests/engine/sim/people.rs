@@ -63,11 +63,11 @@ async fn a_session_of_a_check_that_a_bmc_ended_by_its_idle_limit_is_no_loss() {
     let mut lab = lab(2405).await;
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: picket_driver_sim::Verb::Off });
     // The driver goes by its settings, 60 s.
-    lab.world.lock().expect("whole").set_sessions("bmc", 4, s(57));
+    lab.world.lock().set_sessions("bmc", 4, s(57));
     lab.engine.check(&node()).await.expect("checked");
     tokio::time::sleep(s(52)).await;
     let now = lab.clock.boot();
-    assert_eq!(lab.world.lock().expect("whole").sessions("bmc", now), 0, "its slot is free");
+    assert_eq!(lab.world.lock().sessions("bmc", now), 0, "its slot is free");
     tokio::time::sleep(s(6)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
 }
@@ -187,7 +187,7 @@ async fn a_false_word_of_a_person_has_a_restarted_bmc_believed_that_lies_and_its
     lab.engine.retry_seen_off(&node(), person()).await.expect("taken");
     lab.reach("released", s(170)).await;
     assert!(lab.is_on());
-    let violations = std::mem::take(&mut *lab.observer.violations.lock().expect("whole"));
+    let violations = std::mem::take(&mut *lab.observer.violations.lock());
     assert!(violations[0].contains("n1 is released while it is on"), "{violations:?}");
     let fence = lab.record().fence.expect("released");
     assert_eq!(fence.evidence.map(|evidence| evidence.grade), Some(Grade::Claimed));

@@ -22,7 +22,7 @@ async fn present(lab: &Lab, node: &NodeId) -> (usize, Option<(u64, usize)>) {
     let fences =
         lab.store.fences(FenceQuery { limit: 1_000, ..FenceQuery::default() }).await.expect("a store");
     let view = lab.engine.node(node).expect("known");
-    let mut world = lab.world.lock().expect("whole");
+    let mut world = lab.world.lock();
     let edges = world.edges(node.as_str(), lab.clock.boot()).len();
     let at_rest = view.stored.record.phase == Phase::Normal;
     (fences.len(), at_rest.then_some((view.stored.version.0, edges)))

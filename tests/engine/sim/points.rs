@@ -1,9 +1,9 @@
 //! The named points of the engine, at which a test may kill it or stop it for a while.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_engine::Hooks;
 
 /// Something that happens, once.
@@ -33,7 +33,7 @@ pub struct Points {
 impl Points {
     /// The number of the point that was reached last.
     pub fn count(&self) -> usize {
-        self.seen.lock().expect("whole").len()
+        self.seen.lock().len()
     }
 
     pub async fn death(&self) {
@@ -45,19 +45,19 @@ impl Points {
 impl Hooks for Points {
     async fn reached(&self, point: &str) {
         let (dies, stops) = {
-            let mut seen = self.seen.lock().expect("whole");
+            let mut seen = self.seen.lock();
             seen.push(point.to_owned());
-            let stop_at = *self.stop_at.lock().expect("whole");
+            let stop_at = *self.stop_at.lock();
             (
-                *self.die_at.lock().expect("whole") == Some(seen.len()),
+                *self.die_at.lock() == Some(seen.len()),
                 stop_at.filter(|(at, _)| *at == seen.len()).map(|(_, time)| time),
             )
         };
-        let happens = self.happens_at.lock().expect("whole").take_if(|(at, _)| *at == point);
+        let happens = self.happens_at.lock().take_if(|(at, _)| *at == point);
         if let Some((_, Happens(happens))) = happens {
             happens();
         }
-        let waits = self.waits_at.lock().expect("whole").take_if(|(at, _)| *at == point);
+        let waits = self.waits_at.lock().take_if(|(at, _)| *at == point);
         if let Some((_, time)) = waits {
             tokio::time::sleep(time).await;
         }

@@ -44,7 +44,7 @@ async fn a_held_machine_stays_off_when_its_mains_come_back_and_when_its_button_i
     assert_eq!((lab.is_on(), lab.phase(), lab.record().breaches), (false, "released", 0));
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(200)).await;
-    let hold = lab.world.lock().expect("whole").hold(NODE);
+    let hold = lab.world.lock().hold(NODE);
     assert_eq!((hold.restore, hold.button_locked), (RestorePolicy::AlwaysOn, false), "put back as found");
     assert!(!hold.watchdog, "the watchdog is never started");
 }
@@ -56,12 +56,12 @@ async fn a_machine_that_forgot_its_hold_and_came_on_with_its_mains_is_fenced_aga
     tokio::time::sleep(s(30)).await;
     lab.happen(Act::ForgetHold { machine: machine() });
     // It forgot its policy of before, too.
-    lab.world.lock().expect("whole").set_restore(NODE, RestorePolicy::AlwaysOn);
+    lab.world.lock().set_restore(NODE, RestorePolicy::AlwaysOn);
     mains_fail_and_come_back(&lab);
     is_a_breach(&lab).await;
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(200)).await;
-    assert_eq!(lab.world.lock().expect("whole").hold(NODE).restore, RestorePolicy::AlwaysOn);
+    assert_eq!(lab.world.lock().hold(NODE).restore, RestorePolicy::AlwaysOn);
 }
 
 #[tokio::test(start_paused = true)]

@@ -147,7 +147,7 @@ async fn nobody_vouches_against_a_device_that_was_never_asked() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_let_go_on_a_word_while_a_device_is_not_asked() {
     let (mut lab, other) = chassis(1607).await;
-    *lab.observer.settle.lock().expect("whole") = s(60);
+    *lab.observer.settle.lock() = s(60);
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
     lab.fault("bmc", Fault::Silent);
     assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));

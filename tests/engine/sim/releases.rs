@@ -70,8 +70,8 @@ async fn what_was_permitted_is_not_sent_once_its_release_is_given_up() {
         let last = Arc::new(Observer::new(&lab.world, lab.clock.clone()));
         lab.setup.releases.push(("last".to_owned(), last));
         lab.start().await;
-        *lab.observer.life.lock().expect("whole") = life;
-        *lab.points.waits_at.lock().expect("whole") = Some(("permitted release", s(1)));
+        *lab.observer.life.lock() = life;
+        *lab.points.waits_at.lock() = Some(("permitted release", s(1)));
         lab.open().await;
         reached(&lab, "permitted release").await;
         lab.engine.abandon(&node(), detach(), person()).await.expect("given up");
@@ -88,15 +88,15 @@ async fn what_is_given_up_cuts_no_attempt_of_another_release_off() {
     });
     tokio::time::advance(s(100)).await;
     let last = Arc::new(Observer::new(&lab.world, lab.clock.clone()));
-    *last.life.lock().expect("whole") = None;
-    *last.attempt_takes.lock().expect("whole") = s(10);
+    *last.life.lock() = None;
+    *last.attempt_takes.lock() = s(10);
     lab.setup.releases.push(("last".to_owned(), last.clone()));
     lab.start().await;
     // The first is complete, and one attempt of it was never answered.
-    *lab.observer.life.lock().expect("whole") = None;
+    *lab.observer.life.lock() = None;
     lab.answers(&[Answer::Unknown, Answer::Complete]);
     lab.open().await;
-    let attempts = || last.attempts.lock().expect("whole").len();
+    let attempts = || last.attempts.lock().len();
     while attempts() == 0 {
         tokio::time::sleep(s(1)).await;
     }
@@ -159,7 +159,7 @@ async fn a_stale_attempt_of_a_dead_gateway_is_waited_out_before_the_on() {
 async fn power_is_watched_and_callers_are_answered_while_an_accepted_release_is_looked_at() {
     let mut lab = lab(46).await;
     lab.answers(&[Answer::Accept]);
-    *lab.observer.look_takes.lock().expect("whole") = s(25);
+    *lab.observer.look_takes.lock() = s(25);
     lab.open().await;
     while !lab.observer.looking.load(Ordering::SeqCst) {
         tokio::time::sleep(s(1)).await;
@@ -195,7 +195,7 @@ async fn a_slow_host_device_that_says_on_voids_a_persons_word() {
 async fn a_far_side_that_never_answers_does_not_hold_the_node() {
     let mut lab = lab(49).await;
     lab.answers(&[Answer::Accept]);
-    *lab.observer.look_takes.lock().expect("whole") = s(100_000);
+    *lab.observer.look_takes.lock() = s(100_000);
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
 }
 
@@ -216,7 +216,7 @@ async fn a_slow_host_device_is_watched_by_a_gateway_that_found_it_released() {
 #[tokio::test(start_paused = true)]
 async fn an_attempt_whose_life_is_over_is_closed_before_the_release_goes_on() {
     let mut lab = lab(2810).await;
-    *lab.observer.life.lock().expect("whole") = Some(s(10));
+    *lab.observer.life.lock() = Some(s(10));
     lab.answers(&[Answer::Unknown, Answer::Accept]);
     lab.open().await;
     lab.reach("fenced", s(60)).await;

@@ -213,7 +213,7 @@ async fn what_keeps_an_orphan_off_is_nobody_elses_under_another_name() {
     // The same BMC, of a node with another name: to fence and unfence it would switch the orphan's machine on.
     lab.setup.nodes[0].name = "n9".to_owned();
     lab.setup.addresses.insert("n9".to_owned(), "here".to_owned());
-    lab.world.lock().expect("whole").add_machine("n9");
+    lab.world.lock().add_machine("n9");
     lab.start().await;
     let refused = fenced(&mut lab, "n9").await.expect_err("it is the orphan's");
     assert!(refused.to_string().contains("orphan n1"), "{refused}");
@@ -233,7 +233,7 @@ async fn renamed(seed: u64, identity: fn(&Lab) -> Identity) -> (Lab, Setup) {
     let whole = lab.setup.clone();
     lab.setup.nodes[0].name = "n9".to_owned();
     lab.setup.addresses.insert("n9".to_owned(), "by another driver".to_owned());
-    lab.world.lock().expect("whole").add_machine("n9");
+    lab.world.lock().add_machine("n9");
     let identity = identity(&lab);
     lab.setup.adjust = Arc::new(move |spec| {
         if spec.id.as_str() == "bmc" {
@@ -257,7 +257,7 @@ async fn is_let_be(mut lab: Lab, whole: Setup) {
 
 #[tokio::test(start_paused = true)]
 async fn an_orphan_s_machine_is_known_by_its_identity_under_another_name_and_address() {
-    let of_n1 = |lab: &Lab| lab.world.lock().expect("whole").identity(NODE).clone();
+    let of_n1 = |lab: &Lab| lab.world.lock().identity(NODE).clone();
     let (mut lab, whole) = renamed(307, of_n1).await;
     let refused = fenced(&mut lab, "n9").await.expect_err("it is the orphan's");
     assert!(refused.to_string().contains("orphan n1") && refused.to_string().contains("uuid"), "{refused}");

@@ -69,13 +69,13 @@ async fn what_changes_nothing_is_not_written_and_its_keys_are_few() {
     let again = lab.engine.unfence(&node(), "db".to_owned(), unfence(29)).await;
     assert!(matches!(again, Ok(Taken::Before(None))), "{again:?}");
     lab.engine.hold(&node(), "ops".to_owned(), person()).await.expect("held");
-    let written = lab.store.log.lock().expect("whole").len();
-    let checked = lab.store.checks.lock().expect("whole").len();
+    let written = lab.store.log.lock().len();
+    let checked = lab.store.checks.lock().len();
     for _ in 0..30 {
         lab.engine.hold(&node(), "ops".to_owned(), person()).await.expect("held still");
     }
-    assert_eq!(lab.store.log.lock().expect("whole").len(), written);
-    assert_eq!(lab.store.checks.lock().expect("whole").len(), checked + 30, "that it leads still is asked");
+    assert_eq!(lab.store.log.lock().len(), written);
+    assert_eq!(lab.store.checks.lock().len(), checked + 30, "that it leads still is asked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,10 +224,10 @@ async fn a_stand_down_undoes_without_an_on() {
     lab.fault("bmc", Fault::OffIgnored);
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
     lab.mend("bmc");
-    let before = lab.world.lock().expect("whole").received("bmc", lab.clock.boot()).ons;
+    let before = lab.world.lock().received("bmc", lab.clock.boot()).ons;
     lab.engine.stand_down(&node(), person()).await.expect("stood down");
     lab.reach("normal", s(200)).await;
-    let after = lab.world.lock().expect("whole").received("bmc", lab.clock.boot()).ons;
+    let after = lab.world.lock().received("bmc", lab.clock.boot()).ons;
     assert_eq!((before, after, lab.is_on()), (0, 0, true));
 }
 

@@ -181,7 +181,7 @@ async fn an_off_that_was_let_go_may_have_been_taken_by_a_bmc_that_never_answered
     lab.fault("bmc", Fault::HoldUnsupported);
     let (world, clock, points) = (lab.world.clone(), lab.clock.clone(), lab.points.clone());
     let happen = move |act| {
-        world.lock().expect("whole").happen(clock.boot(), act);
+        world.lock().happen(clock.boot(), act);
     };
     let falls_silent = move || {
         happen(Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
@@ -189,13 +189,11 @@ async fn an_off_that_was_let_go_may_have_been_taken_by_a_bmc_that_never_answered
             happen(Act::Mend { device: "bmc".to_owned() });
             happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(13), estranged: true });
         };
-        *points.happens_at.lock().expect("whole") = Some(("sending off", Happens(Box::new(restarts))));
+        *points.happens_at.lock() = Some(("sending off", Happens(Box::new(restarts))));
     };
-    *lab.points.happens_at.lock().expect("whole") =
-        Some(("saved hold_ended", Happens(Box::new(falls_silent))));
+    *lab.points.happens_at.lock() = Some(("saved hold_ended", Happens(Box::new(falls_silent))));
     lab.open().await;
-    let sends_off =
-        |lab: &Lab| lab.points.seen.lock().expect("whole").iter().any(|point| point == "sending off");
+    let sends_off = |lab: &Lab| lab.points.seen.lock().iter().any(|point| point == "sending off");
     while !sends_off(&lab) {
         tokio::time::sleep(s(1)).await;
     }
@@ -353,9 +351,9 @@ fn restarts_at(lab: &Lab, point: &'static str, down: Duration) {
     let (world, clock) = (lab.world.clone(), lab.clock.clone());
     let restarts = move || {
         let restart = Act::RestartBmc { device: "bmc".to_owned(), down, estranged: true };
-        world.lock().expect("whole").happen(clock.boot(), restart);
+        world.lock().happen(clock.boot(), restart);
     };
-    *lab.points.happens_at.lock().expect("whole") = Some((point, Happens(Box::new(restarts))));
+    *lab.points.happens_at.lock() = Some((point, Happens(Box::new(restarts))));
 }
 
 /// A look at the machine, and a proof with a hold, are of one generation: a node that was found on since is proven as any other.

@@ -303,12 +303,12 @@ async fn killed_at_every_point_after_a_restore_it_comes_to_the_same_end() {
     let first = whole.points.count();
     whole.start().await;
     round(&mut whole).await;
-    let points = whole.points.seen.lock().expect("whole").clone();
+    let points = whole.points.seen.lock().clone();
     assert!(points[first..].iter().any(|point| point == "saved read_restored"), "{points:?}");
     for (index, point) in points.iter().enumerate().skip(first) {
         let mut lab = was_fenced(3011).await;
         assert_eq!(lab.points.count(), first);
-        *lab.points.die_at.lock().expect("whole") = Some(index + 1);
+        *lab.points.die_at.lock() = Some(index + 1);
         let points_of = lab.points.clone();
         let died = tokio::select! {
             biased;

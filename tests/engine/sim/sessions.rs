@@ -96,7 +96,7 @@ async fn an_on_that_only_a_person_s_look_heard_begins_the_proof_anew() {
 async fn an_answer_of_a_releaser_cuts_no_write_off() {
     let mut lab = lab(924).await;
     lab.answers(&[crate::lab::Answer::Accept]);
-    *lab.observer.look_takes.lock().expect("whole") = s(8);
+    *lab.observer.look_takes.lock() = s(8);
     lab.open().await;
     lab.reach("fenced", s(60)).await;
     while !lab.observer.looking.load(std::sync::atomic::Ordering::SeqCst) {

@@ -15,13 +15,13 @@ const SETTLE: Duration = Duration::from_secs(40);
 
 async fn that_settles(seed: u64) -> Lab {
     let lab = lab(seed).await;
-    *lab.observer.settle.lock().expect("whole") = SETTLE;
+    *lab.observer.settle.lock() = SETTLE;
     lab
 }
 
 /// When it truly fell for the last time.
 fn fell(lab: &Lab) -> BootTime {
-    let mut world = lab.world.lock().expect("whole");
+    let mut world = lab.world.lock();
     let edges = world.edges(NODE, lab.clock.boot());
     edges.iter().rfind(|edge| !edge.on).expect("it was switched off").at
 }
@@ -38,7 +38,7 @@ fn first_off(lab: &Lab) -> BootTime {
 
 /// The attempts that were made so far.
 fn attempts(lab: &Lab) -> Vec<BootTime> {
-    lab.observer.attempts.lock().expect("whole").clone()
+    lab.observer.attempts.lock().clone()
 }
 
 /// No earlier than that, but for a part of a millisecond, and soon after.

@@ -1,11 +1,12 @@
 //! What a gateway of a lab is made of: its nodes, their devices, its rules.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_audit::Audit;
 use picket_core::budget::Budget;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity};
@@ -151,11 +152,11 @@ impl Setup {
     ) -> Engine {
         let counter = Mutex::new(Random::new(1));
         let parents = Arc::<Parents>::default();
-        *self.parents.lock().expect("whole") = parents.clone();
+        *self.parents.lock() = parents.clone();
         Engine::new(Parts {
             clock: clock.clone(),
             random: Arc::new(move |bytes: &mut [u8]| {
-                let mut random = counter.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut random = counter.lock();
                 bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
             }),
             store: store.clone(),
@@ -280,7 +281,7 @@ impl Setup {
         let child = NodeId::new(&node.name).expect("a good name");
         let settings = ParentSettings { child, node: self.only_parent.clone(), grade: Grade::Hypervisor };
         let places = self.places(places.clone());
-        Arc::new(ParentDriver::new(&self.parents.lock().expect("whole"), settings, places))
+        Arc::new(ParentDriver::new(&self.parents.lock(), settings, places))
     }
 
     fn places(&self, inner: Arc<dyn PowerDriver>) -> Arc<dyn PowerDriver> {
@@ -298,9 +299,7 @@ impl Setup {
     ) -> DeviceSpec {
         let plain = driver.traits().spec(DeviceId::new(name).expect("a good name"), &self.rules);
         let identity = match plain.class {
-            DeviceClass::Host | DeviceClass::Parent => {
-                world.lock().expect("whole").identity(&node.name).clone()
-            }
+            DeviceClass::Host | DeviceClass::Parent => world.lock().identity(&node.name).clone(),
             DeviceClass::Supply => Identity::default(),
         };
         let mut spec = DeviceSpec { verified: true, identity, ..plain };

@@ -205,7 +205,7 @@ async fn a_dead_level_costs_the_others_nothing() {
     lab.reach("released", s(120)).await;
     let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("evidence");
     assert_eq!(evidence.level, 2);
-    lab.world.lock().expect("whole").mend("second");
+    lab.world.lock().mend("second");
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(300)).await;
     assert!(lab.is_on());

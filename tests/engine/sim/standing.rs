@@ -64,7 +64,7 @@ async fn behind_levels(
     tokio::time::advance(s(100)).await;
     let mut lab = Lab::dark(seed, Setup::new(NODE, levels), build);
     let cluster = Cluster::new(&lab.world, lab.clock.clone());
-    cluster.state.lock().expect("whole").takes = takes;
+    cluster.state.lock().takes = takes;
     lab.setup.releases = vec![("taint".to_owned(), cluster.clone())];
     lab.start().await;
     (lab, cluster)
@@ -92,7 +92,7 @@ pub async fn until(cluster: &Cluster, what: impl Fn(&State) -> bool) {
 #[tokio::test(start_paused = true)]
 async fn who_is_known_by_the_name_alone_lowers_the_grade_as_planned() {
     let (mut lab, cluster) = lab(952, s(1)).await;
-    cluster.state.lock().expect("whole").by_name = true;
+    cluster.state.lock().by_name = true;
     let call = lab.call();
     let plan = lab.engine.plan(&node(), call).await.expect("planned");
     let confirm = plan.steps.iter().find(|step| step.action == PlanAction::Confirm).expect("it is told");
@@ -115,7 +115,7 @@ async fn who_is_known_by_the_name_alone_is_told_by_the_settings_of_now() {
         evidence.lowered_by.iter().any(|why| why.contains("by its name alone"))
     };
     assert!(!lowered(&lab));
-    cluster.state.lock().expect("whole").by_name = true;
+    cluster.state.lock().by_name = true;
     lab.engine.retry(&node(), person()).await.expect("let in");
     lab.reach("fenced", s(120)).await;
     lab.reach("needs_operator", s(1_200)).await;
@@ -133,7 +133,7 @@ async fn it_is_taken_away_before_the_release_is_complete_and_no_on_comes_soon_af
     assert!(removed[0].since(placed[0]) < s(6), "{placed:?} {removed:?}");
     lab.unfence().await.expect("it is let in");
     lab.reach("normal", s(120)).await;
-    let on = lab.world.lock().expect("whole").edges(NODE, lab.clock.boot()).last().expect("it is on").at;
+    let on = lab.world.lock().edges(NODE, lab.clock.boot()).last().expect("it is on").at;
     assert!(on.since(removed[0]) >= LINGERS, "on {:?} after it was gone", on.since(removed[0]));
     assert!(on.since(removed[0]) < LINGERS + s(20), "on {:?} after it was gone", on.since(removed[0]));
     lawful(&cluster);
@@ -143,7 +143,7 @@ async fn it_is_taken_away_before_the_release_is_complete_and_no_on_comes_soon_af
 #[tokio::test(start_paused = true)]
 async fn what_comes_back_again_and_again_is_tried_more_and_more_rarely() {
     let (mut lab, cluster) = lab(912, s(1)).await;
-    cluster.state.lock().expect("whole").comes_back = 6;
+    cluster.state.lock().comes_back = 6;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     let (tried, placed) = cluster.seen(|state| (state.in_vain.clone(), state.placed.clone()));
     let pauses: Vec<u64> = tried.windows(2).map(|two| two[1].since(two[0]).as_secs()).collect();
@@ -182,7 +182,7 @@ async fn an_outlet_that_is_on_again_for_a_moment_ends_the_proof() {
         .await;
         lab.open().await;
         until(&cluster, |state| state.stands).await;
-        cluster.state.lock().expect("whole").answers_after = answers_after;
+        cluster.state.lock().answers_after = answers_after;
         tokio::time::sleep(s(10)).await;
         let offs = lab.received("pdu-a").offs;
         let turn = |verb| Act::ForeignOutlet { outlet: "pdu-a".to_owned(), verb };
@@ -201,7 +201,7 @@ async fn an_outlet_that_is_on_again_for_a_moment_ends_the_proof() {
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_answers_slowly_is_no_reason_to_let_nothing_go() {
     let (mut lab, cluster) = lab(911, s(1)).await;
-    cluster.state.lock().expect("whole").reads_for = s(4);
+    cluster.state.lock().reads_for = s(4);
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     assert_eq!(cluster.seen(|state| state.placed.len()), 1);
     lawful(&cluster);
@@ -211,7 +211,7 @@ async fn a_cluster_that_answers_slowly_is_no_reason_to_let_nothing_go() {
 #[tokio::test(start_paused = true)]
 async fn what_a_late_attempt_sets_up_after_it_was_seen_to_be_gone_is_found() {
     let (mut lab, cluster) = lab(904, s(2)).await;
-    cluster.state.lock().expect("whole").late = Some(s(9));
+    cluster.state.lock().late = Some(s(9));
     lab.open().await;
     until(&cluster, |state| state.late.is_none()).await;
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
@@ -352,17 +352,15 @@ async fn a_release_that_is_given_up_takes_it_away_first() {
 async fn killed_at_every_point_it_comes_to_the_same_end_and_never_on_while_it_stands() {
     let (mut whole, _) = lab(909, s(3)).await;
     crash::round(&mut whole).await;
-    let points = whole.points.seen.lock().expect("whole").clone();
+    let points = whole.points.seen.lock().clone();
     assert!(points.iter().any(|point| point == "saved release_progress"), "{points:?}");
     for (index, point) in points.iter().enumerate() {
         let (mut lab, cluster) = lab(909, s(3)).await;
-        *lab.points.die_at.lock().expect("whole") = Some(index + 1);
+        *lab.points.die_at.lock() = Some(index + 1);
         crash::round(&mut lab).await;
         let stood = cluster.seen(|state| (state.stands, state.placed.clone(), state.removed.clone()));
         assert!(!stood.0, "killed at {point}");
-        for edge in
-            lab.world.lock().expect("whole").edges(NODE, lab.clock.boot()).iter().filter(|edge| edge.on)
-        {
+        for edge in lab.world.lock().edges(NODE, lab.clock.boot()).iter().filter(|edge| edge.on) {
             let near = stood.2.iter().any(|gone| *gone <= edge.at && edge.at.since(*gone) < LINGERS);
             assert!(!near, "killed at {point}: on at {:?}, gone at {:?}", edge.at, stood.2);
         }
@@ -385,7 +383,7 @@ async fn what_an_orphan_s_release_set_up_is_not_forgotten_once_its_settings_are_
     lab.engine.abandon(&node(), taint(), person()).await.expect("answered for");
     lab.kill().await;
     cluster.is_away(true);
-    cluster.state.lock().expect("whole").mute = true;
+    cluster.state.lock().mute = true;
     lab.setup = whole;
     lab.start().await;
     lab.reach("released", s(60)).await;

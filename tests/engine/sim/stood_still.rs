@@ -1,9 +1,10 @@
 //! An attempt of a release, while the node's task answers a caller and the store hangs: it does not stand still, and power is watched.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
@@ -41,12 +42,12 @@ impl Releaser for Steps {
         _until: Instant,
     ) -> Result<Progress, ReleaseError> {
         let began = self.clock.boot();
-        *self.began.lock().expect("whole") = Some(began);
+        *self.began.lock() = Some(began);
         for step in &self.steps {
             tokio::time::sleep(*step).await;
             let now = self.clock.boot();
-            let is_on = self.world.lock().expect("whole").truth(permit.node().as_str(), now);
-            self.sent.lock().expect("whole").push((now.since(began), is_on));
+            let is_on = self.world.lock().truth(permit.node().as_str(), now);
+            self.sent.lock().push((now.since(began), is_on));
         }
         Ok(Progress::Complete("gone".to_owned()))
     }
@@ -58,7 +59,7 @@ impl Releaser for Steps {
 
 impl Steps {
     fn sent(&self) -> Vec<(Duration, bool)> {
-        self.sent.lock().expect("whole").clone()
+        self.sent.lock().clone()
     }
 }
 
@@ -75,7 +76,7 @@ async fn attempting(seed: u64, steps: &[Duration]) -> (Lab, Arc<Steps>) {
     lab.setup.releases = vec![("detach".to_owned(), releaser.clone())];
     lab.crash().await;
     lab.open().await;
-    while releaser.began.lock().expect("whole").is_none() {
+    while releaser.began.lock().is_none() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     lab.store.linger(s(10));

@@ -24,12 +24,12 @@ pub async fn round(lab: &mut Lab) {
 async fn stopped_at_every_point_it_comes_to_the_same_end() {
     let mut whole = lab(1).await;
     round(&mut whole).await;
-    let points = whole.points.seen.lock().expect("whole").clone();
+    let points = whole.points.seen.lock().clone();
     assert!(points.len() >= 20, "{points:?}");
     for time in [Duration::from_millis(2_500), s(7), s(90)] {
         for (index, point) in points.iter().enumerate() {
             let mut lab = lab(1).await;
-            *lab.points.stop_at.lock().expect("whole") = Some((index + 1, time));
+            *lab.points.stop_at.lock() = Some((index + 1, time));
             round(&mut lab).await;
             assert_eq!(lab.falls(), 1, "stopped for {time:?} at {point}");
             assert_eq!(lab.attempts(), 1, "stopped for {time:?} at {point}");
@@ -47,11 +47,11 @@ async fn an_on_goes_in_no_session_that_is_younger_than_the_stores_word() {
     let mut lab = lab(1).await;
     let (world, clock) = (lab.world.clone(), lab.clock.clone());
     let ends = move || {
-        world.lock().expect("whole").happen(clock.boot(), Act::LoseSessions { device: "bmc".to_owned() });
+        world.lock().happen(clock.boot(), Act::LoseSessions { device: "bmc".to_owned() });
     };
-    *lab.points.happens_at.lock().expect("whole") = Some(("sending on", Happens(Box::new(ends))));
+    *lab.points.happens_at.lock() = Some(("sending on", Happens(Box::new(ends))));
     round(&mut lab).await;
-    let asked = lab.points.seen.lock().expect("whole").iter().filter(|point| *point == "sending on").count();
+    let asked = lab.points.seen.lock().iter().filter(|point| *point == "sending on").count();
     assert_eq!(asked, 2, "the store's word is asked for again");
     assert_eq!(lab.received("bmc").ons, 2, "one copy in the session that is over, and one in the next");
 }

@@ -11,7 +11,7 @@ use crate::standing;
 
 /// Until the engine has reached that point.
 pub async fn reached(lab: &Lab, point: &str) {
-    let seen = || lab.points.seen.lock().expect("whole").iter().any(|seen| seen == point);
+    let seen = || lab.points.seen.lock().iter().any(|seen| seen == point);
     let wait = async {
         while !seen() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -21,7 +21,7 @@ pub async fn reached(lab: &Lab, point: &str) {
 }
 
 fn seen(lab: &Lab) -> Vec<String> {
-    lab.points.seen.lock().expect("whole").clone()
+    lab.points.seen.lock().clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -45,7 +45,7 @@ async fn an_off_that_was_sent_ends_and_the_next_start_confirms_it() {
 #[tokio::test(start_paused = true)]
 async fn a_release_that_was_sent_ends_and_its_end_is_stored() {
     let mut lab = lab(311).await;
-    *lab.observer.attempt_takes.lock().expect("whole") = s(4);
+    *lab.observer.attempt_takes.lock() = s(4);
     let fence = lab.open().await;
     reached(&lab, "sending release").await;
     lab.stop().await;
@@ -79,7 +79,7 @@ async fn nothing_is_begun_at_the_end() {
 #[tokio::test(start_paused = true)]
 async fn told_twice_it_does_not_wait() {
     let mut lab = lab(313).await;
-    *lab.observer.attempt_takes.lock().expect("whole") = s(8);
+    *lab.observer.attempt_takes.lock() = s(8);
     lab.answers(&[Answer::Complete]);
     let fence = lab.open().await;
     reached(&lab, "sending release").await;
@@ -118,7 +118,7 @@ async fn what_lets_volumes_go_does_not_stand_after_an_orderly_end() {
     tokio::time::sleep(s(5)).await;
     lab.stop().await;
     assert!(cluster.seen(|state| !state.stands));
-    cluster.state.lock().expect("whole").takes = s(1);
+    cluster.state.lock().takes = s(1);
     lab.start().await;
     lab.reach("released", s(300)).await;
 }
@@ -138,7 +138,7 @@ async fn what_lets_volumes_go_does_not_stand_after_the_end_of_the_last_gateway()
     lab.stop().await;
     assert!(cluster.seen(|state| !state.stands), "nobody reads power from now on");
     assert!(began.elapsed() < s(2), "a successor would wait for it: {:?}", began.elapsed());
-    cluster.state.lock().expect("whole").takes = s(1);
+    cluster.state.lock().takes = s(1);
     lab.start().await;
     lab.reach("released", s(300)).await;
 }

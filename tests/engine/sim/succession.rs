@@ -145,7 +145,7 @@ async fn an_on_that_was_stored_before_there_was_a_session_is_stored_anew() {
     lab.fence().await;
     // Its BMC starts: it answers nothing while the on is stored.
     lab.kill().await;
-    lab.world.lock().expect("whole").hold(NODE);
+    lab.world.lock().hold(NODE);
     lab.start().await;
     lab.reach("released", s(60)).await;
     lab.fault("bmc", Fault::Silent);

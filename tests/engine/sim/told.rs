@@ -1,10 +1,11 @@
 //! S13 where the far side of a release says which machine is the node's: its word stands over what a device says of itself.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::{DeviceSpec, Identity, IdentityMatch};
 use picket_core::ground::ReleasePermit;
 use picket_core::ids::DeviceId;
@@ -52,11 +53,11 @@ impl Releaser for Knows {
     }
 
     fn reads(&self, power: Power) {
-        self.1.lock().expect("whole").push(power);
+        self.1.lock().push(power);
     }
 
     fn serves(&self, store: &Arc<Lives>) {
-        self.2.lock().expect("whole").push(store.clone());
+        self.2.lock().push(store.clone());
     }
 
     async fn announce(&self, _subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
@@ -68,12 +69,12 @@ impl Releaser for Knows {
     }
 
     async fn unspare(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        self.3.lock().expect("whole").push(left.met_last.clone());
-        Ok(self.4.lock().expect("whole").clone())
+        self.3.lock().push(left.met_last.clone());
+        Ok(self.4.lock().clone())
     }
 
     async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
-        let known = self.0.lock().expect("whole").clone()?;
+        let known = self.0.lock().clone()?;
         Some((known, "the cluster".to_owned()))
     }
 
@@ -106,13 +107,13 @@ async fn lab(seed: u64, levels: &[&[&str]], build: impl FnOnce(&mut World)) -> (
 }
 
 fn uuid_of(lab: &Lab, machine: &str) -> Identity {
-    let world = lab.world.lock().expect("whole");
+    let world = lab.world.lock();
     Identity { serial: None, ..world.identity(machine).clone() }
 }
 
 fn is_running(lab: &Lab, machine: &str) -> bool {
     let now = lab.clock.boot();
-    lab.world.lock().expect("whole").truth(machine, now)
+    lab.world.lock().truth(machine, now)
 }
 
 /// Its device is known to control another machine, and a fence switches nothing off.
@@ -139,7 +140,7 @@ async fn a_device_that_says_another_machine_than_the_cluster_switches_nothing_of
             lab.engine.check(&node()).await.expect("checked");
             assert_eq!(lab.record().learned.len(), 1);
         }
-        *knows.0.lock().expect("whole") = Some(uuid_of(&lab, NODE));
+        *knows.0.lock() = Some(uuid_of(&lab, NODE));
         lab.engine.check(&node()).await.expect("checked");
         is_stopped(&mut lab, "bmc").await;
     }
@@ -152,13 +153,13 @@ async fn nor_does_one_that_the_cluster_had_proven_and_says_otherwise_since() {
         world.add_host(OTHER, "bmc");
     })
     .await;
-    *knows.0.lock().expect("whole") = Some(uuid_of(&lab, OTHER));
+    *knows.0.lock() = Some(uuid_of(&lab, OTHER));
     lab.engine.check(&node()).await.expect("checked");
     assert_eq!(lab.record().identity_proofs.len(), 1, "it is proven");
-    *knows.0.lock().expect("whole") = Some(uuid_of(&lab, NODE));
+    *knows.0.lock() = Some(uuid_of(&lab, NODE));
     lab.engine.check(&node()).await.expect("checked");
     // What it said stands also where the cluster says nothing any more.
-    *knows.0.lock().expect("whole") = None;
+    *knows.0.lock() = None;
     lab.engine.check(&node()).await.expect("checked");
     is_stopped(&mut lab, "bmc").await;
 }
@@ -171,7 +172,7 @@ async fn what_the_cluster_and_the_device_both_say_is_right_again() {
     })
     .await;
     for machine in [NODE, OTHER, NODE] {
-        *knows.0.lock().expect("whole") = Some(uuid_of(&lab, machine));
+        *knows.0.lock() = Some(uuid_of(&lab, machine));
         lab.engine.check(&node()).await.expect("checked");
         let device = DeviceId::new("bmc").expect("a good name");
         let expected = if machine == NODE { IdentityMatch::Match } else { IdentityMatch::Mismatch };
@@ -216,7 +217,7 @@ async fn releases_are_told_what_all_devices_read_at_a_check() {
     lab.mend("second");
     lab.engine.check(&node()).await.expect("checked");
     told.push(Power::Off);
-    assert_eq!(*knows.1.lock().expect("whole"), told);
+    assert_eq!(*knows.1.lock(), told);
 }
 
 /// What a gateway of another store notes at the far side is not its own (K7), and what one of an earlier life of this store noted is.
@@ -229,7 +230,7 @@ async fn releases_are_told_which_store_the_gateway_serves() {
     let mut before = BTreeSet::new();
     for _ in 0..3 {
         let now = lab.store.incarnation();
-        let told = knows.2.lock().expect("whole").last().cloned().expect("it is told");
+        let told = knows.2.lock().last().cloned().expect("it is told");
         assert_eq!(*told, Lives { now, before: before.clone() });
         before.insert(now);
         let file = lab.backup().await;
@@ -245,7 +246,7 @@ async fn back(seed: u64) -> (Lab, Arc<Knows>) {
         world.add_host(NODE, "bmc");
     })
     .await;
-    *knows.4.lock().expect("whole") = Some("somebody else".to_owned());
+    *knows.4.lock() = Some("somebody else".to_owned());
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     assert!(is_told(&knows).iter().all(Option::is_none), "no fence was before it");
     lab.unfence().await.expect("its own");
@@ -254,7 +255,7 @@ async fn back(seed: u64) -> (Lab, Arc<Knows>) {
 }
 
 fn is_told(knows: &Knows) -> Vec<Option<String>> {
-    std::mem::take(&mut *knows.3.lock().expect("whole"))
+    std::mem::take(&mut *knows.3.lock())
 }
 
 /// So long after it the gateway ends, and another one leads; what that one tells releases of whom the last fence met.
@@ -286,11 +287,11 @@ async fn what_was_undone_to_its_end_is_not_undone_again() {
     for _ in 0..2 {
         let met = vec![Some("whom it met".to_owned())];
         assert_eq!(told_by_the_next(&mut lab, &knows, 60).await, met);
-        *knows.4.lock().expect("whole") = None;
+        *knows.4.lock() = None;
         tokio::time::sleep(s(60)).await;
         assert_eq!(told_by_the_next(&mut lab, &knows, 60).await, [None]);
         // After a later fence it is to be undone anew.
-        *knows.4.lock().expect("whole") = Some("somebody else".to_owned());
+        *knows.4.lock() = Some("somebody else".to_owned());
         assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
         lab.unfence().await.expect("its own");
         lab.reach("normal", s(300)).await;

@@ -27,7 +27,7 @@ async fn lab(seed: u64, setup: Setup) -> Lab {
 
 /// The address of the other one's device is the first one's, by another way.
 fn is_misled(lab: &Lab) {
-    let said = lab.world.lock().expect("whole").identity(NODE).clone();
+    let said = lab.world.lock().identity(NODE).clone();
     lab.fault("other", Fault::SaysIdentity(said));
 }
 
@@ -79,7 +79,7 @@ async fn nor_where_the_settings_say_of_this_one_what_its_device_never_says() {
     });
     let mut lab = lab(72, setup).await;
     lab.engine.check(&node()).await.expect("checked");
-    let uuid = lab.world.lock().expect("whole").identity(NODE).uuid.clone();
+    let uuid = lab.world.lock().identity(NODE).uuid.clone();
     lab.fault("other", Fault::SaysIdentity(Identity { uuid, serial: None }));
     for heard in [true, false] {
         if !heard {
@@ -101,7 +101,7 @@ async fn nor_where_the_settings_say_of_this_one_what_its_device_never_says() {
 async fn nor_is_one_that_says_nothing_of_its_machine_at_first() {
     for times in 1..=2 {
         let mut lab = lab(73, two()).await;
-        let firsts = lab.world.lock().expect("whole").identity(NODE).clone();
+        let firsts = lab.world.lock().identity(NODE).clone();
         lab.fault("other", Fault::SaysNoIdentity { times });
         lab.fault("other", Fault::SaysIdentity(firsts));
         let call = lab.call();
@@ -124,7 +124,7 @@ async fn nor_is_one_whose_own_device_says_that_it_controls_another() {
         });
         let mut lab = lab(70, setup).await;
         lab.engine.check(&node()).await.expect("checked");
-        let seconds = lab.world.lock().expect("whole").identity("n2").clone();
+        let seconds = lab.world.lock().identity("n2").clone();
         lab.fault("bmc", Fault::SaysIdentity(seconds));
         is_misled(&lab);
         lab.engine.check(&node()).await.expect("checked");
@@ -166,13 +166,13 @@ async fn an_address_that_leads_to_a_twin_within_a_fence_switches_no_twin_off() {
             _ => spec.identity = Identity::default(),
         });
         let mut lab = lab(69, setup).await;
-        let uuid = lab.world.lock().expect("whole").identity(NODE).uuid.clone();
+        let uuid = lab.world.lock().identity(NODE).uuid.clone();
         lab.fault("other", Fault::SaysIdentity(Identity { uuid, serial: Some("another".to_owned()) }));
         lab.engine.check(&n2()).await.expect("checked");
         lab.happen(Act::Lead { device: "bmc".to_owned(), to: "other".to_owned(), after });
         let outcome = lab.fence().await;
         let now = lab.clock.boot();
-        let mut world = lab.world.lock().expect("whole");
+        let mut world = lab.world.lock();
         assert!(world.truth("n2", now), "after {after}: the twin was switched off");
         drop(world);
         assert!(!matches!(outcome, Outcome::Fenced { .. }) || !lab.is_on(), "after {after}: {outcome:?}");
@@ -200,7 +200,7 @@ async fn what_twins_say_of_themselves_identifies_neither() {
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::IdentityMismatch));
     assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
     // A person does.
-    let known = lab.world.lock().expect("whole").identity(NODE).clone();
+    let known = lab.world.lock().identity(NODE).clone();
     lab.setup.adjust = Arc::new(move |spec: &mut DeviceSpec| {
         spec.identity = if spec.id.to_string() == "bmc" { known.clone() } else { Identity::default() };
     });
@@ -226,7 +226,7 @@ async fn a_board_that_moved_is_no_twin_of_itself_once_the_node_where_it_was_says
         .await;
         tokio::time::sleep(s(5)).await;
         let (n2, other) = (NodeId::new("n2").expect("a name"), DeviceId::new("other").expect("a name"));
-        let moved = lab.world.lock().expect("whole").identity(NODE).clone();
+        let moved = lab.world.lock().identity(NODE).clone();
         lab.fault("other", Fault::SaysIdentity(moved.clone()));
         lab.fault("bmc", Fault::Silent);
         let accept =

@@ -1,8 +1,9 @@
 //! Two clouds whose compute hosts are called alike (S13, S22).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::ids::NodeId;
 use picket_core::outcome::Outcome;
 use picket_driver_sim::Fault;

@@ -55,7 +55,7 @@ fn id(name: &str) -> ReleaseId {
 }
 
 fn moves(lab: &Lab) -> Vec<VolumeMove> {
-    lab.world.lock().expect("whole").volume_moves(lab.clock.boot()).to_vec()
+    lab.world.lock().volume_moves(lab.clock.boot()).to_vec()
 }
 
 fn begun(lab: &Lab, volume: &str) -> usize {
@@ -67,19 +67,19 @@ fn gone(lab: &Lab, volume: &str) -> Option<BootTime> {
 }
 
 fn is_attached(lab: &Lab, volume: &str) -> bool {
-    lab.world.lock().expect("whole").is_attached(NODE, volume, lab.clock.boot())
+    lab.world.lock().is_attached(NODE, volume, lab.clock.boot())
 }
 
 fn stuck(lab: &Lab, volume: &str, stuck: Option<Stuck>) {
-    lab.world.lock().expect("whole").disk(volume).stuck = stuck;
+    lab.world.lock().disk(volume).stuck = stuck;
 }
 
 fn by_hand(lab: &Lab, volume: &str) {
-    lab.world.lock().expect("whole").detach_by_hand(lab.clock.boot(), NODE, volume);
+    lab.world.lock().detach_by_hand(lab.clock.boot(), NODE, volume);
 }
 
 fn attach(lab: &Lab, volume: &str, device: &str) {
-    lab.world.lock().expect("whole").attach(lab.clock.boot(), NODE, volume, device);
+    lab.world.lock().attach(lab.clock.boot(), NODE, volume, device);
 }
 
 fn fence(lab: &Lab) -> Fence {
@@ -154,7 +154,7 @@ async fn the_parts_go_side_by_side_and_the_next_release_waits_for_all_of_them() 
     setup.releases.push(("last".to_owned(), nothing.expect("good settings")));
     let mut lab = Lab::set_up(701, setup, world).await;
     for volume in ["v1", "v2"] {
-        lab.world.lock().expect("whole").disk(volume).takes = s(60);
+        lab.world.lock().disk(volume).takes = s(60);
     }
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     let (first, second) = (gone(&lab, "v1").expect("gone"), gone(&lab, "v2").expect("gone"));
@@ -170,7 +170,7 @@ async fn one_that_is_stuck_keeps_no_other_and_at_its_end_a_person_is_told_which_
         let mut lab = lab(702).await;
         stuck(&lab, "v1", Some(how));
         if how == Stuck::Unanswered {
-            lab.world.lock().expect("whole").disk("v1").takes = s(100_000);
+            lab.world.lock().disk("v1").takes = s(100_000);
         }
         let id = lab.open().await;
         until(&lab, "volumes/v2", ReleaseStage::Complete).await;
@@ -206,14 +206,7 @@ async fn one_that_is_stuck_keeps_no_other_and_at_its_end_a_person_is_told_which_
 }
 
 fn fence_began(lab: &Lab) -> BootTime {
-    let off = lab
-        .world
-        .lock()
-        .expect("whole")
-        .edges(NODE, lab.clock.boot())
-        .iter()
-        .find(|edge| !edge.on)
-        .map(|edge| edge.at);
+    let off = lab.world.lock().edges(NODE, lab.clock.boot()).iter().find(|edge| !edge.on).map(|edge| edge.at);
     off.expect("it was switched off")
 }
 
@@ -272,11 +265,11 @@ async fn what_somebody_detaches_by_hand_is_complete_and_nothing_is_sent_for_it()
 #[tokio::test(start_paused = true)]
 async fn what_is_attached_anew_meanwhile_is_found_at_the_end() {
     let mut lab = lab(706).await;
-    lab.world.lock().expect("whole").disk("v2").takes = s(60);
+    lab.world.lock().disk("v2").takes = s(60);
     lab.open().await;
     until(&lab, "volumes/v1", ReleaseStage::Complete).await;
     attach(&lab, "v1", "/dev/vdx");
-    lab.world.lock().expect("whole").add_volume(NODE, "v3", "/dev/vdd", disk("new"));
+    lab.world.lock().add_volume(NODE, "v3", "/dev/vdd", disk("new"));
     lab.reach("released", s(300)).await;
     assert_eq!((begun(&lab, "v1"), begun(&lab, "v3")), (2, 1));
     assert!(!is_attached(&lab, "v1") && !is_attached(&lab, "v3"));
@@ -287,11 +280,11 @@ async fn what_is_attached_anew_meanwhile_is_found_at_the_end() {
 async fn a_volume_of_several_machines_loses_only_this_one() {
     let mut lab = lab(707).await;
     {
-        let mut world = lab.world.lock().expect("whole");
+        let mut world = lab.world.lock();
         world.add_machine("n2").attach(lab.clock.boot(), "n2", "v1", "/dev/vdb");
     }
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    let mut world = lab.world.lock().expect("whole");
+    let mut world = lab.world.lock();
     assert!(
         world.is_attached("n2", "v1", lab.clock.boot()) && !world.is_attached(NODE, "v1", lab.clock.boot())
     );
@@ -303,7 +296,7 @@ async fn a_volume_of_several_machines_loses_only_this_one() {
 #[tokio::test(start_paused = true)]
 async fn the_settings_choose_what_goes() {
     let mut lab = lab_of(708, json!({"include": {"name": ["data-*"]}, "exclude": {"id": ["v2"]}})).await;
-    lab.world.lock().expect("whole").add_volume(NODE, "v3", "/dev/vdd", disk("scratch"));
+    lab.world.lock().add_volume(NODE, "v3", "/dev/vdd", disk("scratch"));
     let call = lab.call();
     let plan = lab.engine.plan(&node(), call).await.expect("planned");
     let step = plan.steps.iter().find(|step| step.action == PlanAction::Release).expect("it lets go");
@@ -350,7 +343,7 @@ async fn there_may_be_only_so_many_and_whoever_has_more_is_told() {
     let mut lab = lab(713).await;
     for number in 0..Fence::PARTS {
         let (name, device) = (format!("many{number}"), format!("/dev/d{number}"));
-        lab.world.lock().expect("whole").add_volume(NODE, &name, &device, disk("many"));
+        lab.world.lock().add_volume(NODE, &name, &device, disk("many"));
     }
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
     assert!(told(&fence(&lab), "release volumes would have 257 parts, and no more than 256 may be") >= 1);

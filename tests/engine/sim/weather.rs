@@ -1,10 +1,11 @@
 //! A store that is away for a while, slow, or does not say whether it wrote; and a log of all that it took.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::{Fence, NodeRecord};
 use picket_core::store::{
@@ -80,78 +81,78 @@ impl Weather {
     }
 
     fn inner(&self) -> Arc<dyn Store> {
-        self.inner.lock().expect("whole").clone()
+        self.inner.lock().clone()
     }
 
     /// Another store is in its place from now on, as after a restore under those who use it.
     pub fn replace(&self, inner: Arc<dyn Store>) {
-        *self.inner.lock().expect("whole") = inner;
+        *self.inner.lock() = inner;
     }
 
     /// Nothing is answered for so long.
     pub fn away(&self, time: Duration) {
-        self.sky.lock().expect("whole").away_until = self.clock.boot() + time;
+        self.sky.lock().away_until = self.clock.boot() + time;
     }
 
     /// The next write happens, and from then on nothing is answered for so long.
     pub fn swallow(&self, time: Duration) {
-        self.sky.lock().expect("whole").swallow = Some(time);
+        self.sky.lock().swallow = Some(time);
     }
 
     /// The next write happens and is not answered, and for so long no node's record is told; all else is.
     pub fn mute(&self, time: Duration) {
-        self.sky.lock().expect("whole").mute = Some(time);
+        self.sky.lock().mute = Some(time);
     }
 
     /// In so many of 100 cases it does not say whether it wrote; and it takes so long for each answer, at most.
     pub fn rough(&self, silent_percent: u8, slow: Duration) {
-        let mut sky = self.sky.lock().expect("whole");
+        let mut sky = self.sky.lock();
         (sky.silent_percent, sky.slow) = (silent_percent, slow);
     }
 
     /// What is written is told so much later.
     pub fn linger(&self, time: Duration) {
-        self.sky.lock().expect("whole").linger = time;
+        self.sky.lock().linger = time;
     }
 
     /// A note that is written is answered so much later.
     pub fn notes_take(&self, time: Duration) {
-        self.sky.lock().expect("whole").notes_take = time;
+        self.sky.lock().notes_take = time;
     }
 
     /// The next note is written so much later, by a member that stood still; nobody hears of it.
     pub fn writes_the_next_note_late(&self, after: Duration) {
-        self.sky.lock().expect("whole").late_note = Some(after);
+        self.sky.lock().late_note = Some(after);
     }
 
     /// Each read of a record, a key or a fence is answered so much later.
     pub fn reads_take(&self, time: Duration) {
-        self.sky.lock().expect("whole").reads_take = time;
+        self.sky.lock().reads_take = time;
     }
 
     /// Each node's record is told so much later.
     pub fn records_take(&self, time: Duration) {
-        self.sky.lock().expect("whole").records_take = time;
+        self.sky.lock().records_take = time;
     }
 
     async fn read(&self) {
-        let takes = self.sky.lock().expect("whole").reads_take;
+        let takes = self.sky.lock().reads_take;
         tokio::time::sleep(takes).await;
     }
 
     /// Forgetting what is too old takes so long.
     pub fn forgets_for(&self, time: Duration) {
-        self.sky.lock().expect("whole").forgets_for = time;
+        self.sky.lock().forgets_for = time;
     }
 
     /// These of its members do not answer from now on.
     pub fn hears_nothing_of(&self, members: &[&str]) {
-        self.sky.lock().expect("whole").silent_members = members.iter().map(ToString::to_string).collect();
+        self.sky.lock().silent_members = members.iter().map(ToString::to_string).collect();
     }
 
     /// Which of its members answer is known after this time.
     pub fn members_take(&self, time: Duration) {
-        self.sky.lock().expect("whole").members_take = time;
+        self.sky.lock().members_take = time;
     }
 
     /// All is well again.
@@ -162,14 +163,14 @@ impl Weather {
 
     async fn door(&self) -> Result<(), StoreError> {
         let slow = {
-            let mut sky = self.sky.lock().expect("whole");
+            let mut sky = self.sky.lock();
             let most = sky.slow;
             sky.random.between(Duration::ZERO, most)
         };
         if !slow.is_zero() {
             tokio::time::sleep(slow).await;
         }
-        if self.clock.boot() < self.sky.lock().expect("whole").away_until {
+        if self.clock.boot() < self.sky.lock().away_until {
             return Err(StoreError::Unavailable("away".to_owned()));
         }
         Ok(())
@@ -177,14 +178,14 @@ impl Weather {
 
     /// Whether it keeps silent now, and whether it writes all the same.
     fn silent(&self) -> Option<bool> {
-        let mut sky = self.sky.lock().expect("whole");
+        let mut sky = self.sky.lock();
         let percent = sky.silent_percent;
         sky.random.percent(percent).then(|| sky.random.percent(50))
     }
 
     fn note(&self, written: Written, record: NodeRecord) {
         let entry = Entry { at: self.clock.boot(), version: written.version, record };
-        self.log.lock().expect("whole").push(entry);
+        self.log.lock().push(entry);
     }
 }
 
@@ -206,10 +207,10 @@ impl Store for Weather {
 
     async fn load(&self, node: &NodeId) -> Result<Option<Stored>, StoreError> {
         self.door().await?;
-        if self.clock.boot() < self.sky.lock().expect("whole").records_away_until {
+        if self.clock.boot() < self.sky.lock().records_away_until {
             return Err(StoreError::Unavailable("records are away".to_owned()));
         }
-        let takes = self.sky.lock().expect("whole").records_take;
+        let takes = self.sky.lock().records_take;
         tokio::time::sleep(takes).await;
         self.inner().load(node).await
     }
@@ -223,16 +224,16 @@ impl Store for Weather {
         let record = write.record.clone();
         let written = self.inner().write(guard, write).await?;
         self.note(written, record);
-        let linger = self.sky.lock().expect("whole").linger;
+        let linger = self.sky.lock().linger;
         if !linger.is_zero() {
             tokio::time::sleep(linger).await;
         }
-        let swallowed = self.sky.lock().expect("whole").swallow.take();
+        let swallowed = self.sky.lock().swallow.take();
         if let Some(time) = swallowed {
             self.away(time);
         }
         let muted = {
-            let mut sky = self.sky.lock().expect("whole");
+            let mut sky = self.sky.lock();
             let muted = sky.mute.take();
             sky.records_away_until = muted.map_or(sky.records_away_until, |time| self.clock.boot() + time);
             muted
@@ -247,14 +248,14 @@ impl Store for Weather {
         self.door().await?;
         self.inner().check(guard, node, version).await?;
         self.read().await;
-        self.checks.lock().expect("whole").push(self.clock.boot());
+        self.checks.lock().push(self.clock.boot());
         Ok(())
     }
 
     async fn silent_members(&self) -> BTreeSet<String> {
-        let take = self.sky.lock().expect("whole").members_take;
+        let take = self.sky.lock().members_take;
         tokio::time::sleep(take).await;
-        self.sky.lock().expect("whole").silent_members.clone()
+        self.sky.lock().silent_members.clone()
     }
 
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
@@ -306,7 +307,7 @@ impl Store for Weather {
         text: Option<String>,
     ) -> Result<Version, StoreError> {
         self.door().await?;
-        let late = self.sky.lock().expect("whole").late_note.take();
+        let late = self.sky.lock().late_note.take();
         if let Some(after) = late {
             let (inner, name) = (self.inner(), name.to_owned());
             tokio::spawn(async move {
@@ -316,13 +317,13 @@ impl Store for Weather {
             return Err(StoreError::Unknown("no answer".to_owned()));
         }
         let put = self.inner().put_note(guard, name, expected, text).await;
-        let takes = self.sky.lock().expect("whole").notes_take;
+        let takes = self.sky.lock().notes_take;
         tokio::time::sleep(takes).await;
         put
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
-        let time = self.sky.lock().expect("whole").forgets_for;
+        let time = self.sky.lock().forgets_for;
         if !time.is_zero() {
             tokio::time::sleep(time).await;
         }

@@ -14,7 +14,7 @@ const FENCED: Outcome = Outcome::Fenced { released: true };
 async fn exchanged(seed: u64) -> Lab {
     let mut lab = lab(seed).await;
     assert_eq!(lab.fence().await, FENCED);
-    lab.world.lock().expect("whole").exchange(NODE, "another");
+    lab.world.lock().exchange(NODE, "another");
     lab
 }
 
@@ -26,11 +26,11 @@ fn asks_a_person(lab: &Lab) {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_put_back_or_switched_on_that_is_another_machine() {
     let lab = exchanged(981).await;
-    let held = lab.world.lock().expect("whole").hold(NODE);
+    let held = lab.world.lock().hold(NODE);
     lab.unfence().await.expect("let in");
     lab.reach("needs_operator", s(60)).await;
     asks_a_person(&lab);
-    assert_eq!(lab.world.lock().expect("whole").hold(NODE), held);
+    assert_eq!(lab.world.lock().hold(NODE), held);
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +50,7 @@ async fn a_bmc_that_only_starts_is_asked_whose_it_is_before_it_is_sent_an_on() {
     .await;
     lab.fault("bmc", Fault::Silent);
     assert_eq!(lab.fence().await, FENCED);
-    lab.world.lock().expect("whole").exchange(NODE, "another");
+    lab.world.lock().exchange(NODE, "another");
     lab.unfence().await.expect("let in");
     tokio::time::sleep(s(20)).await;
     assert_eq!(lab.phase(), "unfencing");
@@ -68,12 +68,12 @@ async fn a_bmc_that_only_starts_is_asked_whose_it_is_before_it_is_sent_an_on() {
 #[tokio::test(start_paused = true)]
 async fn a_person_stands_it_down_and_the_other_machine_is_let_be() {
     let lab = exchanged(984).await;
-    let held = lab.world.lock().expect("whole").hold(NODE);
+    let held = lab.world.lock().hold(NODE);
     lab.unfence().await.expect("let in");
     lab.reach("needs_operator", s(60)).await;
     lab.engine.stand_down(&node(), person()).await.expect("stood down");
     lab.reach("normal", s(600)).await;
-    assert_eq!((lab.received("bmc").ons, lab.world.lock().expect("whole").hold(NODE)), (0, held));
+    assert_eq!((lab.received("bmc").ons, lab.world.lock().hold(NODE)), (0, held));
     let told = lab.engine.fences(FenceQuery { node: None, before: None, limit: 4 }).await.expect("a store");
     assert!(format!("{told:?}").contains("not put back: bmc says it controls"), "{told:?}");
 }
@@ -86,15 +86,15 @@ async fn a_hold_is_put_back_at_no_device_that_gave_no_answer() {
     assert_eq!(lab.fence().await, FENCED);
     lab.mend("bmc");
     lab.fault("bmc", Fault::DropsQuestions);
-    lab.world.lock().expect("whole").exchange(NODE, "another");
-    let held = lab.world.lock().expect("whole").hold(NODE);
+    lab.world.lock().exchange(NODE, "another");
+    let held = lab.world.lock().hold(NODE);
     lab.unfence().await.expect("let in");
     // Its first call is over, and the third is not.
     tokio::time::sleep(s(8)).await;
     lab.mend("bmc");
     lab.reach("needs_operator", s(60)).await;
     asks_a_person(&lab);
-    assert_eq!(lab.world.lock().expect("whole").hold(NODE), held);
+    assert_eq!(lab.world.lock().hold(NODE), held);
 }
 
 /// One that never tells whose it is, and answers all else, is switched on all the same.
@@ -119,7 +119,7 @@ async fn a_node_whose_board_was_exchanged_is_let_back_in_once_the_settings_say_s
         // With the old settings it is what it was.
         lab.engine.retry(&node(), person()).await.expect("taken");
         lab.reach("needs_operator", s(60)).await;
-        let said = lab.world.lock().expect("whole").identity(NODE).clone();
+        let said = lab.world.lock().identity(NODE).clone();
         lab.setup.adjust = Arc::new(move |spec| spec.identity = said.clone());
         if is_reloaded {
             lab.reload().await.expect("taken");

@@ -1,9 +1,10 @@
 //! Withdrawals racing with everything else: the turn that comes, the store's weather, other withdrawals, deaths. Whoever is
 //! told that a request was withdrawn is told the truth: it is never begun.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::budget::pause::PauseScope;
 use picket_core::ids::NodeId;
 use picket_core::store::{Store, StoreError};
@@ -20,7 +21,7 @@ fn ask() -> Ask {
 
 /// Whether a fence of `n1` was ever begun for `db`, as the store has it.
 fn was_begun(lab: &Lab) -> bool {
-    let log = lab.store.log.lock().expect("whole");
+    let log = lab.store.log.lock();
     log.iter().any(|entry| entry.record.node == node() && entry.record.holds.contains_key("db"))
 }
 
@@ -132,7 +133,7 @@ async fn leaves(engine: Engine, node: NodeId, told: Arc<Mutex<Vec<u64>>>) {
     loop {
         match engine.withdraw(&node, "db", &ask()).await {
             Ok(ended) => {
-                told.lock().expect("whole").extend(ended);
+                told.lock().extend(ended);
                 break;
             }
             Err(EngineError::Store(_) | EngineError::NoLeader(_) | EngineError::Unanswered) => {
@@ -184,7 +185,7 @@ async fn race(seed: u64) {
     lab.store.clear();
     tokio::time::sleep(s(120)).await;
     assert_eq!(was_begun(&lab), begun, "seed {seed}: begun after its holder was answered");
-    let told = told.lock().expect("whole").clone();
+    let told = told.lock().clone();
     assert!(told.iter().all(|ticket| *ticket == waits.ticket) && told.len() <= 1, "seed {seed}: {told:?}");
     assert!(told.is_empty() || !begun, "seed {seed}: told as withdrawn, and begun");
     assert_eq!(lab.store.notes("queue/").await.expect("a store"), [], "seed {seed}");

@@ -1,7 +1,8 @@
 //! A gateway's audit, as a chain in memory: it outlives every process of its gateway, as files do.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use picket_audit::{Audit, Head, Keeper, Told};
 use picket_core::ids::NodeId;
 use picket_core::record::AuditHead;
@@ -45,20 +46,16 @@ fn text(hash: u64) -> String {
 }
 
 impl Book {
-    fn chain(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.chain.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn at(&self, seq: u64) -> Option<String> {
         let index = usize::try_from(seq).ok()?.checked_sub(1)?;
-        self.chain().get(index).copied().map(text)
+        self.chain.lock().get(index).copied().map(text)
     }
 }
 
 impl Keeper for Book {
     fn tell(&self, told: Told) {
         {
-            let mut chain = self.chain();
+            let mut chain = self.chain.lock();
             let before = chain.last().copied().unwrap_or(0xcbf2_9ce4_8422_2325);
             let words = [told.what.as_bytes(), told.node.as_deref().unwrap_or_default().as_bytes()];
             let bytes = words.into_iter().flatten().copied().chain(told.at.to_le_bytes());
@@ -74,7 +71,7 @@ impl Keeper for Book {
     }
 
     fn head(&self) -> Option<Head> {
-        let chain = self.chain();
+        let chain = self.chain.lock();
         let hash = chain.last().copied().map(text)?;
         Some(Head { seq: chain.len() as u64, hash })
     }

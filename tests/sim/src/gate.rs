@@ -4,11 +4,12 @@
 //! **Invariant.** While it is stopped none of its tasks is polled, and what it sent before still arrives: the network is
 //! not behind the gate.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::time::BootTime;
 use picket_driver_sim::SimClock;
 use picket_engine::{Gate, Hooks};
@@ -68,14 +69,10 @@ impl Process {
         Arc::new(Self { scene, gateway, clock, state: Mutex::default() })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Stops it for so long; one that is stopped already stays as it is.
     pub(crate) fn stop(self: &Arc<Self>, time: Duration, how: Stop) {
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if std::mem::replace(&mut state.shut, true) {
                 return;
             }
@@ -97,7 +94,7 @@ impl Process {
     /// Goes on, unless it died.
     pub(crate) fn go_on(&self) {
         let (wakers, how) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.dead || !state.shut {
                 return;
             }
@@ -115,40 +112,40 @@ impl Process {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        self.state().shut
+        self.state.lock().shut
     }
 
     /// It reached its point of death.
     pub(crate) fn is_dead(&self) -> bool {
-        self.state().dead
+        self.state.lock().dead
     }
 
     /// When it last went on after a stop.
     pub(crate) fn thawed(&self) -> BootTime {
-        self.state().thawed
+        self.state.lock().thawed
     }
 
     pub(crate) fn die_in(&self, points: u32) {
-        self.state().dies_in = Some(points);
+        self.state.lock().dies_in = Some(points);
     }
 
     pub(crate) fn stop_in(&self, points: u32, time: Duration, how: Stop) {
-        self.state().stops_in = Some((points, time, how));
+        self.state.lock().stops_in = Some((points, time, how));
     }
 
     pub(crate) fn stop_before(&self, what: Leaving, time: Duration, how: Stop) {
-        self.state().stops_before = Some((what, time, how));
+        self.state.lock().stops_before = Some((what, time, how));
     }
 
     /// Nothing is planned any more.
     pub(crate) fn calm(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (state.dies_in, state.stops_in, state.stops_before) = (None, None, None);
     }
 
     /// Something was permitted and is about to leave. Whoever awaits this goes on once the process does.
     pub(crate) async fn leaves(self: &Arc<Self>, what: Leaving) {
-        let planned = self.state().stops_before.take_if(|(kind, _, _)| *kind == what);
+        let planned = self.state.lock().stops_before.take_if(|(kind, _, _)| *kind == what);
         if let Some((_, time, how)) = planned {
             self.scene.say(|| format!("g{} is stopped before a {what:?} leaves: {how:?}", self.gateway));
             self.stop(time, how);
@@ -158,7 +155,7 @@ impl Process {
 
     /// It is gone, wherever it stood, and what was to become of it does not any more.
     pub(crate) fn die(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (state.dead, state.shut) = (true, true);
         // Its machine begins anew some day.
         self.clock.go_on();
@@ -168,7 +165,7 @@ impl Process {
     fn stands(&self) -> bool {
         let Some(machine) = self.scene.shape.stands_on(self.gateway) else { return true };
         let stands = self.scene.is_on(machine);
-        if !stands && !self.state().dead {
+        if !stands && !self.state.lock().dead {
             self.scene.say(|| format!("g{} dies with {machine}", self.gateway));
             self.die();
         }
@@ -192,7 +189,7 @@ impl Gate for Process {
         if !self.stands() {
             return Poll::Pending;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !state.shut {
             return Poll::Ready(());
         }
@@ -213,7 +210,7 @@ impl Hooks for Points {
             return;
         }
         let (dies, stops) = {
-            let mut state = self.0.state();
+            let mut state = self.0.state.lock();
             let dies = state.dies_in.as_mut().is_some_and(|left| {
                 *left = left.saturating_sub(1);
                 *left == 0

@@ -1,7 +1,8 @@
 //! A gateway: the real engine over its own clock, networks and sessions; it begins, dies, and begins again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::election::Election;
 use picket_core::store::Store;
 use picket_driver_sim::{Link, Random, SimClock};
@@ -195,7 +196,7 @@ impl Gateway {
 fn random(seed: u64) -> picket_driver::Random {
     let state = Mutex::new(Random::new(seed));
     Arc::new(move |bytes: &mut [u8]| {
-        let mut random = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut random = state.lock();
         bytes.chunks_mut(8).for_each(|chunk| {
             let word = random.bits().to_le_bytes();
             chunk.copy_from_slice(&word[..chunk.len()]);

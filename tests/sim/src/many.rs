@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 
 use crate::{Broken, Lived, Tally, Weakness, live};
@@ -64,12 +64,12 @@ pub fn many(
                         return;
                     }
                     let lived = live(runtime(), seed, weakness, false);
-                    all.lock().unwrap_or_else(PoisonError::into_inner).take(seed, lived);
+                    all.lock().take(seed, lived);
                 }
             });
         }
     });
-    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut all = all.into_inner();
     all.failed.sort_by_key(|(seed, _)| *seed);
     all
 }

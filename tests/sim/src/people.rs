@@ -1,8 +1,9 @@
 //! Callers and persons, at random: each asks one gateway after the other until one leads, and leaves when it takes too long.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{NodeId, ReceiptId, ReleaseId};
@@ -250,7 +251,7 @@ impl People {
             if let Some(Ok(receipted)) = &told {
                 let said = read(&receipted.signed, &quorum.listed());
                 scene.note(What::Receipted { node: node.clone(), id: receipted.id, said });
-                let mut receipts = receipts.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut receipts = receipts.lock();
                 receipts.push((node.clone(), receipted.id, who.to_owned()));
             }
             words(told.map(|told| told.map(|receipted| receipted.id)))
@@ -292,7 +293,7 @@ impl People {
 
     fn hand_back(&mut self, random: &mut Random, lines: Lines, patience: Duration) {
         let one = {
-            let mut receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut receipts = self.receipts.lock();
             if receipts.is_empty() {
                 return;
             }

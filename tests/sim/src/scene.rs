@@ -1,8 +1,9 @@
 //! What all parts of a history share: the world, its time, and what happened in it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::record::Phase;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::{Act, SharedWorld, SimClock, World};
@@ -53,21 +54,17 @@ impl Scene {
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.world.lock()
     }
 
     /// Who may fence what, by the newest settings.
     pub(crate) fn rights(&self) -> Arc<Rights> {
-        self.rights.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.rights.lock().clone()
     }
 
     /// The settings say so from now on, to whoever reads them.
     pub(crate) fn set_rights(&self, rights: &Arc<Rights>) {
-        self.rights.lock().unwrap_or_else(PoisonError::into_inner).clone_from(rights);
+        self.rights.lock().clone_from(rights);
     }
 
     pub(crate) fn now(&self) -> BootTime {
@@ -77,7 +74,7 @@ impl Scene {
     /// Something happened now. What devices heard before is noted first.
     pub(crate) fn note(&self, what: What) {
         let now = self.now();
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         self.catch_up(&mut seen, now);
         let back = match &what {
             What::Stored { record, was, .. } if was.phase == Phase::Unfencing => {
@@ -128,13 +125,13 @@ impl Scene {
     /// Writes into the diary, if somebody reads it.
     pub(crate) fn say(&self, words: impl FnOnce() -> String) {
         let now = self.now();
-        self.seen().trace.say(now, words);
+        self.seen.lock().trace.say(now, words);
     }
 
     /// Something is wrong that no invariant sees by itself.
     pub(crate) fn broken(&self, words: String) {
         let now = self.now();
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         seen.trace.say(now, || format!("BROKEN: {words}"));
         seen.law.broken.push(words);
     }
@@ -142,7 +139,7 @@ impl Scene {
     /// What was broken until now.
     pub(crate) fn violations(&self) -> Vec<String> {
         let now = self.now();
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         self.catch_up(&mut seen, now);
         let strayed =
             self.world().strayed().iter().map(|what| format!("one_machine: {what}")).collect::<Vec<_>>();
@@ -151,13 +148,13 @@ impl Scene {
 
     /// The diary, the hash of all that happened, and how much that was.
     pub(crate) fn end(&self) -> (String, u64, Tally) {
-        let seen = self.seen();
+        let seen = self.seen.lock();
         (seen.trace.diary(), seen.trace.hash(), seen.trace.tally())
     }
 
     /// Looks at what is known of the past.
     pub(crate) fn past<T>(&self, look: impl FnOnce(&crate::law::Past) -> T) -> T {
-        look(&self.seen().law.past)
+        look(&self.seen.lock().law.past)
     }
 
     pub(crate) fn happen(&self, act: Act) {

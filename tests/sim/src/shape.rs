@@ -4,7 +4,7 @@ mod volumes;
 mod weakness;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::budget::{Budget, Limits};
@@ -272,7 +272,7 @@ impl Shape {
     }
 
     fn sessions_live(&self, world: &SharedWorld, most: usize, idle: Duration) {
-        let mut world = world.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut world = world.lock();
         for device in self.nodes.iter().flat_map(NodeShape::devices) {
             world.set_sessions(device, most, idle);
         }
@@ -346,9 +346,7 @@ impl Shape {
     ) -> DeviceSpec {
         let plain = driver.traits().spec(DeviceId::new(name).expect("a good name"), &self.rules);
         let identity = match plain.class {
-            DeviceClass::Host | DeviceClass::Parent => {
-                world.lock().unwrap_or_else(PoisonError::into_inner).identity(&node.name).clone()
-            }
+            DeviceClass::Host | DeviceClass::Parent => world.lock().identity(&node.name).clone(),
             DeviceClass::Supply => Identity::default(),
         };
         DeviceSpec { trust_after_restart: self.trusted.then(|| s(60)), verified: true, identity, ..plain }

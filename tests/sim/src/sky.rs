@@ -1,9 +1,10 @@
 //! The networks of one gateway: to the store, and to the devices. Late, twice, lost, cut in one direction or both.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_driver_sim::{Answer, Link, Packet, Random, Request, Trouble, Verb};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -60,39 +61,35 @@ impl Sky {
         Arc::new(Self(Mutex::new(state)))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn set_store(&self, weather: Weather) {
-        self.state().store = weather;
+        self.0.lock().store = weather;
     }
 
     pub(crate) fn set_devices(&self, mut weather: Weather) {
         (weather.slow, weather.late) = (weather.slow.min(LATE), 0);
-        self.state().devices = weather;
+        self.0.lock().devices = weather;
     }
 
     pub(crate) fn clear(&self) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         (state.store, state.devices) = (Weather::default(), Weather::default());
     }
 
     pub(crate) fn is_store_calm(&self) -> bool {
-        self.state().store.is_calm()
+        self.0.lock().store.is_calm()
     }
 
     pub(crate) fn to_store(&self) -> Journey {
-        let State { random, store, .. } = &mut *self.state();
+        let State { random, store, .. } = &mut *self.0.lock();
         store.journey(random)
     }
 
     fn is_calm_at_devices(&self) -> bool {
-        self.state().devices.is_calm()
+        self.0.lock().devices.is_calm()
     }
 
     fn to_devices(&self) -> Journey {
-        let State { random, devices, .. } = &mut *self.state();
+        let State { random, devices, .. } = &mut *self.0.lock();
         devices.journey(random)
     }
 }

@@ -4,7 +4,9 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
+
+use parking_lot::Mutex;
 
 use super::peer_file;
 
@@ -22,7 +24,7 @@ static REAPER: LazyLock<Mutex<Option<ChildStdin>>> = LazyLock::new(|| {
 });
 
 fn tell(line: std::fmt::Arguments<'_>) {
-    let mut pipe = REAPER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pipe = REAPER.lock();
     if let Some(pipe) = pipe.as_mut() {
         // One write a line: it is shorter than a pipe's atomic size.
         let _ = pipe.write_all(format!("{line}\n").as_bytes());

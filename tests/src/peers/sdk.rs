@@ -6,8 +6,9 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -49,10 +50,6 @@ pub(super) struct Sdk {
     log: std::path::PathBuf,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Sdk {
     /// Starts it; what it complains of goes to `log`.
     pub(super) fn start(mut command: Command, log: &Path) -> Result<Self> {
@@ -69,13 +66,13 @@ impl Sdk {
             for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
                 let Ok(told) = serde_json::from_str::<Value>(&line) else { continue };
                 let Some(number) = told["id"].as_u64() else { continue };
-                if let Some(whose) = locked(&asked).remove(&number) {
+                if let Some(whose) = asked.lock().remove(&number) {
                     // Whoever waited may have given up.
                     let _ = whose.send(told);
                 }
             }
             // Whoever waits still learns so that nothing comes.
-            locked(&asked).clear();
+            asked.lock().clear();
         });
         Ok(Self { child, pipe: Mutex::new((0, input)), waiting, log: log.to_owned() })
     }
@@ -84,12 +81,12 @@ impl Sdk {
     pub(super) async fn ask(&self, who: &Who, what: &str, mut arguments: Value) -> Result<Value> {
         let (tell, told) = oneshot::channel();
         {
-            let mut pipe = locked(&self.pipe);
+            let mut pipe = self.pipe.lock();
             pipe.0 += 1;
             arguments["id"] = pipe.0.into();
             arguments["as"] = who.word();
             arguments["do"] = what.into();
-            locked(&self.waiting).insert(pipe.0, tell);
+            self.waiting.lock().insert(pipe.0, tell);
             pipe.1.write_all(format!("{arguments}\n").as_bytes()).map_err(PeerError::io("ask client.py"))?;
         }
         let told = tokio::time::timeout(HANGS, told).await.map_err(|_elapsed| PeerError::TimedOut {

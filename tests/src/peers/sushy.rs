@@ -4,9 +4,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -173,7 +174,7 @@ impl Sushy {
     }
 
     fn hand(&self, system: &str, word: &str) -> Result<String> {
-        self.hand.lock().unwrap_or_else(PoisonError::into_inner).ask(system, word)
+        self.hand.lock().ask(system, word)
     }
 
     /// From now on it does these wrong, and nothing else.

@@ -1,10 +1,11 @@
 //! A TCP connection that is cut at the worst moment.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -34,7 +35,7 @@ struct State {
 impl State {
     /// Who gets what is said next by a client of `server`.
     fn leads(&self, server: SocketAddr) -> SocketAddr {
-        match &mut *self.leads.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &mut *self.leads.lock() {
             Some((other, 0)) => *other,
             Some((_, left)) => {
                 *left -= 1;
@@ -46,7 +47,7 @@ impl State {
 
     /// Who is there for a new client of `server`.
     fn is_there(&self, server: SocketAddr) -> SocketAddr {
-        match &*self.leads.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.leads.lock() {
             Some((other, 0)) => *other,
             _ => server,
         }
@@ -109,12 +110,12 @@ impl TcpFault {
     /// The address leads to another server, once so many more pieces were said to this one: a lease that was given anew, a duplicate
     /// address. Connections that stand end with the next piece, which nobody gets.
     pub fn lead_to(&self, other: SocketAddr, after: u32) {
-        *self.state.leads.lock().unwrap_or_else(PoisonError::into_inner) = Some((other, after));
+        *self.state.leads.lock() = Some((other, after));
     }
 
     /// When that was.
     pub fn lost_at(&self) -> Option<Instant> {
-        *self.state.lost_at.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.state.lost_at.lock()
     }
 
     /// As it was.
@@ -140,7 +141,7 @@ async fn carry(
             biased;
             read = client.read(&mut asked) => match read {
                 Ok(read) if read > 0 && state.loses.swap(false, Ordering::SeqCst) => {
-                    *state.lost_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                    *state.lost_at.lock() = Some(Instant::now());
                     return;
                 }
                 Ok(read) if read > 0 && !is(&state.shut) && state.leads(before) == there => server.write_all(&asked[..read]).await,

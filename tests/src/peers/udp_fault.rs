@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
@@ -155,12 +156,12 @@ impl UdpFault {
 
     /// What happens to datagrams towards the BMC from now on.
     pub fn requests(&self, faults: Faults) {
-        lock(&self.state).requests.faults = faults;
+        self.state.lock().requests.faults = faults;
     }
 
     /// What happens to datagrams from the BMC from now on.
     pub fn answers(&self, faults: Faults) {
-        lock(&self.state).answers.faults = faults;
+        self.state.lock().answers.faults = faults;
     }
 
     /// The same for both directions.
@@ -172,34 +173,30 @@ impl UdpFault {
     /// The address leads to another BMC, once so many more datagrams went to this one: a lease that was given anew, a duplicate
     /// address.
     pub fn lead_to(&self, other: SocketAddr, after: u32) {
-        lock(&self.state).leads = Some((other, after));
+        self.state.lock().leads = Some((other, after));
     }
 
     /// From now on the BMC drops every sequence number that it has seen in a session, or that is outside of its window.
     pub fn drop_duplicates(&self) {
-        lock(&self.state).windows = Some(Windows::default());
+        self.state.lock().windows = Some(Windows::default());
     }
 
     /// Who spoke to the BMC so far, and when first, in order. Each session of a gateway's has a socket of its own.
     pub fn clients(&self) -> Vec<(SocketAddr, Instant)> {
-        lock(&self.state).clients.clone()
+        self.state.lock().clients.clone()
     }
 
     /// When a datagram towards the BMC was lost last.
     pub fn lost_request_at(&self) -> Option<Instant> {
-        lock(&self.state).requests.lost_at
+        self.state.lock().requests.lost_at
     }
 
     /// What passed so far.
     pub fn counts(&self) -> Counts {
-        let State { requests, answers, logins, .. } = &*lock(&self.state);
+        let State { requests, answers, logins, .. } = &*self.state.lock();
         let lost = requests.lost + answers.lost;
         Counts { requests: requests.came, answers: answers.came, lost, logins: *logins }
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes what clients send; each client has a socket of its own towards each BMC.
@@ -212,7 +209,7 @@ async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>
         let Ok((length, client)) = front.recv_from(&mut datagram).await else { continue };
         let came = Instant::now();
         while under_way.try_join_next().is_some() {}
-        let bmc = lock(&state).leads(bmc);
+        let bmc = state.lock().leads(bmc);
         let back = match clients.get(&(client, bmc)) {
             Some(back) => Arc::clone(back),
             None => {
@@ -222,13 +219,13 @@ async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>
                 }
                 let back = Arc::new(back);
                 clients.insert((client, bmc), Arc::clone(&back));
-                lock(&state).clients.push((client, came));
+                state.lock().clients.push((client, came));
                 under_way.spawn(answer(Arc::clone(&front), client, Arc::clone(&back), Arc::clone(&state)));
                 back
             }
         };
         let fate = {
-            let mut state = lock(&state);
+            let mut state = state.lock();
             state.logins += u64::from(is_login(&datagram[..length]));
             state.requests.fate()
         };
@@ -236,7 +233,7 @@ async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>
             let (back, datagram) = (Arc::clone(&back), datagram[..length].to_vec());
             let state = Arc::clone(&state);
             pass(&mut under_way, after, async move {
-                let taken = lock(&state).windows.as_mut().is_none_or(|windows| windows.take(&datagram));
+                let taken = state.lock().windows.as_mut().is_none_or(|windows| windows.take(&datagram));
                 if taken { back.send(&datagram).await } else { Ok(0) }
             });
         }
@@ -256,7 +253,7 @@ async fn answer(front: Arc<UdpSocket>, client: SocketAddr, back: Arc<UdpSocket>,
         // A refusal says that the BMC is not there: it may come back.
         let Ok(length) = back.recv(&mut datagram).await else { continue };
         while under_way.try_join_next().is_some() {}
-        for after in lock(&state).answers.fate() {
+        for after in state.lock().answers.fate() {
             let (front, datagram) = (Arc::clone(&front), datagram[..length].to_vec());
             pass(&mut under_way, after, async move { front.send_to(&datagram, client).await });
         }

@@ -135,11 +135,7 @@ async fn answer(bmc: &Bmc, request: hyper::Request<Incoming>, life: Life) -> Res
     }
     let answer = {
         let (mut world, now) = (bmc.world(), bmc.now());
-        redfish
-            .bmc
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .handle(now, &mut world, &request)
+        redfish.bmc.lock().handle(now, &mut world, &request)
     };
     let Ok(answer) = answer else { return hang().await };
     sleep(answer.late).await;

@@ -70,8 +70,8 @@ impl Bench {
         self.driver.command(None, &self.call(), Verb::On).await
     }
 
-    fn world(&self) -> std::sync::MutexGuard<'_, World> {
-        self.world.lock().expect("no test panicked")
+    fn world(&self) -> parking_lot::MutexGuard<'_, World> {
+        self.world.lock()
     }
 
     fn fault(&self, fault: Fault) {

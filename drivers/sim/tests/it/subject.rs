@@ -1,9 +1,10 @@
 //! A simulated device, as the suite wants it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::device::Identity;
 use picket_core::time::{BootTime, Clock};
 use picket_driver::conformance::{Heard, Owners, Storage, Subject, Trouble, VolumeTrouble};
@@ -97,12 +98,8 @@ impl Simulated {
         self.device == "outlet"
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().expect("whole")
+        self.world.lock()
     }
 }
 
@@ -147,7 +144,7 @@ impl Subject for Simulated {
             Trouble::AnswersLost | Trouble::CutAnswers => Fault::AnswerLost { times: u32::MAX },
             Trouble::FirstCopyLost => {
                 // It arrives half a millisecond after it was sent.
-                self.told().lost_at = Some(self.clock.boot() + Duration::from_millis(1));
+                self.told.lock().lost_at = Some(self.clock.boot() + Duration::from_millis(1));
                 Fault::RequestLost { times: 1 }
             }
             // Nothing ends a late copy where there are no sessions.
@@ -160,7 +157,7 @@ impl Subject for Simulated {
             Trouble::OtherMachine if self.is_outlet() => return false,
             Trouble::OtherMachine => {
                 let another = Identity { uuid: Some("0f".repeat(16)), serial: Some("another".to_owned()) };
-                self.told().another = Some(another.clone());
+                self.told.lock().another = Some(another.clone());
                 Fault::SaysIdentity(another)
             }
             Trouble::SlowFall(time) => Fault::OffTakes { least: time, most: time },
@@ -182,8 +179,8 @@ impl Subject for Simulated {
 
     async fn mend(&self) {
         self.world().mend(self.device);
-        let volumes = self.told().volumes;
-        *self.told() = Told { volumes, ..Told::default() };
+        let volumes = self.told.lock().volumes;
+        *self.told.lock() = Told { volumes, ..Told::default() };
         self.of_volumes(Duration::ZERO, None);
     }
 
@@ -210,11 +207,11 @@ impl Subject for Simulated {
             true => Identity::default(),
             false => self.world().identity("n1").clone(),
         };
-        Some(self.told().another.clone().unwrap_or_else(own))
+        Some(self.told.lock().another.clone().unwrap_or_else(own))
     }
 
     async fn lost_at(&self) -> Option<BootTime> {
-        self.told().lost_at
+        self.told.lock().lost_at
     }
 
     fn secrets(&self) -> Vec<String> {
@@ -230,7 +227,7 @@ impl Simulated {
 
     /// How long all its volumes take to go, and how they misbehave.
     fn of_volumes(&self, takes: Duration, stuck: Option<Stuck>) {
-        let made = self.told().volumes;
+        let made = self.told.lock().volumes;
         for number in 0..made {
             let (id, mut world) = (self.volume(number).id, self.world());
             let disk = world.disk(&id);
@@ -243,7 +240,7 @@ impl Simulated {
 impl Storage for Simulated {
     async fn attach(&self) -> VolumeAt {
         let number = {
-            let mut told = self.told();
+            let mut told = self.told.lock();
             told.volumes += 1;
             told.volumes - 1
         };

@@ -1,10 +1,11 @@
 //! Drivers that are wrong on purpose: the simulated one, but for one thing.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::{Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
@@ -44,10 +45,6 @@ impl std::fmt::Debug for WrongDriver {
         let shown = if self.wrong == Wrong::PrintsItsPassword { PASSWORD } else { "" };
         write!(f, "{:?} {shown}", self.wrong)
     }
-}
-
-fn whole<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WrongDriver {
@@ -140,7 +137,7 @@ impl WrongDriver {
         if self.is(Wrong::OpensForEachQuestion) {
             self.inner.quiesce(call).await?;
         }
-        let first = whole(&self.first).clone();
+        let first = self.first.lock().clone();
         if let (Wrong::CachesReadings, Some(first)) = (self.wrong, &first) {
             let (asked_at, answered_at) = (call.now(), call.now());
             return Ok(Reading { asked_at, answered_at, ..first.clone() });
@@ -170,7 +167,7 @@ impl WrongDriver {
             Wrong::RenewsItsQuestion => reading.asked_at = reading.answered_at,
             _ => {}
         }
-        whole(&self.first).get_or_insert_with(|| reading.clone());
+        self.first.lock().get_or_insert_with(|| reading.clone());
         Ok(reading)
     }
 
@@ -255,7 +252,7 @@ impl PowerDriver for WrongDriver {
 
     async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         self.enter(call).await?;
-        let known = whole(&self.identity).clone();
+        let known = self.identity.lock().clone();
         let said = match (self.wrong, known) {
             (Wrong::MakesUpIdentity, _) => {
                 let uuid = Some("00112233445566778899aabbccddeeff".to_owned());
@@ -270,7 +267,7 @@ impl PowerDriver for WrongDriver {
         };
         self.leave();
         if let Ok(said) = &said {
-            whole(&self.identity).get_or_insert_with(|| said.clone());
+            self.identity.lock().get_or_insert_with(|| said.clone());
         }
         said
     }

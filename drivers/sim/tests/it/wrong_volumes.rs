@@ -1,10 +1,11 @@
 //! Volumes that are wrong on purpose: the simulated ones, but for one thing.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_driver::conformance::orders::Orders;
@@ -23,10 +24,6 @@ pub struct WrongVolumes {
     own: Orders,
     first: Mutex<Option<Vec<Volume>>>,
     taken: Mutex<BTreeSet<VolumeAt>>,
-}
-
-fn whole<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WrongVolumes {
@@ -66,8 +63,8 @@ impl Volumes for WrongVolumes {
         match self.wrong {
             Wrong::LetsTheRootGo => told.iter_mut().for_each(|volume| volume.stays = None),
             Wrong::HidesTheRoot => told.retain(|volume| volume.stays.is_none()),
-            Wrong::CachesVolumes => told = whole(&self.first).get_or_insert(told).clone(),
-            Wrong::HidesWhatGoes => told.retain(|volume| !whole(&self.taken).contains(&volume.at)),
+            Wrong::CachesVolumes => told = self.first.lock().get_or_insert(told).clone(),
+            Wrong::HidesWhatGoes => told.retain(|volume| !self.taken.lock().contains(&volume.at)),
             _ => {}
         }
         Ok(told)
@@ -81,7 +78,7 @@ impl Volumes for WrongVolumes {
         forced: bool,
         call: &Call,
     ) -> Result<(), DriverError> {
-        let again = !whole(&self.taken).insert(volume.clone());
+        let again = !self.taken.lock().insert(volume.clone());
         if again && self.is(Wrong::RefusesTwice) {
             return Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, "it is not there"));
         }
@@ -107,7 +104,7 @@ impl Volumes for WrongVolumes {
     async fn standing(&self, volume: &VolumeAt, call: &Call) -> Result<Standing, DriverError> {
         match self.inner().standing(volume, call).await {
             Err(_) if self.is(Wrong::TakesSilenceForFree) => Ok(Standing::Free("nobody says no".to_owned())),
-            Ok(_) if self.is(Wrong::BelievesItsDetach) && whole(&self.taken).contains(volume) => {
+            Ok(_) if self.is(Wrong::BelievesItsDetach) && self.taken.lock().contains(volume) => {
                 Ok(Standing::Free("it was told to go".to_owned()))
             }
             told => told,

@@ -5,9 +5,10 @@
 //! who are not known take no room of those who are.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_proto::v1::ErrorReason;
 
 use super::origin::Origin;
@@ -89,7 +90,7 @@ impl Gathered {
             count: 1,
         };
         let first = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = self.open.lock();
             let all = if by.is_known { &mut open.known } else { &mut open.strangers };
             let is_full = all.len() >= CALLERS && !all.contains_key(&by.as_one);
             let caller = if is_full { MANY } else { by.as_one.as_str() };
@@ -123,7 +124,7 @@ impl Gathered {
     /// Tells the counts; kinds of which there were no more are forgotten, so that the next one is told at once again.
     pub(crate) fn settle(&self) {
         let counted: Vec<Denial> = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = self.open.lock();
             let Open { known, strangers } = &mut *open;
             let mut counted = Vec::new();
             for all in [known, strangers] {
@@ -156,13 +157,13 @@ mod tests {
 
     impl Denials for Kept {
         fn denied(&self, denial: &Denial) {
-            self.0.lock().expect("whole").push(denial.clone());
+            self.0.lock().push(denial.clone());
         }
     }
 
     impl Kept {
         fn take(&self) -> Vec<(String, u64)> {
-            let kept = std::mem::take(&mut *self.0.lock().expect("whole"));
+            let kept = std::mem::take(&mut *self.0.lock());
             kept.into_iter().map(|denial| (denial.caller, denial.count)).collect()
         }
     }

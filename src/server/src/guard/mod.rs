@@ -15,10 +15,11 @@ mod staying;
 pub(crate) mod visitors;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use denials::Gathered;
 pub use denials::{Denial, Denials, Untold};
+use parking_lot::RwLock;
 use picket_core::ids::NodeId;
 use picket_core::roles::{Caller, Person, Proof, Role, Roles};
 use picket_core::time::{Clock, WallTime};
@@ -145,7 +146,7 @@ impl Guard {
 
     /// Others may what they may from now on; true if anything differs.
     pub(crate) fn change(&self, roles: Roles) -> bool {
-        let mut now = self.roles.write().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.roles.write();
         let differs = *now != roles;
         *now = roles;
         differs
@@ -179,7 +180,7 @@ impl Guard {
     ) -> Result<(Caller, Option<&'static Call>), Fault> {
         self.is_current(peer)?;
         self.visitors.count(&origin.as_one)?;
-        let caller = self.roles.read().unwrap_or_else(PoisonError::into_inner).of(peer.person());
+        let caller = self.roles.read().of(peer.person());
         let call = match asked {
             Asked::Aside(_) => None,
             Asked::Ours(call) if caller.has(call.needs) => Some(call),
@@ -195,7 +196,7 @@ impl Guard {
 
     /// Whether somebody has any role, for any node.
     pub(crate) fn grants_anything_to(&self, peer: &Peer) -> bool {
-        let roles = self.roles.read().unwrap_or_else(PoisonError::into_inner);
+        let roles = self.roles.read();
         !roles.of(peer.person()).roles().is_empty()
     }
 

@@ -4,9 +4,10 @@
 //! open and has rested is forgotten.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock};
 use picket_core::roles::Role;
 use picket_proto::v1::ErrorReason;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -131,12 +132,12 @@ impl Visitors {
 
     /// As much from now on. Places that a caller has already do not count against it.
     pub(crate) fn change(&self, limits: &Limits) {
-        let mut now = self.limits.write().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.limits.write();
         if *now == *limits {
             return;
         }
         *now = limits.clone();
-        for visitor in self.all.lock().unwrap_or_else(PoisonError::into_inner).values_mut() {
+        for visitor in self.all.lock().values_mut() {
             visitor.tokens = visitor.tokens.min(f64::from(limits.burst));
             visitor.places = Places::new(|kind| limits.each(kind));
         }
@@ -144,8 +145,8 @@ impl Visitors {
 
     fn with<T>(&self, caller: &str, act: impl FnOnce(&mut Visitor, &Limits) -> T) -> Result<T, Fault> {
         let now = Instant::now();
-        let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let limits = self.limits.read();
+        let mut all = self.all.lock();
         if !all.contains_key(caller) {
             if all.len() >= limits.callers {
                 all.retain(|_, visitor| !visitor.has_rested(&limits, now));

@@ -10,11 +10,12 @@ mod files;
 pub(crate) mod refusal;
 pub(crate) mod standing;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use files::{Mark, Marks, Read};
 pub use files::{TlsFault, TlsFiles};
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
 use standing::{Standing, Standings};
@@ -60,7 +61,7 @@ impl Tls {
 
     /// What new connections are served with.
     pub(crate) fn current(&self) -> Arc<ServerConfig> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.looked_at.elapsed() >= LOOK {
             self.look(&mut state);
         }
@@ -69,17 +70,13 @@ impl Tls {
 
     /// Looks at the files now; true if they were replaced and are used.
     pub(crate) fn look_again(&self) -> bool {
-        self.look(&mut self.state())
+        self.look(&mut self.state.lock())
     }
 
     /// When the certificates end that are in use: the gateway's own (`server`), and the first of the callers' CAs
     /// (`client_ca`); in seconds since 1970.
     pub(crate) fn ends(&self) -> Vec<(&'static str, i64)> {
-        self.state().ends.clone()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().ends.clone()
     }
 
     fn look(&self, state: &mut State) -> bool {
@@ -122,7 +119,7 @@ impl Tls {
         chain: &[CertificateDer<'_>],
         served: &Arc<ServerConfig>,
     ) -> Result<Arc<Standing>, String> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let State { read, standings, .. } = &mut *state;
         // The files may have been replaced while hands were shaken.
         let verifier = (!Arc::ptr_eq(served, &read.config)).then_some(&*read.verifier);

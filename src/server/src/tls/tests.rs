@@ -77,7 +77,7 @@ fn a_key_that_everybody_may_read_or_that_is_another_ones_is_refused() {
 fn the_old_ones_serve_until_the_new_ones_match() {
     let dir = home();
     let tls = Tls::load(files(dir.path())).expect("good");
-    let later = || tls.state.lock().expect("whole").looked_at -= 2 * LOOK;
+    let later = || tls.state.lock().looked_at -= 2 * LOOK;
     let first = tls.current();
     let (certificate, key) = pair();
     write(dir.path(), "c", &certificate, 0o644);
@@ -99,7 +99,7 @@ fn the_old_ones_serve_until_the_new_ones_match() {
 fn who_is_connected_stays_so_only_while_a_ca_in_force_vouches_for_them() {
     let dir = home();
     let tls = Tls::load(files(dir.path())).expect("good");
-    let later = || tls.state.lock().expect("whole").looked_at -= 2 * LOOK;
+    let later = || tls.state.lock().looked_at -= 2 * LOOK;
     let ca = |name: &str| {
         let mut params = CertificateParams::default();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);

@@ -159,19 +159,19 @@ pub async fn connect(socket: &std::path::Path) -> Client {
 
 impl Lab {
     pub fn fault(&self, device: &str, fault: Fault) {
-        self.world.lock().expect("whole").fault(device, fault);
+        self.world.lock().fault(device, fault);
     }
 
     pub fn mend(&self, device: &str) {
-        self.world.lock().expect("whole").mend(device);
+        self.world.lock().mend(device);
     }
 
     pub fn happen(&self, act: Act) {
-        self.world.lock().expect("whole").happen(self.clock.boot(), act);
+        self.world.lock().happen(self.clock.boot(), act);
     }
 
     pub fn is_on(&self, node: &str) -> bool {
-        self.world.lock().expect("whole").truth(node, self.clock.boot())
+        self.world.lock().truth(node, self.clock.boot())
     }
 
     pub fn volumes_only_accept(&self, only: bool) {

@@ -26,7 +26,7 @@ fn provider_id() -> node_selector::By {
 }
 
 fn system_uuid(lab: &Lab) -> node_selector::By {
-    let uuid = lab.world.lock().expect("whole").identity("n1").uuid.clone();
+    let uuid = lab.world.lock().identity("n1").uuid.clone();
     node_selector::By::SystemUuid(uuid.expect("it has one"))
 }
 
@@ -46,7 +46,7 @@ async fn refused(lab: &Lab, by: node_selector::By) -> String {
 }
 
 fn says(lab: &Lab, belongs: Option<Belongs>) {
-    *lab.volumes.belongs.lock().expect("whole") = belongs;
+    *lab.volumes.belongs.lock() = belongs;
 }
 
 /// A kubelet wrote another machine's identity into its own Node.

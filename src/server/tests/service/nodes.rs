@@ -120,7 +120,7 @@ async fn a_node_that_was_never_asked_is_unknown_and_a_fresh_one_is_known() {
     assert_eq!((device.driver.as_str(), device.address.as_str(), device.level), ("sim", "n10-bmc", 1));
     // It was learned by this check.
     assert_eq!(device.identity_match(), IdentityMatch::Learned);
-    let identity = lab.world.lock().expect("whole").identity("n10").clone();
+    let identity = lab.world.lock().identity("n10").clone();
     assert_eq!(fresh.identity.expect("an identity").system_uuid, identity.uuid.expect("a UUID"));
     let reading = device.reading.as_ref().expect("a reading");
     assert_eq!((reading.power(), reading.said.as_str()), (Power::On, "on"));

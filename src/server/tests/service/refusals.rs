@@ -87,7 +87,7 @@ async fn a_selector_finds_by_identity_and_says_when_it_finds_none() {
             client.get_node(request).await.map(|answer| answer.into_inner().node.expect("a node").name)
         }
     };
-    let identity = lab.world.lock().expect("whole").identity("n2").clone();
+    let identity = lab.world.lock().identity("n2").clone();
     let uuid = identity.uuid.expect("a machine has a UUID");
     assert_eq!(get(node_selector::By::SystemUuid(uuid.to_uppercase())).await.expect("found"), "n2");
     if let Some(serial) = identity.serial {

@@ -1,8 +1,9 @@
 //! Who may what: a second door of the same gateway, with roles of its own.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::ids::NodeId;
 use picket_core::record::Fence;
 use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
@@ -29,13 +30,13 @@ pub struct Told(Mutex<Vec<Denial>>);
 
 impl Denials for Told {
     fn denied(&self, denial: &Denial) {
-        self.0.lock().expect("whole").push(denial.clone());
+        self.0.lock().push(denial.clone());
     }
 }
 
 impl Told {
     fn reasons(&self) -> Vec<(String, &'static str)> {
-        let told = self.0.lock().expect("whole");
+        let told = self.0.lock();
         told.iter().map(|denial| (denial.call.clone(), denial.reason)).collect()
     }
 }
@@ -50,7 +51,7 @@ pub struct Side {
 impl Side {
     /// The denials of which the audit was told.
     pub fn told(&self) -> Vec<Denial> {
-        self.told.0.lock().expect("whole").clone()
+        self.told.0.lock().clone()
     }
 }
 
@@ -258,7 +259,7 @@ async fn a_role_for_some_nodes_shows_and_touches_no_others() {
 #[tokio::test(start_paused = true)]
 async fn nodes_of_others_are_named_to_nobody_who_did_not_name_them() {
     let lab = lab().await;
-    let uuid = lab.world.lock().expect("whole").identity("n2").uuid.clone().expect("it has one");
+    let uuid = lab.world.lock().identity("n2").uuid.clone().expect("it has one");
     let side = side(&lab, vec![Grant { nodes: only("n1"), ..mine(Role::Viewer) }], Limits::default()).await;
     let mut client = side.client.clone();
     let by = Some(NodeSelector { by: Some(node_selector::By::SystemUuid(uuid)) });
@@ -286,7 +287,7 @@ async fn what_was_counted_is_told_at_an_orderly_stop() {
     }
     lab.stop.cancel();
     tokio::time::sleep(s(5)).await;
-    let told = side.told.0.lock().expect("whole");
+    let told = side.told.0.lock();
     assert_eq!(told.iter().map(|denial| denial.count).collect::<Vec<_>>(), [1, 4]);
 }
 

@@ -198,7 +198,7 @@ fn accept(uuid: &str) -> AcceptIdentityRequest {
 #[tokio::test(start_paused = true)]
 async fn an_exchanged_board_is_accepted_as_what_it_says_and_is_expected_to_say() {
     let lab = lab().await;
-    let said = lab.world.lock().expect("whole").identity("n10").clone();
+    let said = lab.world.lock().identity("n10").clone();
     let uuid = said.uuid.clone().expect("it has one");
     let mut client = lab.client.clone();
     let refused =
@@ -255,9 +255,9 @@ async fn a_check_tells_each_device_with_what_is_wrong_and_changes_nothing() {
     // Its session is left to end by idleness: what restarts under it is seen by a fence that comes before that.
     tokio::time::sleep(s(120)).await;
     let now = lab.clock.boot();
-    let received = lab.world.lock().expect("whole").received("n1-bmc", now);
+    let received = lab.world.lock().received("n1-bmc", now);
     assert_eq!((received.offs, received.ons, received.opens), (0, 0, 1));
-    assert_eq!(lab.world.lock().expect("whole").sessions("n1-bmc", now), 0, "no session is left");
+    assert_eq!(lab.world.lock().sessions("n1-bmc", now), 0, "no session is left");
     let refused = check(&lab, CheckDevicesRequest { device: "pdu".to_owned(), nodes: None }).await;
     let (word, metadata) = reason(&refused.expect_err("no such device"));
     assert_eq!((word.as_str(), metadata["devices"].as_str()), ("DEVICE_NOT_FOUND", "bmc"));

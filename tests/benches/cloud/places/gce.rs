@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_tests::peers::{ComputeEngine, GceInstance, GceMake, GceTreatment};
 
 use crate::Wrong;
@@ -27,7 +27,7 @@ impl Place {
     }
 
     fn instance(&self, id: &str) -> Result<GceInstance, Wrong> {
-        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = self.made.lock();
         Ok(made.get(id).cloned().ok_or("it was not made here")?)
     }
 }
@@ -55,7 +55,7 @@ impl super::Place for Place {
             self.gce.treat(&one.id, &obeys).await?;
         }
         let ids = made.iter().map(|one| one.id.clone()).collect();
-        let mut known = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.made.lock();
         known.extend(made.into_iter().map(|one| (one.id.clone(), one)));
         Ok(ids)
     }

@@ -1,10 +1,11 @@
 //! What stands for a provider's interface.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::MaxInFlight;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, ReleaseOrder, UnholdOrder};
@@ -70,11 +71,11 @@ impl PowerDriver for Cloud {
     }
 
     fn epoch_is_a_session(&self) -> bool {
-        self.far.life.lock().expect("whole").is_none()
+        self.far.life.lock().is_none()
     }
 
     fn longest_life(&self) -> MaxInFlight {
-        let life = *self.far.life.lock().expect("whole");
+        let life = *self.far.life.lock();
         life.unwrap_or(self.traits().max_in_flight)
     }
 
@@ -92,7 +93,7 @@ impl PowerDriver for Cloud {
             return Err(DriverError::new(ErrorKind::IdentityMismatch, Effect::DidNotHappen, detail));
         }
         let reading = self.of.read_power(call).await?;
-        Ok(Reading { lowered_by: self.far.lowered_by.lock().expect("whole").clone(), ..reading })
+        Ok(Reading { lowered_by: self.far.lowered_by.lock().clone(), ..reading })
     }
 
     async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
@@ -136,11 +137,11 @@ impl PowerDriver for Cloud {
     }
 
     fn changes_beside(&self, _found: &HoldFound) -> bool {
-        self.far.left.lock().expect("whole").is_some()
+        self.far.left.lock().is_some()
     }
 
     async fn left_beside(&self, _found: &HoldFound, _call: &Call) -> Result<Option<String>, DriverError> {
-        Ok(self.far.left.lock().expect("whole").clone())
+        Ok(self.far.left.lock().clone())
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
@@ -161,7 +162,7 @@ impl Volumes for Cloud {
     }
 
     fn turn(&self) -> Option<Duration> {
-        let until = (*self.far.turn.lock().expect("whole"))?;
+        let until = (*self.far.turn.lock())?;
         until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 

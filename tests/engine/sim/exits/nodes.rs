@@ -201,7 +201,7 @@ async fn left_the_settings() -> Lab {
     asks(&lab, Stored::ReleaseDeadline).await;
     lab.kill().await;
     lab.setup.releases = whole;
-    cluster.state.lock().expect("whole").takes = s(1);
+    cluster.state.lock().takes = s(1);
     lab.start().await;
     lab
 }
@@ -211,11 +211,11 @@ async fn unbounded_effect(way: &Way) -> Lab {
     let mut lab = lab(4110).await;
     match way.exits {
         [Exit::Retry] => {
-            lab.world.lock().expect("whole").set_sessionless("bmc");
+            lab.world.lock().set_sessionless("bmc");
             lab.setup.adjust = Arc::new(|spec| spec.max_in_flight = MaxInFlight { off: None, on: None });
         }
         [Exit::Abandon, Exit::Retry] => {
-            *lab.observer.life.lock().expect("whole") = None;
+            *lab.observer.life.lock() = None;
             lab.answers(&[Answer::Unknown, Answer::Complete]);
         }
         other => panic!("{other:?}"),
@@ -297,12 +297,12 @@ async fn replaced(way: &Way) -> Lab {
     let (mut lab, cluster) = standing::lab(4114, s(10_000)).await;
     lab.open().await;
     asks(&lab, Stored::ReleaseDeadline).await;
-    cluster.state.lock().expect("whole").replaced = true;
+    cluster.state.lock().replaced = true;
     standing::until(&cluster, |state| !state.keeps_pods_away).await;
     tokio::time::sleep(s(1)).await;
     asks(&lab, Stored::Replaced).await;
     if way.exits == [Exit::Retry] {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.replaced, state.takes) = (false, s(1));
     }
     lab
@@ -313,13 +313,13 @@ async fn being_deleted() -> Lab {
     let (mut lab, cluster) = standing::lab(4115, s(600)).await;
     lab.open().await;
     standing::until(&cluster, |state| state.stands).await;
-    cluster.state.lock().expect("whole").going = Some("its Machine is being deleted");
+    cluster.state.lock().going = Some("its Machine is being deleted");
     lab.happen(by_hand(Verb::On));
     lab.reach("fencing", s(60)).await;
     standing::until(&cluster, |state| state.stands).await;
     lab.happen(by_hand(Verb::On));
     asks(&lab, Stored::BeingDeleted).await;
-    cluster.state.lock().expect("whole").takes = s(1);
+    cluster.state.lock().takes = s(1);
     lab
 }
 

@@ -1,9 +1,10 @@
 //! K9: what decides about a node and cannot be reached is waited for.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::outcome::Outcome;
 use picket_driver_sim::Fault;
 use picket_driver_sim::{Act, Verb};
@@ -31,7 +32,7 @@ fn away_until(from: usize, moment: Duration, then: fn() -> Option<Look>) -> Arc<
         if nth < from {
             return no();
         }
-        let since = *since.lock().expect("whole").get_or_insert(now);
+        let since = *since.lock().get_or_insert(now);
         if now.duration_since(since) < moment { away() } else { then() }
     })
 }
@@ -75,7 +76,7 @@ async fn a_check_says_that_a_source_is_away_and_what_waits_for_it() {
     for (said, ready) in
         [(away(), false), (no(), true), (Some(Look::Unanswered("forbidden".to_owned())), true)]
     {
-        *source.to_checks.lock().expect("whole") = said.clone();
+        *source.to_checks.lock() = said.clone();
         lab.engine.check(&node()).await.expect("checked");
         let view = lab.view();
         let (spec, live) = (

@@ -15,7 +15,7 @@ fn later() -> (Arc<AtomicBool>, Arc<Source>) {
 }
 
 fn is_in(source: &Source, boot: Option<(&str, bool)>) {
-    *source.boot.lock().expect("whole") = boot.map(|(boot, lives)| (boot.to_owned(), lives));
+    *source.boot.lock() = boot.map(|(boot, lives)| (boot.to_owned(), lives));
 }
 
 /// The switch of its rack is back after the fence's deadline: nobody is called for a node that is well in the same boot.

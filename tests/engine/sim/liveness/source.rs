@@ -1,9 +1,10 @@
 //! A source of a test's own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_liveness::{Liveness, Look, Sign};
 use tokio::time::Instant;
 
@@ -64,11 +65,11 @@ impl Liveness for Source {
     }
 
     async fn check(&self) -> Option<Look> {
-        self.to_checks.lock().expect("whole").clone()
+        self.to_checks.lock().clone()
     }
 
     fn sign(&self) -> Option<Sign> {
-        let (boot, lives) = self.boot.lock().expect("whole").clone()?;
+        let (boot, lives) = self.boot.lock().clone()?;
         let beat = if lives { self.asked() } else { 0 };
         Some(Sign { boot, beat: Some(beat.to_string()) })
     }

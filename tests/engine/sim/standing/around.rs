@@ -24,15 +24,15 @@ pub(super) async fn waits_for(lab: &Lab, why: &str) {
 #[tokio::test(start_paused = true)]
 async fn what_keeps_it_from_being_tried_is_told_while_it_is_waited_for() {
     let (mut lab, cluster) = lab(912, s(20)).await;
-    cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+    cluster.state.lock().refuses = Some("it is another cluster");
     lab.open().await;
     waits_for(&lab, "another cluster").await;
-    cluster.state.lock().expect("whole").refuses = None;
+    cluster.state.lock().refuses = None;
     waits_for(&lab, "something is left").await;
     lab.reach("released", s(60)).await;
     lawful(&cluster);
     let (mut lab, cluster) = super::lab(913, s(20)).await;
-    cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+    cluster.state.lock().refuses = Some("it is another cluster");
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
     let fence = lab.record().fence.expect("it is open");
     assert!(format!("{fence:?}").contains("it is another cluster"), "{fence:?}");
@@ -48,7 +48,7 @@ async fn that_it_is_being_fenced_is_told_before_it_is_off_and_whom_it_met_is_sto
     let (mut lab, cluster) = lab(914, s(1)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     let announced = cluster.seen(|state| state.announced.clone());
-    let fall = lab.world.lock().expect("whole").edges(NODE, lab.clock.boot()).last().expect("it is off").at;
+    let fall = lab.world.lock().edges(NODE, lab.clock.boot()).last().expect("it is off").at;
     assert_eq!(announced.len(), 1);
     assert!(announced[0] <= fall, "{announced:?}, off at {fall:?}");
     assert_eq!(met(&lab).as_deref(), Some("the machine of then"));
@@ -63,7 +63,7 @@ async fn that_it_is_being_fenced_is_told_before_it_is_off_and_whom_it_met_is_sto
 #[tokio::test(start_paused = true)]
 async fn others_are_kept_away_from_its_machine_as_soon_as_that_can_be_done() {
     let (mut lab, cluster) = lab(925, s(1)).await;
-    let away = |away| cluster.state.lock().expect("whole").managers_are_away = away;
+    let away = |away| cluster.state.lock().managers_are_away = away;
     away(true);
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     assert_eq!(met(&lab).as_deref(), Some("the machine of then"));
@@ -97,7 +97,7 @@ async fn a_node_that_is_not_back_for_a_quarter_of_an_hour_is_told_until_it_is() 
     assert!(lab.view().live.not_back.is_empty(), "it was never fenced");
     cluster.is_away(false);
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    cluster.state.lock().expect("whole").not_ready = true;
+    cluster.state.lock().not_ready = true;
     lab.unfence().await.expect("it is let in");
     lab.reach("normal", s(120)).await;
     tokio::time::sleep(s(14 * 60)).await;
@@ -108,7 +108,7 @@ async fn a_node_that_is_not_back_for_a_quarter_of_an_hour_is_told_until_it_is() 
     tokio::time::sleep(s(3_600)).await;
     assert!(lab.view().live.not_back.contains(&taint()), "nobody says that it is back");
     {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.is_away, state.not_ready) = (false, false);
     }
     until(&cluster, |state| !state.keeps_pods_away).await;
@@ -132,7 +132,7 @@ async fn what_is_left_there_while_the_process_runs_is_swept_within_ten_minutes()
             // What the process looks for at its start, and once more after that, is over by then.
             tokio::time::sleep(s(60)).await;
             {
-                let mut state = cluster.state.lock().expect("whole");
+                let mut state = cluster.state.lock();
                 assert!(!state.keeps_pods_away && !state.spared, "it was swept");
                 (state.keeps_pods_away, state.spared) = (true, true);
             }
@@ -169,7 +169,7 @@ async fn each_round_is_announced_also_where_all_is_let_go() {
 async fn a_far_side_that_is_away_is_no_node_that_is_not_back() {
     let (mut lab, cluster) = lab(949, s(1)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    cluster.state.lock().expect("whole").not_ready = true;
+    cluster.state.lock().not_ready = true;
     lab.unfence().await.expect("it is let in");
     lab.reach("normal", s(120)).await;
     tokio::time::sleep(s(120)).await;
@@ -205,12 +205,12 @@ async fn a_check_tells_what_is_wrong_with_a_release() {
         live.checked.as_ref().expect("checked").remarks.clone()
     };
     assert!(remarks().await.is_empty());
-    cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+    cluster.state.lock().refuses = Some("it is another cluster");
     assert_eq!(remarks().await, ["release taint: it is another cluster"]);
-    cluster.state.lock().expect("whole").deaf = true;
+    cluster.state.lock().deaf = true;
     assert_eq!(remarks().await, ["release taint: no answer within 5s"]);
     {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.refuses, state.deaf) = (None, false);
     }
     assert!(remarks().await.is_empty());
@@ -221,7 +221,7 @@ async fn a_check_tells_what_is_wrong_with_a_release() {
 async fn whoever_tidies_up_hears_whether_the_node_was_switched_off() {
     let (mut lab, cluster) = lab(922, s(1)).await;
     until(&cluster, |state| state.tidied_off == Some(false)).await;
-    cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+    cluster.state.lock().refuses = Some("it is another cluster");
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
     assert!(cluster.seen(|state| state.placed.is_empty()), "no attempt was made");
     lab.engine.abandon(&node(), taint(), person()).await.expect("given up");
@@ -238,7 +238,7 @@ async fn who_does_not_hear_that_it_is_being_fenced_keeps_no_off_back() {
     whole.fence().await;
     let takes = whole.clock.boot().since(asked_at);
     let (mut lab, cluster) = lab(915, s(1)).await;
-    cluster.state.lock().expect("whole").deaf = true;
+    cluster.state.lock().deaf = true;
     let asked_at = lab.clock.boot();
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     assert_eq!(lab.clock.boot().since(asked_at), takes);
@@ -252,7 +252,7 @@ async fn another_machine_under_the_node_s_name_is_left_alone_and_a_person_is_ask
     let (mut lab, cluster) = lab(916, s(1)).await;
     lab.open().await;
     until(&cluster, |state| !state.announced.is_empty()).await;
-    cluster.state.lock().expect("whole").replaced = true;
+    cluster.state.lock().replaced = true;
     let at = lab.clock.boot();
     lab.reach("needs_operator", s(60)).await;
     assert!(lab.clock.boot().since(at) < s(30), "{:?}", lab.clock.boot().since(at));
@@ -270,12 +270,12 @@ async fn another_machine_under_the_node_s_name_is_left_alone_and_a_person_is_ask
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_person_unproven_is_announced_too() {
     let (mut lab, cluster) = lab(922, s(1)).await;
-    cluster.state.lock().expect("whole").hard_of_hearing = true;
+    cluster.state.lock().hard_of_hearing = true;
     lab.fault("bmc", Fault::Silent);
     assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
     assert!(cluster.seen(|state| state.announced.is_empty()));
     assert_eq!(lab.view().live.unannounced.get(&taint()).map(String::as_str), Some("not now"));
-    cluster.state.lock().expect("whole").hard_of_hearing = false;
+    cluster.state.lock().hard_of_hearing = false;
     until(&cluster, |state| !state.announced.is_empty()).await;
     tokio::time::sleep(s(1)).await;
     assert!(lab.view().live.unannounced.is_empty());
@@ -295,12 +295,12 @@ async fn a_far_side_that_hears_nothing_prolongs_no_wait_for_an_on() {
         }
         // Its session cannot be closed, and ends by its idle limit.
         lab.fault("bmc", Fault::Silent);
-        cluster.state.lock().expect("whole").hard_of_hearing = !deaf.is_zero();
+        cluster.state.lock().hard_of_hearing = !deaf.is_zero();
         let from = Instant::now();
         lab.open_again().await;
         tokio::time::sleep(deaf.min(s(40))).await;
         assert_eq!(lab.view().live.unannounced.len(), usize::from(!deaf.is_zero()));
-        cluster.state.lock().expect("whole").hard_of_hearing = deaf > s(40);
+        cluster.state.lock().hard_of_hearing = deaf > s(40);
         lab.reach("needs_operator", s(1_200)).await;
         waited.push(from.elapsed());
     }
@@ -312,7 +312,7 @@ async fn a_machine_that_takes_the_name_while_it_stands_takes_it_away_at_once() {
     let (mut lab, cluster) = lab(917, s(60)).await;
     lab.open().await;
     until(&cluster, |state| state.stands).await;
-    cluster.state.lock().expect("whole").booted = true;
+    cluster.state.lock().booted = true;
     lab.reach("needs_operator", s(10)).await;
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::Replaced));
     assert!(cluster.seen(|state| !state.stands && state.removed.len() == 1));
@@ -326,7 +326,7 @@ async fn a_machine_that_takes_the_name_while_it_stands_takes_it_away_at_once() {
 async fn where_nobody_answers_the_on_goes_after_a_while() {
     let (mut lab, cluster) = lab(919, s(1)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    cluster.state.lock().expect("whole").mute = true;
+    cluster.state.lock().mute = true;
     lab.unfence().await.expect("it is let in");
     lab.reach("normal", s(120)).await;
     assert!(cluster.seen(|state| state.asked_for_on) > 3);
@@ -356,7 +356,7 @@ async fn a_node_that_is_taken_away_and_comes_on_is_not_switched_off_again_and_ag
         if takes == s(1) {
             lab.reach("released", s(60)).await;
         }
-        cluster.state.lock().expect("whole").going = Some("its Machine is being deleted");
+        cluster.state.lock().going = Some("its Machine is being deleted");
         // Once it is fenced again, as any that is found on.
         lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
         lab.reach("fencing", s(60)).await;
@@ -371,7 +371,7 @@ async fn a_node_that_is_taken_away_and_comes_on_is_not_switched_off_again_and_ag
         assert!(cluster.seen(|state| !state.stands), "and nothing is let go");
         assert_eq!((lab.phase(), lab.record().breaches), ("needs_operator", 2));
         // A person wants it off all the same.
-        cluster.state.lock().expect("whole").going = None;
+        cluster.state.lock().going = None;
         lab.engine.retry(&node(), person()).await.expect("let in");
         until(&cluster, |state| state.stands).await;
         assert!(!lab.is_on());

@@ -18,11 +18,11 @@ fn is_barred(lab: &Lab) -> bool {
 async fn what_somebody_else_set_up_bars_the_on_also_once_nobody_answers_any_more() {
     let (mut lab, cluster) = lab(918, s(1)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     lab.unfence().await.expect("it is let in");
     waits_for(&lab, "somebody else's stands").await;
     assert!(is_barred(&lab));
-    cluster.state.lock().expect("whole").mute = true;
+    cluster.state.lock().mute = true;
     lab.reach("power_on_failed", s(600)).await;
     assert!(!lab.is_on() && lab.received("bmc").ons == 0);
     assert!(is_barred(&lab), "nobody says otherwise");
@@ -31,7 +31,7 @@ async fn what_somebody_else_set_up_bars_the_on_also_once_nobody_answers_any_more
     lab.reach("power_on_failed", s(600)).await;
     assert!(!lab.is_on() && lab.received("bmc").ons == 0, "a retry hears nothing new");
     {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.foreign, state.mute) = (false, false);
     }
     lab.engine.retry(&node(), person()).await.expect("let in");
@@ -44,11 +44,11 @@ async fn what_somebody_else_set_up_bars_the_on_also_once_nobody_answers_any_more
 #[tokio::test(start_paused = true)]
 async fn what_somebody_else_set_up_bars_the_release_until_they_take_it_away() {
     let (mut lab, cluster) = lab(931, s(1)).await;
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     let id = lab.open().await;
     assert_eq!(lab.outcome_within(id, Until::Released, s(30)).await, None);
     assert!(is_barred(&lab) && cluster.seen(|state| state.placed.is_empty()));
-    cluster.state.lock().expect("whole").foreign = false;
+    cluster.state.lock().foreign = false;
     assert_eq!(
         lab.outcome_within(id, Until::Released, s(120)).await,
         Some(Outcome::Fenced { released: true })
@@ -62,7 +62,7 @@ async fn what_somebody_else_set_up_bars_the_release_until_they_take_it_away() {
 async fn what_somebody_sets_up_while_it_is_brought_back_bars_the_on_too() {
     let (mut lab, cluster) = lab(923, s(1)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    cluster.state.lock().expect("whole").foreign_after = Some(1);
+    cluster.state.lock().foreign_after = Some(1);
     lab.unfence().await.expect("it is let in");
     waits_for(&lab, "somebody else's stands").await;
     lab.reach("power_on_failed", s(600)).await;
@@ -74,15 +74,15 @@ async fn what_somebody_sets_up_while_it_is_brought_back_bars_the_on_too() {
 #[tokio::test(start_paused = true)]
 async fn what_barred_a_release_that_was_given_up_bars_the_on_also_where_nobody_answers() {
     let (mut lab, cluster) = lab(981, s(1)).await;
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
     lab.engine.abandon(&node(), taint(), person()).await.expect("given up");
-    cluster.state.lock().expect("whole").mute = true;
+    cluster.state.lock().mute = true;
     lab.unfence().await.expect("it is let in");
     lab.reach("power_on_failed", s(600)).await;
     assert!(!lab.is_on() && lab.received("bmc").ons == 0);
     {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.foreign, state.mute) = (false, false);
     }
     lab.engine.retry(&node(), person()).await.expect("let in");
@@ -94,10 +94,10 @@ async fn what_barred_a_release_that_was_given_up_bars_the_on_also_where_nobody_a
 #[tokio::test(start_paused = true)]
 async fn what_barred_a_release_bars_the_on_also_with_the_next_leader() {
     let (mut lab, cluster) = lab(991, s(1)).await;
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
     lab.engine.abandon(&node(), taint(), person()).await.expect("given up");
-    cluster.state.lock().expect("whole").mute = true;
+    cluster.state.lock().mute = true;
     lab.crash().await;
     lab.unfence().await.expect("it is let in");
     lab.reach("power_on_failed", s(600)).await;
@@ -116,7 +116,7 @@ async fn what_somebody_sets_up_while_the_bmc_is_silent_bars_the_on_too() {
     tokio::time::sleep(s(310)).await;
     waits_for(&lab, "On to be seen").await;
     tokio::time::sleep(s(30)).await;
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     tokio::time::sleep(s(30)).await;
     lab.mend("bmc");
     waits_for(&lab, "somebody else's stands").await;
@@ -125,7 +125,7 @@ async fn what_somebody_sets_up_while_the_bmc_is_silent_bars_the_on_too() {
     let fence = lab.record().fence.expect("it is kept");
     let last = fence.moments.last().map(|moment| moment.what.clone()).unwrap_or_default();
     assert!(last.contains("somebody else's stands"), "{last}");
-    cluster.state.lock().expect("whole").foreign = false;
+    cluster.state.lock().foreign = false;
     lab.engine.retry(&node(), person()).await.expect("let in");
     lab.reach("normal", s(120)).await;
     lawful(&cluster);
@@ -144,11 +144,11 @@ async fn what_somebody_sets_up_after_an_on_bars_the_next_one_for_as_long_as_it_s
         }
     };
     tokio::time::timeout(s(120), sent).await.expect("an on is sent");
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     waits_for(&lab, "somebody else's stands").await;
     tokio::time::sleep(s(60)).await;
     assert_eq!((lab.received("bmc").ons, lab.is_on()), (1, false));
-    cluster.state.lock().expect("whole").foreign = false;
+    cluster.state.lock().foreign = false;
     lab.reach("normal", s(120)).await;
     lawful(&cluster);
 }
@@ -158,14 +158,14 @@ async fn what_somebody_sets_up_after_an_on_bars_the_next_one_for_as_long_as_it_s
 async fn who_was_not_let_on_and_is_on_is_in_breach() {
     let (mut lab, cluster) = lab(994, s(1)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     lab.unfence().await.expect("it is let in");
     lab.reach("power_on_failed", s(600)).await;
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
     assert!(lab.is_on());
     lab.reach("fencing", s(30)).await;
     assert_eq!(lab.record().breaches, 1);
-    cluster.state.lock().expect("whole").foreign = false;
+    cluster.state.lock().foreign = false;
     lab.reach("normal", s(600)).await;
     assert!(lab.received("bmc").offs > 1, "an off of its own comes first");
     lawful(&cluster);
@@ -180,7 +180,7 @@ async fn another_machine_that_is_on_after_its_on_failed_is_in_no_breach() {
     lab.unfence().await.expect("it is let in");
     lab.reach("power_on_failed", s(600)).await;
     let offs = lab.received("bmc").offs;
-    cluster.state.lock().expect("whole").replaced = true;
+    cluster.state.lock().replaced = true;
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
     lab.reach("needs_operator", s(60)).await;
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::Replaced));
@@ -199,12 +199,12 @@ async fn what_somebody_else_set_up_bars_the_supplies_of_a_node_that_is_stood_dow
     let outcome = lab.fence().await;
     assert!(matches!(outcome, Outcome::NeedsOperator(_)), "{outcome:?}");
     assert!(lab.received("pdu-a").offs > 0);
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     lab.engine.stand_down(&node(), person()).await.expect("stood down");
     waits_for(&lab, "somebody else's stands").await;
     lab.reach("power_on_failed", s(600)).await;
     assert_eq!(lab.received("pdu-a").ons, 0);
-    cluster.state.lock().expect("whole").foreign = false;
+    cluster.state.lock().foreign = false;
     lab.engine.retry(&node(), person()).await.expect("let in");
     lab.reach("normal", s(300)).await;
     assert!(lab.received("pdu-a").ons > 0);
@@ -216,15 +216,15 @@ async fn what_somebody_else_set_up_bars_the_supplies_of_a_node_that_is_stood_dow
 async fn what_somebody_sets_up_between_the_question_and_the_on_bars_it() {
     let (mut lab, cluster) = lab(1101, s(1)).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    *lab.points.waits_at.lock().expect("whole") = Some(("sending on", s(30)));
+    *lab.points.waits_at.lock() = Some(("sending on", s(30)));
     lab.unfence().await.expect("it is let in");
-    while lab.points.waits_at.lock().expect("whole").is_some() {
+    while lab.points.waits_at.lock().is_some() {
         tokio::time::sleep(s(1)).await;
     }
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     waits_for(&lab, "somebody else's stands").await;
     assert!(!lab.is_on() && lab.received("bmc").ons == 0);
-    cluster.state.lock().expect("whole").foreign = false;
+    cluster.state.lock().foreign = false;
     lab.reach("normal", s(120)).await;
     lawful(&cluster);
 }

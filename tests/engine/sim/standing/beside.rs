@@ -14,7 +14,7 @@ use crate::lab::{NODE, node, person, s};
 async fn what_comes_beside_it_is_dealt_with_once_it_is_gone_and_forgotten() {
     let (mut lab, cluster) = lab(948, s(1)).await;
     {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.comes_back, state.comes_beside) = (2, 2);
     }
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
@@ -31,10 +31,10 @@ async fn what_comes_beside_it_is_dealt_with_once_it_is_gone_and_forgotten() {
 #[tokio::test(start_paused = true)]
 async fn what_came_beside_what_nobody_answered_for_is_dealt_with_once_that_is_forgotten() {
     let (mut lab, cluster) = lab(955, s(1)).await;
-    cluster.state.lock().expect("whole").late = Some(Duration::ZERO);
+    cluster.state.lock().late = Some(Duration::ZERO);
     lab.open().await;
     until(&cluster, |state| state.stands).await;
-    cluster.state.lock().expect("whole").beside = true;
+    cluster.state.lock().beside = true;
     until(&cluster, |state| !state.taken.is_empty()).await;
     let (placed, removed, taken) =
         cluster.seen(|state| (state.placed.clone(), state.removed.clone(), state.taken.clone()));
@@ -49,7 +49,7 @@ async fn what_came_beside_what_nobody_answered_for_is_dealt_with_once_that_is_fo
 async fn what_stands_there_by_no_attempt_goes_first_too() {
     let (mut lab, cluster) = lab(961, s(1)).await;
     {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.stands, state.beside) = (true, true);
     }
     lab.open().await;
@@ -68,7 +68,7 @@ async fn what_stood_there_by_no_attempt_is_waited_out_whoever_comes_next() {
     for gives_up in [false, true] {
         let (mut lab, cluster) = lab(963, s(1)).await;
         {
-            let mut state = cluster.state.lock().expect("whole");
+            let mut state = cluster.state.lock();
             (state.stands, state.beside) = (true, true);
         }
         lab.open().await;
@@ -77,7 +77,7 @@ async fn what_stood_there_by_no_attempt_is_waited_out_whoever_comes_next() {
             lab.engine.abandon(&node(), taint(), person()).await.expect("given up");
             lab.unfence().await.expect("it is let in");
             lab.reach("normal", s(120)).await;
-            let on = lab.world.lock().expect("whole").edges(NODE, lab.clock.boot()).last().expect("on").at;
+            let on = lab.world.lock().edges(NODE, lab.clock.boot()).last().expect("on").at;
             let removed = cluster.seen(|state| state.removed.clone());
             assert!(on.since(removed[0]) >= LINGERS, "on {:?} after it was gone", on.since(removed[0]));
         } else {
@@ -97,7 +97,7 @@ async fn what_is_found_before_an_on_goes_first_and_is_waited_out_by_whoever_lead
         assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
         // What the fence set up is forgotten by now.
         tokio::time::sleep(s(60)).await;
-        cluster.state.lock().expect("whole").stands = true;
+        cluster.state.lock().stands = true;
         lab.unfence().await.expect("it is let in");
         until(&cluster, |state| state.removed.len() == 2).await;
         if dies {
@@ -105,7 +105,7 @@ async fn what_is_found_before_an_on_goes_first_and_is_waited_out_by_whoever_lead
         }
         lab.reach("normal", s(120)).await;
         let removed = cluster.seen(|state| state.removed.clone());
-        let on = lab.world.lock().expect("whole").edges(NODE, lab.clock.boot()).last().expect("on").at;
+        let on = lab.world.lock().edges(NODE, lab.clock.boot()).last().expect("on").at;
         let after = on.since(removed[1]);
         assert!((LINGERS..LINGERS + s(25)).contains(&after), "on {after:?} after it was gone, dies: {dies}");
         lawful(&cluster);
@@ -120,7 +120,7 @@ async fn what_is_set_up_again_and_again_before_an_on_is_told_to_a_person() {
     lab.unfence().await.expect("it is let in");
     let sets_up = async {
         loop {
-            cluster.state.lock().expect("whole").stands = true;
+            cluster.state.lock().stands = true;
             tokio::time::sleep(s(10)).await;
         }
     };
@@ -131,7 +131,7 @@ async fn what_is_set_up_again_and_again_before_an_on_is_told_to_a_person() {
     assert!(!lab.is_on());
     let fence = lab.record().fence.expect("it is kept");
     assert!(format!("{fence:?}").contains("again and again"), "{fence:?}");
-    cluster.state.lock().expect("whole").stands = false;
+    cluster.state.lock().stands = false;
     lab.engine.retry(&node(), person()).await.expect("let in");
     lab.reach("normal", s(120)).await;
     lawful(&cluster);
@@ -142,20 +142,20 @@ async fn what_is_set_up_again_and_again_before_an_on_is_told_to_a_person() {
 async fn what_sets_nothing_up_leaves_nothing_to_be_waited_out() {
     let first = async || {
         let (lab, cluster) = lab(965, s(1)).await;
-        cluster.state.lock().expect("whole").beside = true;
+        cluster.state.lock().beside = true;
         (lab, cluster)
     };
     let (mut whole, _) = first().await;
     assert_eq!(whole.fence().await, Outcome::Fenced { released: true });
-    let points = whole.points.seen.lock().expect("whole").clone();
+    let points = whole.points.seen.lock().clone();
     let sent = points.iter().position(|point| point == "sent release").expect("it is attempted");
     let (mut lab, cluster) = first().await;
-    *lab.points.die_at.lock().expect("whole") = Some(sent + 1);
+    *lab.points.die_at.lock() = Some(sent + 1);
     lab.open().await;
     assert!(lab.died(s(60)).await);
     assert_eq!(cluster.seen(|state| state.taken.len()), 1);
     // Not all of it is gone.
-    cluster.state.lock().expect("whole").beside = true;
+    cluster.state.lock().beside = true;
     lab.crash().await;
     let from = lab.clock.boot();
     lab.reach("released", s(120)).await;
@@ -173,7 +173,7 @@ async fn what_is_found_soon_after_it_was_taken_away_waits_until_that_is_forgotte
     until(&cluster, |state| state.stands).await;
     lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
     until(&cluster, |state| !state.stands).await;
-    cluster.state.lock().expect("whole").beside = true;
+    cluster.state.lock().beside = true;
     until(&cluster, |state| !state.taken.is_empty()).await;
     let (removed, taken) = cluster.seen(|state| (state.removed.clone(), state.taken.clone()));
     assert!(taken[0].since(removed[0]) <= LINGERS + s(3), "{removed:?} {taken:?}");
@@ -188,13 +188,13 @@ async fn what_an_attempt_asked_for_and_nobody_answered_is_taken_back() {
     for (seed, ends) in [(986, "breach"), (987, "takeover"), (988, "abandon")] {
         let (mut lab, cluster) = lab(seed, s(1)).await;
         {
-            let mut state = cluster.state.lock().expect("whole");
+            let mut state = cluster.state.lock();
             (state.beside, state.unanswered) = (true, true);
         }
         lab.open().await;
         until(&cluster, |state| state.may_come).await;
         // No attempt of ours comes after it.
-        cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+        cluster.state.lock().refuses = Some("it is another cluster");
         let at = lab.clock.boot();
         match ends {
             "breach" => lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On }),
@@ -210,7 +210,7 @@ async fn what_an_attempt_asked_for_and_nobody_answered_is_taken_back() {
             lab.unfence().await.expect("it is let in");
             lab.reach("normal", s(120)).await;
         } else {
-            cluster.state.lock().expect("whole").refuses = None;
+            cluster.state.lock().refuses = None;
             lab.reach("released", s(300)).await;
         }
         lawful(&cluster);
@@ -222,13 +222,13 @@ async fn what_an_attempt_asked_for_and_nobody_answered_is_taken_back() {
 async fn nothing_is_switched_on_before_what_was_asked_for_is_taken_back() {
     let (mut lab, cluster) = lab(989, s(1)).await;
     {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.beside, state.unanswered) = (true, true);
     }
     lab.open().await;
     until(&cluster, |state| state.may_come).await;
     {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.is_away, state.refuses) = (true, Some("nobody answers"));
     }
     lab.reach("needs_operator", s(300)).await;

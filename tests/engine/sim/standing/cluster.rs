@@ -1,9 +1,10 @@
 //! A cluster, as a releaser knows it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
@@ -126,11 +127,11 @@ impl Cluster {
     }
 
     pub fn is_on(&self) -> bool {
-        self.world.lock().expect("whole").truth(NODE, self.clock.boot())
+        self.world.lock().truth(NODE, self.clock.boot())
     }
 
     pub fn is_away(&self, is_away: bool) {
-        self.state.lock().expect("whole").is_away = is_away;
+        self.state.lock().is_away = is_away;
     }
 
     /// What was under way has landed by now.
@@ -145,7 +146,7 @@ impl Cluster {
     }
 
     pub fn seen<T>(&self, of: impl FnOnce(&State) -> T) -> T {
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         self.land(&mut state);
         of(&state)
     }
@@ -171,7 +172,7 @@ impl Releaser for Cluster {
 
     async fn withdraw(&self, _whose: &Whose, _until: Instant) -> Result<(), ReleaseError> {
         let now = self.clock.boot();
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         self.land(&mut state);
         if state.is_away {
             return Err(ReleaseError::Unknown("nobody answers".to_owned()));
@@ -196,7 +197,7 @@ impl Releaser for Cluster {
             std::future::pending::<()>().await;
         }
         let now = self.clock.boot();
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         state.asked_to_change.push(now);
         if state.hard_of_hearing {
             return Err(ReleaseError::DidNotHappen("not now".to_owned()));
@@ -209,7 +210,7 @@ impl Releaser for Cluster {
 
     async fn spare(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
         assert!(subject.met.is_some());
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         state.asked_to_change.push(self.clock.boot());
         state.spare_asked += 1;
         match state.managers_are_away {
@@ -223,14 +224,14 @@ impl Releaser for Cluster {
         if self.seen(|state| state.managers_are_away) {
             std::future::pending::<()>().await;
         }
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         assert!(!state.keeps_pods_away || left.gone, "the node itself is tidied first");
         state.spared = false;
         Ok(None)
     }
 
     async fn tidy(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         state.asked_to_change.push(self.clock.boot());
         state.gone = left.gone.then(|| left.whose.met.clone());
         if state.is_away {
@@ -250,11 +251,11 @@ impl Releaser for Cluster {
     }
 
     async fn recognise(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
-        self.state.lock().expect("whole").compared += 1;
+        self.state.lock().compared += 1;
         if self.seen(|state| state.mute) {
             std::future::pending::<()>().await;
         }
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         if std::mem::take(&mut state.boot_is_told) {
             return Err(ReleaseError::Replaced("replaced: it booted".to_owned()));
         }
@@ -273,7 +274,7 @@ impl Releaser for Cluster {
     }
 
     async fn lets_on(&self, subject: &Subject, _until: Instant) -> Result<LetOn, ReleaseError> {
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         self.land(&mut state);
         state.asked_for_on += 1;
         state.is_who_stays(subject)?;
@@ -308,7 +309,7 @@ impl Releaser for Cluster {
         permit.may_send().map_err(ReleaseError::DidNotHappen)?;
         let now = self.clock.boot();
         let is_on = self.is_on();
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         self.land(&mut state);
         if is_on {
             state.wrong.push(format!("set up at {now:?}, while it is on"));
@@ -350,16 +351,16 @@ impl Releaser for Cluster {
 
     async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
         let takes = self.seen(|state| state.answers_after);
-        let turns = self.state.lock().expect("whole").turns.take();
+        let turns = self.state.lock().turns.take();
         if let Some(outlet) = turns {
-            let (mut world, now) = (self.world.lock().expect("whole"), self.clock.boot());
+            let (mut world, now) = (self.world.lock(), self.clock.boot());
             for (after, verb) in [(s(2) - Duration::from_millis(50), Verb::On), (takes, Verb::Off)] {
                 world.schedule(now + after, Act::ForeignOutlet { outlet: outlet.to_owned(), verb });
             }
         }
         tokio::time::sleep(takes).await;
         let now = self.clock.boot();
-        let mut state = self.state.lock().expect("whole");
+        let mut state = self.state.lock();
         self.land(&mut state);
         Ok(match state.since.filter(|_| state.stands) {
             _ if state.is_away => return Err(ReleaseError::Unknown("nobody answers".to_owned())),

@@ -23,7 +23,7 @@ async fn whoever_leads_no_more_announces_nothing_and_keeps_and_tidies_nothing_aw
         [(983, announces, "fencing"), (984, spares, "released"), (985, tidies, "normal")]
     {
         let (mut lab, cluster) = lab(seed, s(1)).await;
-        set(&mut cluster.state.lock().expect("whole"));
+        set(&mut cluster.state.lock());
         if phase == "fencing" {
             lab.fault("bmc", Fault::OffIgnored);
         }

@@ -14,9 +14,9 @@ async fn an_on_that_is_seen_while_it_is_stored_that_a_person_is_asked_is_not_for
     let (mut lab, cluster) = lab(972, s(10_000)).await;
     let store = lab.store.clone();
     let hangs = Happens(Box::new(move || store.linger(s(5))));
-    *lab.points.happens_at.lock().expect("whole") = Some(("saving give_up", hangs));
+    *lab.points.happens_at.lock() = Some(("saving give_up", hangs));
     lab.open().await;
-    let is_reached = || lab.points.seen.lock().expect("whole").iter().any(|point| point == "saving give_up");
+    let is_reached = || lab.points.seen.lock().iter().any(|point| point == "saving give_up");
     while !is_reached() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

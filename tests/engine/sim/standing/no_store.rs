@@ -19,7 +19,7 @@ async fn stands_without_a_store(seed: u64, takes: Duration) -> (Lab, Arc<Cluster
     let (mut lab, cluster) = lab(seed, takes).await;
     let store = lab.store.clone();
     let goes = Happens(Box::new(move || store.away(s(3_600))));
-    *lab.points.happens_at.lock().expect("whole") = Some(("sent release", goes));
+    *lab.points.happens_at.lock() = Some(("sent release", goes));
     lab.open().await;
     until(&cluster, |state| state.stands).await;
     (lab, cluster)
@@ -56,7 +56,7 @@ async fn nor_does_one_that_neither_takes_nor_refuses_anything() {
     let (mut lab, cluster) = lab(951, s(60)).await;
     let store = lab.store.clone();
     let hangs = Happens(Box::new(move || store.linger(s(600))));
-    *lab.points.happens_at.lock().expect("whole") = Some(("sent release", hangs));
+    *lab.points.happens_at.lock() = Some(("sent release", hangs));
     lab.open().await;
     until(&cluster, |state| state.stands).await;
     tokio::time::sleep(s(11)).await;
@@ -154,7 +154,7 @@ async fn an_on_of_a_look_that_was_cut_off_ends_the_proof() {
             tokio::time::sleep(Duration::from_millis(700) * step).await;
             let offs = lab.received("pdu-a").offs;
             {
-                let mut state = cluster.state.lock().expect("whole");
+                let mut state = cluster.state.lock();
                 (state.answers_after, state.turns) = (Duration::from_millis(2_700), Some("pdu-a"));
                 state.takes = if is_complete { s(1) } else { state.takes };
             }
@@ -163,7 +163,7 @@ async fn an_on_of_a_look_that_was_cut_off_ends_the_proof() {
                 lab.received("pdu-a").offs > offs,
                 "{step}: an off of its own comes before the next proof"
             );
-            cluster.state.lock().expect("whole").takes = s(1);
+            cluster.state.lock().takes = s(1);
             lab.reach("released", s(60)).await;
             lawful(&cluster);
         }

@@ -27,7 +27,7 @@ async fn lab(seed: u64) -> (Lab, Arc<Cluster>) {
 }
 
 fn detaches(lab: &Lab) -> Vec<VolumeMove> {
-    let moves = lab.world.lock().expect("whole").volume_moves(lab.clock.boot()).to_vec();
+    let moves = lab.world.lock().volume_moves(lab.clock.boot()).to_vec();
     moves.into_iter().filter(|one| matches!(one.what, Moved::Begun { .. })).collect()
 }
 
@@ -45,7 +45,7 @@ fn stage(lab: &Lab, name: &str) -> ReleaseStage {
 #[tokio::test(start_paused = true)]
 async fn what_a_cluster_does_not_let_go_its_cloud_does_and_the_cluster_is_followed_to_its_end() {
     let (mut lab, cluster) = lab(930).await;
-    cluster.state.lock().expect("whole").takes = s(10_000);
+    cluster.state.lock().takes = s(10_000);
     lab.open().await;
     until(&cluster, |state| state.stands).await;
     assert_eq!(detaches(&lab), []);
@@ -56,7 +56,7 @@ async fn what_a_cluster_does_not_let_go_its_cloud_does_and_the_cluster_is_follow
         "its deadline is two minutes"
     );
     // Who detaches there is back.
-    cluster.state.lock().expect("whole").takes = s(3);
+    cluster.state.lock().takes = s(3);
     lab.reach("released", s(300)).await;
     assert_eq!(
         told(&lab, "release taint passed on to volumes: did not complete in 2m: something is left"),
@@ -75,7 +75,7 @@ async fn what_a_cluster_does_not_let_go_its_cloud_does_and_the_cluster_is_follow
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_never_lets_go_is_a_persons_matter_in_the_end_and_the_node_stays_off() {
     let (mut lab, cluster) = lab(931).await;
-    cluster.state.lock().expect("whole").takes = s(100_000);
+    cluster.state.lock().takes = s(100_000);
     assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
     assert_eq!(
         (stage(&lab, "volumes"), stage(&lab, "volumes/v1")),
@@ -97,14 +97,14 @@ async fn a_cluster_that_never_lets_go_is_a_persons_matter_in_the_end_and_the_nod
 #[tokio::test(start_paused = true)]
 async fn where_nobody_answers_from_the_beginning_the_cloud_acts() {
     let (mut lab, cluster) = lab(932).await;
-    cluster.state.lock().expect("whole").refuses = Some("nobody answers");
+    cluster.state.lock().refuses = Some("nobody answers");
     lab.open().await;
     lab.reach("fenced", s(60)).await;
     while detaches(&lab).is_empty() {
         tokio::time::sleep(s(1)).await;
     }
     assert_eq!(told(&lab, "passed on to volumes: did not complete in 2m: nobody answers"), 1);
-    cluster.state.lock().expect("whole").refuses = None;
+    cluster.state.lock().refuses = None;
     lab.reach("released", s(120)).await;
     lawful(&cluster);
 }
@@ -113,7 +113,7 @@ async fn where_nobody_answers_from_the_beginning_the_cloud_acts() {
 #[tokio::test(start_paused = true)]
 async fn while_its_taint_stands_nothing_is_passed_on() {
     let (mut lab, cluster) = lab(933).await;
-    cluster.state.lock().expect("whole").takes = s(100_000);
+    cluster.state.lock().takes = s(100_000);
     lab.open().await;
     until(&cluster, |state| state.stands).await;
     cluster.is_away(true);

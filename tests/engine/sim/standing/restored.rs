@@ -13,7 +13,7 @@ async fn it_is_not_switched_on_beside_what_somebody_else_set_up() {
     lab.restore(&file).await;
     lab.happen(by_hand(Verb::Off));
     // The person on call did by hand what the gateway would have done.
-    cluster.state.lock().expect("whole").foreign = true;
+    cluster.state.lock().foreign = true;
     lab.start().await;
     lab.reach("fenced", s(300)).await;
     tokio::time::sleep(s(300)).await;
@@ -22,7 +22,7 @@ async fn it_is_not_switched_on_beside_what_somebody_else_set_up() {
     assert_eq!((lab.is_on(), lab.phase()), (false, "unfencing"), "{:?}", lab.view().live.wait);
     {
         // What the old life sent late is its own, and is taken away first (K3).
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.foreign, state.stands) = (false, true);
     }
     lab.reach("normal", s(300)).await;
@@ -40,7 +40,7 @@ async fn another_machine_under_its_name_is_a_matter_of_the_on() {
     let file = lab.backup().await;
     lab.restore(&file).await;
     {
-        let mut state = cluster.state.lock().expect("whole");
+        let mut state = cluster.state.lock();
         (state.replaced, state.compared) = (true, 0);
     }
     lab.start().await;

@@ -21,7 +21,7 @@ async fn lab_of(seed: u64, setup: Setup, build: impl FnOnce(&mut World)) -> (Lab
     tokio::time::advance(s(100)).await;
     let mut lab = Lab::dark(seed, setup, build);
     let cluster = Cluster::new(&lab.world, lab.clock.clone());
-    cluster.state.lock().expect("whole").takes = s(10_000);
+    cluster.state.lock().takes = s(10_000);
     lab.setup.releases = vec![("taint".to_owned(), cluster.clone())];
     lab.start().await;
     (lab, cluster)
@@ -87,7 +87,7 @@ async fn three_looks_in_a_row_are_counted_across_calls() {
         let (mut lab, cluster) = lab(3103, s(10_000)).await;
         lab.open().await;
         until(&cluster, |state| state.stands).await;
-        cluster.state.lock().expect("whole").answers_after = s(5);
+        cluster.state.lock().answers_after = s(5);
         tokio::time::sleep(s(20) + s(1) * after).await;
         lab.fault("bmc", Fault::Silent);
         let at = lab.clock.boot();
@@ -187,7 +187,7 @@ async fn three_looks_without_an_answer_take_it_away_in_the_middle_of_a_call() {
     let (mut lab, cluster) = lab(910, s(60)).await;
     lab.open().await;
     until(&cluster, |state| state.stands).await;
-    cluster.state.lock().expect("whole").answers_after = s(300);
+    cluster.state.lock().answers_after = s(300);
     // The next question is under way.
     tokio::time::sleep(s(3)).await;
     lab.fault("bmc", Fault::Silent);
@@ -204,12 +204,12 @@ async fn a_device_that_restarted_ends_the_proof_in_the_middle_of_a_call() {
     for (has_sessions, down) in [(true, s(1)), (false, s(11))] {
         let (mut lab, cluster) = lab(911, s(10_000)).await;
         if !has_sessions {
-            lab.world.lock().expect("whole").set_sessionless("bmc");
+            lab.world.lock().set_sessionless("bmc");
             lab.crash().await;
         }
         lab.open().await;
         until(&cluster, |state| state.stands).await;
-        cluster.state.lock().expect("whole").answers_after = s(300);
+        cluster.state.lock().answers_after = s(300);
         tokio::time::sleep(s(6)).await;
         lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down, estranged: false });
         lab.reach("fencing", down + s(9)).await;

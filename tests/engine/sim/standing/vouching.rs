@@ -20,8 +20,8 @@ async fn checked(seed: u64, machine: Option<&str>) -> Lab {
     lab.kill().await;
     lab.setup.check_at_start = true;
     lab.setup.adjust = Arc::new(|spec| spec.identity = Identity::default());
-    let said = machine.map(|name| lab.world.lock().expect("whole").identity(name).clone());
-    cluster.state.lock().expect("whole").machine = said;
+    let said = machine.map(|name| lab.world.lock().identity(name).clone());
+    cluster.state.lock().machine = said;
     lab.start().await;
     lab.engine.check(&node()).await.expect("checked");
     assert!(lab.record().learned.contains_key(&bmc()));

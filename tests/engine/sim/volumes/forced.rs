@@ -64,10 +64,10 @@ async fn killed_at_every_point_of_it_it_comes_to_the_same_end() {
     crash::round(&mut whole).await;
     let by_force = |one: &VolumeMove| one.what == Moved::Begun { forced: true };
     assert_eq!(moves(&whole).into_iter().filter(by_force).count(), 1);
-    let points = whole.points.seen.lock().expect("whole").clone();
+    let points = whole.points.seen.lock().clone();
     for (index, point) in points.iter().enumerate() {
         let mut lab = forcing().await;
-        *lab.points.die_at.lock().expect("whole") = Some(index + 1);
+        *lab.points.die_at.lock() = Some(index + 1);
         crash::round(&mut lab).await;
         lawful(&lab);
         assert!(!is_attached(&lab, "v1") && !is_attached(&lab, "v2"), "killed at {point}");

@@ -7,11 +7,11 @@ use crate::{crash, stopped};
 async fn killed_at_every_point_it_comes_to_the_same_end() {
     let mut whole = lab(1).await;
     crash::round(&mut whole).await;
-    let points = whole.points.seen.lock().expect("whole").clone();
+    let points = whole.points.seen.lock().clone();
     assert!(points.len() >= 40, "{points:?}");
     for (index, point) in points.iter().enumerate() {
         let mut lab = lab(1).await;
-        *lab.points.die_at.lock().expect("whole") = Some(index + 1);
+        *lab.points.die_at.lock() = Some(index + 1);
         crash::round(&mut lab).await;
         lawful(&lab);
         assert!(!is_attached(&lab, "v1") && !is_attached(&lab, "v2"), "killed at {point}");
@@ -23,11 +23,11 @@ async fn killed_at_every_point_it_comes_to_the_same_end() {
 async fn stopped_at_every_point_it_comes_to_the_same_end() {
     let mut whole = lab(1).await;
     stopped::round(&mut whole).await;
-    let points = whole.points.seen.lock().expect("whole").clone();
+    let points = whole.points.seen.lock().clone();
     for time in [Duration::from_millis(2_500), s(90)] {
         for (index, point) in points.iter().enumerate() {
             let mut lab = lab(1).await;
-            *lab.points.stop_at.lock().expect("whole") = Some((index + 1, time));
+            *lab.points.stop_at.lock() = Some((index + 1, time));
             eprintln!("stopped for {time:?} at {index} {point}");
             stopped::round(&mut lab).await;
             lawful(&lab);
@@ -39,7 +39,7 @@ async fn stopped_at_every_point_it_comes_to_the_same_end() {
 #[tokio::test(start_paused = true)]
 async fn who_leads_next_finds_the_parts_and_finishes_them() {
     let mut lab = lab(720).await;
-    lab.world.lock().expect("whole").disk("v2").takes = s(20);
+    lab.world.lock().disk("v2").takes = s(20);
     lab.open().await;
     until(&lab, "volumes/v2", ReleaseStage::Accepted).await;
     lab.crash().await;

@@ -1,9 +1,10 @@
 //! An election over the simulated store: leadership and term are won in one step, and last as long as the lease.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::election::{Election, ElectionError, Known, Lease, Member, Won};
 use picket_core::ids::Term;
 use picket_core::time::{BootTime, Clock};
@@ -68,25 +69,21 @@ impl Elector {
                 sleep(WATCHED).await;
             }
         };
-        elector.held().watching.spawn(gated(Some(gate), watching));
+        elector.held.lock().watching.spawn(gated(Some(gate), watching));
         elector
     }
 
     /// How the election stands now.
     async fn look(&self) -> Option<Standing> {
-        let (me, aside) = (self.gateway, self.held().aside.clone());
+        let (me, aside) = (self.gateway, self.held.lock().aside.clone());
         let standing = self.client.glance(move |quorum| quorum.standing(me, &aside)).await?.ok()?;
-        self.held().seen = Some((standing.clone(), self.now()));
+        self.held.lock().seen = Some((standing.clone(), self.now()));
         Some(standing)
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The process is gone: nobody renews anything.
     pub(crate) fn die(&self) {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         held.keeping.abort_all();
         held.watching.abort_all();
     }
@@ -94,7 +91,7 @@ impl Elector {
     /// Sends nothing any more, and gives up what it has, if the store can be told.
     async fn let_go(&self) {
         let campaign = {
-            let mut held = self.held();
+            let mut held = self.held.lock();
             held.keeping.abort_all();
             if let Some(lease) = held.lease.take() {
                 lease.end();
@@ -119,7 +116,7 @@ impl Elector {
             return None;
         }
         let campaign = {
-            let mut held = self.held();
+            let mut held = self.held.lock();
             let campaign = held.random.bits();
             held.campaign = Some(campaign);
             campaign
@@ -150,7 +147,7 @@ impl Elector {
             }
         };
         let gate: Arc<dyn Gate> = self.process.clone();
-        self.held().keeping.spawn(gated(Some(gate), keep));
+        self.held.lock().keeping.spawn(gated(Some(gate), keep));
     }
 }
 
@@ -165,11 +162,11 @@ impl Election for Elector {
         loop {
             if let Some((campaign, term, sent)) = self.stand().await {
                 let lease = Lease::until(sent + LEASE);
-                self.held().lease = Some(lease.clone());
+                self.held.lock().lease = Some(lease.clone());
                 self.keep(campaign, lease.clone());
                 return Ok(Won { term, incarnation: self.client.quorum.incarnation(), lease });
             }
-            let spread = self.held().random.between(Duration::ZERO, PAUSE);
+            let spread = self.held.lock().random.between(Duration::ZERO, PAUSE);
             sleep(PAUSE + spread).await;
         }
     }
@@ -180,12 +177,12 @@ impl Election for Elector {
     }
 
     fn me(&self) -> Member {
-        member(self.gateway, self.held().aside.clone())
+        member(self.gateway, self.held.lock().aside.clone())
     }
 
     fn known(&self) -> Known {
         let wall = self.client.clock.wall();
-        match &self.held().seen {
+        match &self.held.lock().seen {
             Some((standing, at)) if self.now().since(*at) < LIFE * 2 => match standing.leader {
                 Some(leader) => Known::Leader(member(leader.gateway, None), leader.term),
                 None => Known::Nobody(wall),
@@ -195,12 +192,12 @@ impl Election for Elector {
     }
 
     fn others(&self) -> Vec<Member> {
-        let held = self.held();
+        let held = self.held.lock();
         let members = held.seen.iter().flat_map(|(standing, _)| &standing.members);
         members.filter(|(id, _)| *id != self.gateway).map(|(id, aside)| member(*id, aside.clone())).collect()
     }
 
     fn set_aside(&self, why: Option<String>) {
-        self.held().aside = why;
+        self.held.lock().aside = why;
     }
 }

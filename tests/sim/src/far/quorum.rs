@@ -4,10 +4,11 @@
 //! its life has passed since it was last renewed *here*; it may end later.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::ids::{Incarnation, NodeId, Term, Version};
 use picket_core::store::{Guard, Store, StoreError, Write, Written};
 use picket_core::time::{BootTime, WallTime};
@@ -78,7 +79,7 @@ impl Quorum {
     /// The state as it is now, or that there is no quorum. A lease that is over is gone.
     fn state(&self) -> Result<MutexGuard<'_, State>, StoreError> {
         let now = self.scene.now();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if now < state.away_until {
             return Err(StoreError::Unavailable("there is no quorum".to_owned()));
         }
@@ -107,7 +108,7 @@ impl Quorum {
     /// Its servers are back.
     pub(crate) fn back(&self) {
         let now = self.scene.now();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if now < state.away_until {
             state.away_until = BootTime::default();
             if let Some(leader) = &mut state.leader {

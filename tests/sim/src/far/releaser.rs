@@ -1,9 +1,10 @@
 //! What lets volumes go: a far side behind a network, which heeds the request's own end and answers at random.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::Grade;
 use picket_core::ground::ReleasePermit;
 use picket_core::ids::{Generation, NodeId};
@@ -74,17 +75,13 @@ impl FarSide {
         Arc::new(Self { scene, state: Mutex::new(state) })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn be_kind(&self) {
-        self.state().kind = true;
+        self.state.lock().kind = true;
     }
 
     /// Nothing is on its way: whoever goes there and looks can say so.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.state().under_way == 0
+        self.state.lock().under_way == 0
     }
 
     pub(crate) fn way(
@@ -102,7 +99,7 @@ impl FarSide {
     }
 
     fn draw(&self) -> (Answer, Duration) {
-        let state = &mut *self.state();
+        let state = &mut *self.state.lock();
         if state.kind {
             return (Answer::Complete, Duration::ZERO);
         }
@@ -221,7 +218,7 @@ impl Releaser for Way {
         let (far, does) = (self.far.clone(), !matches!(answer, Answer::Refuse | Answer::Silent(false)));
         let kept = (self.kind == Kind::Program).then(|| self.clone().ended(until));
         // On its way, whatever becomes of who sent it.
-        far.state().under_way += 1;
+        far.state.lock().under_way += 1;
         let effect = tokio::spawn(async move {
             let ended = match kept {
                 None => {
@@ -230,7 +227,7 @@ impl Releaser for Way {
                 }
                 Some(kept) => tokio::time::timeout(takes, kept).await.is_ok(),
             };
-            far.state().under_way -= 1;
+            far.state.lock().under_way -= 1;
             does && !ended && request.take_effect(&far.scene)
         });
         if self.kind == Kind::Program {

@@ -1,7 +1,7 @@
 //! What was, until now: the stored records, who led, who jumped, what devices were told.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::ids::{NodeId, Term};
@@ -50,7 +50,7 @@ pub(crate) struct Past {
 
 /// The edge that switched it on; `None`: it is off. A machine that never was off is said to be on since the beginning.
 fn on_since(world: &SharedWorld, machine: &str, at: BootTime) -> Option<Edge> {
-    let mut world = world.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut world = world.lock();
     if !world.truth(machine, at) {
         return None;
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::Identity;
 use picket_core::time::Clock;
 use picket_driver::conformance::orders::Orders;
@@ -15,7 +16,6 @@ use picket_engine::clock::SystemClock;
 use picket_tests::Result;
 use picket_tests::peers::{OPENSTACK_HOSTS, OpenStack, RequestRule, Rules, ServerFault, Who};
 use serde_json::{Value, json};
-use std::sync::Mutex;
 use tempfile::NamedTempFile;
 use tokio::time::Instant;
 
@@ -60,7 +60,7 @@ impl Server {
     }
 
     fn rule(&self, rules: &[RequestRule]) {
-        *self.rules.lock().expect("whole") = Some(self.cloud.rules(rules).expect("rules"));
+        *self.rules.lock() = Some(self.cloud.rules(rules).expect("rules"));
     }
 
     fn often(method: &'static str, path: String, what: impl Into<Value>) -> RequestRule {
@@ -157,7 +157,7 @@ impl Subject for Server {
 
     async fn mend(&self) {
         self.wrong.store(false, Ordering::SeqCst);
-        drop(self.rules.lock().expect("whole").take());
+        drop(self.rules.lock().take());
         self.cloud.hinder(&self.id, &ServerFault::default()).expect("a knob");
         self.rest().await;
     }

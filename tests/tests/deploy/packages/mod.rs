@@ -6,8 +6,9 @@ mod life;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use picket_tests::{PeerError, Result, Said, program};
 use tempfile::TempDir;
 
@@ -71,7 +72,7 @@ static PACKAGES: Mutex<Weak<Packages>> = Mutex::new(Weak::new());
 impl Packages {
     fn made() -> Result<Arc<Self>> {
         // Whoever comes second waits for the first.
-        let mut made = PACKAGES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = PACKAGES.lock();
         if let Some(others) = made.upgrade() {
             return Ok(others);
         }

@@ -231,17 +231,17 @@ impl Peer for Simulated {
         };
         let other = matches!(fault, Fault::SaysIdentity(_));
         self.bmc.fault(fault);
-        *self.is_another.lock().expect("whole") = other;
+        *self.is_another.lock() = other;
         Some(true)
     }
 
     fn mend(&self) {
         self.bmc.mend();
-        *self.is_another.lock().expect("whole") = false;
+        *self.is_another.lock() = false;
     }
 
     fn identity(&self) -> Option<Identity> {
-        let is_another = *self.is_another.lock().expect("whole");
+        let is_another = *self.is_another.lock();
         Some(if is_another { another() } else { self.bmc.world().identity("n1").clone() })
     }
 

@@ -1,10 +1,11 @@
 //! EC2, as moto has it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::Identity;
 use picket_core::time::Clock;
 use picket_driver::conformance::{Heard, Owners, Storage, Subject, Trouble, VolumeTrouble};
@@ -43,7 +44,7 @@ impl Ec2Subject {
     }
 
     fn volumes(&self) -> Vec<String> {
-        self.volumes.lock().expect("whole").clone()
+        self.volumes.lock().clone()
     }
 
     /// Whatever is asked of the instance or a volume of it.
@@ -151,7 +152,7 @@ impl Storage for Ec2Subject {
     async fn attach(&self) -> VolumeAt {
         let id = self.ec2.blank_volume().await.expect("moto");
         let number = {
-            let mut all = self.volumes.lock().expect("whole");
+            let mut all = self.volumes.lock();
             all.push(id.clone());
             all.len()
         };

@@ -2,11 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::device::Identity;
 use picket_core::time::Clock;
 use picket_driver::conformance::{Heard, Owners, Storage, Subject, Trouble, VolumeTrouble};
@@ -59,7 +60,7 @@ impl GceSubject {
     }
 
     fn disks(&self) -> Vec<String> {
-        self.disks.lock().expect("whole").clone()
+        self.disks.lock().clone()
     }
 
     /// Whatever is asked of the instance or a disk of it.
@@ -72,7 +73,7 @@ impl GceSubject {
     async fn attached(&self, mode: &str) -> VolumeAt {
         let device = format!("data-{}", self.disks().len());
         let id = self.compute.attach(&self.instance.id, &device, None, mode).await.expect("the peer");
-        self.disks.lock().expect("whole").push(name(&id).to_owned());
+        self.disks.lock().push(name(&id).to_owned());
         VolumeAt { id, device }
     }
 

@@ -1,8 +1,9 @@
 //! What the rows share: a clock, the drivers' settings, and the accounts of simulated BMCs.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::{Context, DriverKind, PowerDriver};
 use picket_driver_ipmi::crypto::Suite;

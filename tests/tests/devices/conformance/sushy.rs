@@ -1,10 +1,11 @@
 //! A Redfish service that others wrote: sushy-emulator, untouched.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::time::Clock;
 use picket_driver::PowerDriver;
 use picket_driver::conformance::{Subject, Trouble};
@@ -42,7 +43,7 @@ pub struct SushySubject {
 
 impl SushySubject {
     fn sushy<T>(&self, ask: impl FnOnce(&mut Sushy) -> Result<T>) -> T {
-        ask(&mut self.sushy.lock().expect("whole")).expect("sushy-emulator")
+        ask(&mut self.sushy.lock()).expect("sushy-emulator")
     }
 }
 

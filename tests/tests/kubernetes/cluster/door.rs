@@ -4,10 +4,11 @@
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use picket_tests::peers::{Kubernetes, Place, Process, eventually, fresh_address, parse_yaml, until};
 use picket_tests::{PeerError, Result};
 use rcgen::{CertificateParams, KeyPair, SanType};
@@ -67,10 +68,6 @@ struct State {
     failing: Mutex<Vec<(u16, Which)>>,
     shut: AtomicBool,
     turned_away: AtomicUsize,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failed(error: impl std::error::Error + Send + Sync + 'static) -> PeerError {
@@ -147,31 +144,31 @@ impl Door {
 
     /// So many of such requests are held from now on, until they are let go.
     pub fn hold(&self, count: usize, which: impl Fn(&Asked) -> bool + Send + 'static) {
-        *lock(&self.state.holding) = Some((count, Box::new(which)));
+        *self.state.holding.lock() = Some((count, Box::new(which)));
     }
 
     /// The next such request is answered with that code, and goes no further.
     pub fn fail(&self, code: u16, which: impl Fn(&Asked) -> bool + Send + 'static) {
-        lock(&self.state.failing).push((code, Box::new(which)));
+        self.state.failing.lock().push((code, Box::new(which)));
     }
 
     /// How many of them have not come yet.
     pub fn to_fail(&self) -> usize {
-        lock(&self.state.failing).len()
+        self.state.failing.lock().len()
     }
 
     /// Waits until so many are held.
     pub async fn until_held(&self, count: usize) -> Result<()> {
-        until("a request is held", WITHIN, async || Ok(lock(&self.state.held).len() == count)).await
+        until("a request is held", WITHIN, async || Ok(self.state.held.lock().len() == count)).await
     }
 
     /// Lets go what was held, and holds nothing more: what came of each.
     pub async fn let_go(&self) -> Result<Vec<Asked>> {
-        *lock(&self.state.holding) = None;
+        *self.state.holding.lock() = None;
         self.state.let_go.send_replace(true);
-        let held = lock(&self.state.held).clone();
+        let held = self.state.held.lock().clone();
         let of = || -> Vec<Asked> {
-            let asked = lock(&self.state.asked);
+            let asked = self.state.asked.lock();
             held.iter().filter_map(|n| asked.get(*n)).cloned().collect()
         };
         let all = || of().iter().all(|one| one.status.is_some());
@@ -204,7 +201,7 @@ impl Door {
 
     /// For how long of that time anything that had come was without its answer.
     pub fn waited(&self, from: SystemTime, to: SystemTime) -> Duration {
-        let mut asked = lock(&self.state.asked).clone();
+        let mut asked = self.state.asked.lock().clone();
         asked.sort_by_key(|one| one.came);
         let (mut waited, mut until) = (Duration::ZERO, from);
         for one in asked {
@@ -219,12 +216,12 @@ impl Door {
     pub fn missed(&self, name: &str) -> usize {
         let path = format!("/api/v1/nodes/{name}");
         let of_it = |one: &&Asked| one.method == "GET" && one.path.split('?').next() == Some(path.as_str());
-        lock(&self.state.asked).iter().filter(of_it).filter(|one| one.status == Some(404)).count()
+        self.state.asked.lock().iter().filter(of_it).filter(|one| one.status == Some(404)).count()
     }
 
     /// What was asked for that changes something, in the order in which it came.
     pub fn changes(&self) -> Vec<Asked> {
-        lock(&self.state.asked).iter().filter(|one| one.method != "GET").cloned().collect()
+        self.state.asked.lock().iter().filter(|one| one.method != "GET").cloned().collect()
     }
 }
 
@@ -279,7 +276,7 @@ async fn answered(stream: UnixStream, state: &State) -> std::io::Result<()> {
     let mut client = state.acceptor.accept(stream).await?;
     let (asked, bytes) = request(&mut client).await?;
     let number = {
-        let mut all = lock(&state.asked);
+        let mut all = state.asked.lock();
         all.push(asked.clone());
         all.len() - 1
     };
@@ -295,7 +292,7 @@ async fn answered(stream: UnixStream, state: &State) -> std::io::Result<()> {
         client.write_all(&failure(code)).await?;
         return client.shutdown().await;
     }
-    lock(&state.asked)[number].at = SystemTime::now();
+    state.asked.lock()[number].at = SystemTime::now();
     let name = ServerName::try_from("10.250.0.1").map_err(Error::other)?;
     let mut server = state.connector.connect(name, UnixStream::connect(&state.server).await?).await?;
     server.write_all(&bytes).await?;
@@ -312,7 +309,7 @@ async fn answered(stream: UnixStream, state: &State) -> std::io::Result<()> {
 }
 
 fn answered_with(state: &State, number: usize, status: Option<u16>) {
-    let one = &mut lock(&state.asked)[number];
+    let one = &mut state.asked.lock()[number];
     (one.status, one.answered) = (status, Some(SystemTime::now()));
 }
 
@@ -324,19 +321,19 @@ impl State {
     }
 
     fn fails(&self, asked: &Asked) -> Option<u16> {
-        let mut failing = lock(&self.failing);
+        let mut failing = self.failing.lock();
         let place = failing.iter().position(|(_, which)| which(asked))?;
         Some(failing.swap_remove(place).0)
     }
 
     fn holds(&self, asked: &Asked, number: usize) -> bool {
-        let mut holding = lock(&self.holding);
+        let mut holding = self.holding.lock();
         let Some((count, which)) = &mut *holding else { return false };
         if *count == 0 || !which(asked) {
             return false;
         }
         *count -= 1;
-        lock(&self.held).push(number);
+        self.held.lock().push(number);
         true
     }
 }

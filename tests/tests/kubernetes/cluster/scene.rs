@@ -1,8 +1,8 @@
 //! One cluster for all tests of a process, and its machines, each of which is one test's at a time.
 
-use std::sync::{Mutex as Lock, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex as Lock;
 use picket_tests::peers::{CsiCall, Kubernetes, KubernetesMachine, Stopped};
 use picket_tests::{PeerError, Result};
 use tokio::sync::{Mutex, MutexGuard, Notify, OnceCell};
@@ -71,7 +71,7 @@ impl Lent {
 }
 
 fn free<T>(with: impl FnOnce(&mut Vec<&'static KubernetesMachine>) -> T) -> T {
-    with(FREE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
+    with(FREE.lock().get_or_insert_default())
 }
 
 /// So many machines, as soon as they are free. Whoever asks first gets them first.
@@ -80,7 +80,7 @@ pub async fn lend(count: usize) -> Result<Lent> {
     let cluster = cluster().await?;
     let _turn = TURN.lock().await;
     {
-        let mut known = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = FREE.lock();
         let alone = |machine: &&KubernetesMachine| machine.name() != EVERYBODY_S;
         known.get_or_insert_with(|| cluster.machines().iter().filter(alone).collect());
     }

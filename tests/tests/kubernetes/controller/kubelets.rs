@@ -1,10 +1,11 @@
 //! Kubelets, as the API server sees them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures::future::try_join_all;
+use parking_lot::Mutex;
 use picket_tests::Result;
 use picket_tests::peers::Kubernetes;
 use serde_json::{Value, json};
@@ -110,7 +111,7 @@ impl Kubelets {
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
-                let all = lock(&told).clone();
+                let all = told.lock().clone();
                 // An API server that is stopped is one that a kubelet waits for.
                 let _ = tell(cluster, &all).await;
             }
@@ -121,12 +122,12 @@ impl Kubelets {
     /// One more Node, that is Ready.
     pub async fn joins(&self, name: &str, labels: &Value) -> Result<()> {
         self.cluster.apply(&node(name, labels)).await?;
-        lock(&self.all).insert(name.to_owned(), new(true));
+        self.all.lock().insert(name.to_owned(), new(true));
         self.now().await
     }
 
     fn change(&self, node: &str, change: impl FnOnce(&mut Kubelet)) {
-        let mut all = lock(&self.all);
+        let mut all = self.all.lock();
         change(all.get_mut(node).unwrap_or_else(|| panic!("no Node is called {node}")));
     }
 
@@ -169,13 +170,9 @@ impl Kubelets {
     }
 
     async fn now(&self) -> Result<()> {
-        let all = lock(&self.all).clone();
+        let all = self.all.lock().clone();
         tell(self.cluster, &all).await
     }
-}
-
-fn lock<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
-    all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All at once, as kubelets do.

@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_proto::v1::ListFencesRequest;
 use picket_tests::peers::{IpmiSim, Kubernetes, Process, test_python, until};
 use picket_tests::{Bmc, Daemon, Fleet, Gateway, PeerError, Result, pasted, picket, program};
@@ -78,7 +78,7 @@ struct Turn {
 impl Turn {
     async fn take() -> Result<Self> {
         let permit = TURNS.acquire().await.expect("it is never closed");
-        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = FREE.lock().pop();
         let cluster = match free {
             Some(cluster) => cluster,
             // Kubelets that kubectl plays may be late.
@@ -93,7 +93,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.cluster);
+        FREE.lock().push(self.cluster);
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::TryFutureExt;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use picket_audit::Audit;
 use picket_core::rules::Rules;
 use picket_core::store::Store;
@@ -64,7 +65,7 @@ impl Ground {
     pub fn client(&self, caller: &'static str) -> Client {
         let endpoint = Endpoint::from_static("http://gateway");
         let doors = self.doors.clone();
-        let now = move || doors.lock().expect("whole").clone();
+        let now = move || doors.lock().clone();
         let Some(address) = caller.strip_prefix("tcp:") else {
             let connect =
                 tower::service_fn(move |_: Uri| UnixStream::connect(now().unix).map_ok(TokioIo::new));
@@ -91,7 +92,7 @@ impl Gateway {
         let engine = Engine::new(Parts {
             clock: ground.clock.clone(),
             random: Arc::new(move |bytes: &mut [u8]| {
-                let mut random = bits.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut random = bits.lock();
                 bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
             }),
             store: ground.store.clone(),
@@ -128,7 +129,7 @@ impl Gateway {
         let house = House::new(rules, &engine, &listeners, stop.clone());
         let serving = serve_house(house.clone(), engine.clone(), listeners, stop.clone());
         tokio::spawn(async move { serving.await.expect("served") });
-        *ground.doors.lock().expect("whole") = Doors { tcp, unix };
+        *ground.doors.lock() = Doors { tcp, unix };
         Self { engine, house, parents, stop, running, _dir: dir }
     }
 

@@ -1,10 +1,11 @@
 //! What is judged whenever something was stored, and whenever somebody hears something.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::ids::{FenceId, NodeId};
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::roles::Role;
@@ -97,7 +98,7 @@ impl Hooks for Laws {
         if point.starts_with("saved ") {
             self.look().await;
             let all = self.store.load_all().await.expect("a store");
-            let mut book = self.book();
+            let mut book = self.book.lock();
             for stored in all {
                 book.stored(stored.record, self.clock.boot());
             }
@@ -130,21 +131,17 @@ impl Laws {
         Self { clock, store, book: Mutex::new(book) }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().expect("whole")
-    }
-
     /// Sees what waits.
     pub async fn look(&self) {
         let notes = self.store.notes("queue/").await.expect("a store");
-        self.book().waits(notes, self.clock.boot());
+        self.book.lock().waits(notes, self.clock.boot());
     }
 
     /// The number of a request, by which its reason is known again.
     pub fn asks(&self, asked: &Asked) -> u64 {
         let at = self.clock.boot();
         let Asked { caller, node, ref holder, kind } = *asked;
-        let mut book = self.book();
+        let mut book = self.book.lock();
         let request = Request { caller, node, holder: holder.clone(), kind, at, asked_last: at };
         let number = book.requests.len() as u64;
         book.say(|| format!("{at:?}, r{number}: {request:?}"));
@@ -159,7 +156,7 @@ impl Laws {
 
     /// The same once more, for the same reason.
     pub fn asks_again(&self, asked: &Asked, number: u64) -> u64 {
-        let mut book = self.book();
+        let mut book = self.book.lock();
         book.seen.repeated += 1;
         book.requests[number as usize].asked_last = self.clock.boot();
         drop(book);
@@ -168,31 +165,31 @@ impl Laws {
 
     /// That machine runs there from now on.
     pub fn runs_on(&self, machine: &str, parent: &str) {
-        self.book().ran_on.insert((machine.to_owned(), parent.to_owned()));
+        self.book.lock().ran_on.insert((machine.to_owned(), parent.to_owned()));
     }
 
     /// Another gateway takes over.
     pub fn is_led_anew(&self) {
         let now = self.clock.boot();
-        let mut book = self.book();
+        let mut book = self.book.lock();
         book.say(|| format!("{now:?}: another gateway leads"));
         book.seen.led_anew += 1;
         book.loses_complaints(now);
     }
 
     pub fn may_now(&self, caller: &str, role: Role, node: &str) -> bool {
-        let book = self.book();
+        let book = self.book.lock();
         book.rights.since(self.clock.boot()).any(|rights| rights.may(caller, role, node))
     }
 
     /// What is known to be paused.
     pub fn paused(&self) -> Vec<Scope> {
-        self.book().pauses.keys().copied().collect()
+        self.book.lock().pauses.keys().copied().collect()
     }
 
     /// The nodes whose fences have sent nothing.
     pub fn unsent(&self) -> Vec<Scope> {
-        let book = self.book();
+        let book = self.book.lock();
         let is_unsent = |node: &&str| {
             let record = book.records.get(&id(node)).filter(|record| record.phase == Phase::Fencing);
             record.is_some_and(|record| record.fence.as_ref().is_some_and(|fence| !fence.off_sent))
@@ -201,7 +198,7 @@ impl Laws {
     }
 
     pub fn may_pause_now(&self, caller: &str, scope: Scope) -> bool {
-        let book = self.book();
+        let book = self.book.lock();
         let now = self.clock.boot();
         let mut pairs = book.rights.since(now).zip(book.bounds.since(now));
         pairs.any(|(rights, bounds)| scope.is_for(rights, bounds, caller))
@@ -209,7 +206,7 @@ impl Laws {
 
     pub fn told(&self, settings: &Settings) {
         let now = self.clock.boot();
-        let mut book = self.book();
+        let mut book = self.book.lock();
         book.say(|| format!("{now:?}: {settings:?}"));
         book.rights.begin(&settings.rights, now);
         book.bounds.begin(&settings.bounds, now);
@@ -217,14 +214,14 @@ impl Laws {
 
     pub fn taken(&self) {
         let now = self.clock.boot();
-        let mut book = self.book();
+        let mut book = self.book.lock();
         book.rights.taken(now);
         book.bounds.taken(now);
     }
 
     pub fn refused(&self, why: &ChangeError) {
         let now = self.clock.boot();
-        let mut book = self.book();
+        let mut book = self.book.lock();
         book.say(|| format!("{now:?}: {why}"));
         book.rights.refused(now);
         book.bounds.refused(now);
@@ -236,7 +233,7 @@ impl Laws {
         // A hold is dropped by its name, a child's as well.
         let text =
             NODES.iter().fold(text.to_owned(), |text, node| text.replace(&format!("child:{node}"), "child"));
-        let mut book = self.book();
+        let mut book = self.book.lock();
         let request = book.requests[number as usize].clone();
         book.seen.denied += u64::from(text.contains("PermissionDenied"));
         book.seen.waited += u64::from(text.contains("waits in the queue"));
@@ -268,7 +265,7 @@ impl Laws {
 
     /// What was broken, once all is over; `off`: the machines to which an off was sent.
     pub fn end(&self, off: &[&str]) -> (Vec<String>, Seen) {
-        let book = self.book();
+        let book = self.book.lock();
         let mut broken = book.broken.clone();
         for node in off.iter().filter(|node| !book.off_sent.iter().any(|(_, sent)| sent.as_str() == **node)) {
             broken.push(format!("{node} was sent an off that no record knows"));

@@ -99,7 +99,7 @@ impl Stage {
     /// Devices break; or all of them answer again.
     pub fn trouble(&self, random: &mut Random) {
         let [node, other] = [(); 2].map(|()| NODES[random.below(NODES.len() as u64) as usize]);
-        let mut world = self.ground.world.lock().expect("whole");
+        let mut world = self.ground.world.lock();
         match random.below(10) {
             0..5 => {
                 world.fault(&device_of(node), Fault::Silent).fault(&device_of(other), Fault::Silent);
@@ -124,7 +124,7 @@ impl Stage {
         let to = HYPERVISORS[random.below(HYPERVISORS.len() as u64) as usize];
         self.laws.runs_on(machine, to);
         let act = Act::Move { machine: machine.to_owned(), moving: Moving::Arrives(to.to_owned()) };
-        self.ground.world.lock().expect("whole").happen(self.ground.clock.boot(), act);
+        self.ground.world.lock().happen(self.ground.clock.boot(), act);
     }
 
     pub async fn holds(&self, node: &NodeId) -> Vec<String> {
@@ -135,7 +135,7 @@ impl Stage {
 
     /// The machines to which an off was sent.
     fn switched_off(&self) -> Vec<&'static str> {
-        let mut world = self.ground.world.lock().expect("whole");
+        let mut world = self.ground.world.lock();
         let now = self.ground.clock.boot();
         NODES.into_iter().filter(|node| world.received(&device_of(node), now).offs > 0).collect()
     }
@@ -183,7 +183,7 @@ pub fn plan(node: &'static str, settings: &Settings, ground: &Ground, parents: &
     for (name, driver) in levels {
         let device = DeviceId::new(name).expect("a good name");
         let mut spec = driver.traits().spec(device.clone(), &Rules::default());
-        spec.identity = world.lock().expect("whole").identity(node).clone();
+        spec.identity = world.lock().identity(node).clone();
         topology.push(Level { devices: vec![spec] });
         drivers.insert(device, driver);
     }

@@ -1,10 +1,11 @@
 //! What the lab's gateway reaches beside devices: who leads, whether a node lives, its volumes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::election::{Election, ElectionError, Lease, Won};
@@ -74,7 +75,7 @@ impl Releaser for Volumes {
     }
 
     async fn has(&self, _: &ClusterNode, _: &[Identity], _: Instant) -> Option<Belongs> {
-        self.belongs.lock().expect("whole").clone()
+        self.belongs.lock().clone()
     }
 
     async fn attempt(

@@ -1,8 +1,9 @@
 //! The lab's nodes, and the engine that has them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_audit::Audit;
 use picket_core::budget::Budget;
 use picket_core::device::{DeviceSpec, Identity};
@@ -34,7 +35,7 @@ pub fn engine(
     Engine::new(Parts {
         clock: clock.clone(),
         random: Arc::new(move |bytes: &mut [u8]| {
-            let mut random = random.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut random = random.lock();
             bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
         }),
         store: store.clone(),
@@ -83,7 +84,7 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
     // That of n10 is not set: a check has to learn it.
     let identity = match node {
         "n10" => Identity::default(),
-        _ => world.lock().expect("whole").identity(node).clone(),
+        _ => world.lock().identity(node).clone(),
     };
     let spec = DeviceSpec { identity, ..driver.traits().spec(id.clone(), rules) };
     let mut levels = vec![Level { devices: vec![spec.clone()] }];

@@ -1,9 +1,9 @@
 //! The named points of the engine, at one of which a test may let something happen while the node's task stands still.
 
 use std::pin::Pin;
-use std::sync::Mutex;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use picket_engine::Hooks;
 
 /// What happens at a point.
@@ -24,14 +24,14 @@ impl std::fmt::Debug for Points {
 impl Points {
     /// The node's task waits at `point` until `happens` has ended.
     pub fn at(&self, point: &'static str, happens: impl Future<Output = ()> + Send + 'static) {
-        *self.at.lock().expect("whole") = Some((point, Box::pin(happens)));
+        *self.at.lock() = Some((point, Box::pin(happens)));
     }
 }
 
 #[async_trait]
 impl Hooks for Points {
     async fn reached(&self, point: &str) {
-        let happens = self.at.lock().expect("whole").take_if(|(at, _)| *at == point);
+        let happens = self.at.lock().take_if(|(at, _)| *at == point);
         if let Some((_, happens)) = happens {
             happens.await;
         }
