@@ -10,9 +10,10 @@
 //! answer and it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// How long a turn lasts at most. A device that has not answered by then is said everything again, and that rarely.
@@ -72,7 +73,7 @@ impl LoginTurn {
 impl Drop for LoginTurn {
     fn drop(&mut self) {
         if let Some(logins) = self.logins.take() {
-            logins.state().came_back(self.rank);
+            logins.0.lock().came_back(self.rank);
             logins.hand_out();
         }
     }
@@ -128,20 +129,16 @@ impl Logins {
         Self(Arc::new(Mutex::new(State { most: most.max(1), out: 0, out_besides: 0, passed: 0, waiting })))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// From now on so many. Logins that are out stay so.
     pub fn change(&self, most: usize) {
-        self.state().most = most.max(1);
+        self.0.lock().most = most.max(1);
         self.hand_out();
     }
 
     /// Waits for a turn. Whoever leaves meanwhile leaves nothing behind.
     pub async fn take(&self, rank: Rank) -> LoginTurn {
         let given = {
-            let mut state = self.state();
+            let mut state = self.0.lock();
             if state.waiting.iter().all(VecDeque::is_empty) && state.has_room(rank) {
                 state.went_out(rank);
                 None
@@ -167,11 +164,11 @@ impl Logins {
     /// Gives free turns to those who wait.
     fn hand_out(&self) {
         loop {
-            let Some((rank, waiter)) = self.state().next() else { return };
+            let Some((rank, waiter)) = self.0.lock().next() else { return };
             if let Err(mut turn) = waiter.send(LoginTurn { logins: Some(self.clone()), rank }) {
                 // Its drop would come back here: thousands who left would be as many calls deep.
                 turn.logins = None;
-                self.state().came_back(rank);
+                self.0.lock().came_back(rank);
             }
         }
     }

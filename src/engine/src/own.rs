@@ -4,9 +4,10 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
@@ -38,7 +39,7 @@ struct Asked {
 
 impl Asked {
     fn found(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        self.found.lock()
     }
 }
 

@@ -3,9 +3,10 @@
 //! **Invariant.** Nothing is signed with a key that is not listed in the store: a receipt stays verifiable whatever
 //! becomes of the gateway that signed it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::ids::{FenceId, ReceiptId, Version};
 use picket_core::store::{Guard, Store, StoreError};
 use picket_core::time::WallTime;
@@ -82,13 +83,9 @@ impl Receipts {
         Self { keys: Arc::new(keys), listed }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Listed> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The key that may sign.
     pub(crate) fn signing(&self) -> Result<Arc<SigningKey>, EngineError> {
-        match &*self.lock() {
+        match &*self.listed.lock() {
             Listed::Key(key) => Ok(key.clone()),
             Listed::Foreign(why) => Err(EngineError::NoKey(why.clone())),
             Listed::Not(why) => Err(EngineError::Store(StoreError::Unavailable(why.clone()))),
@@ -121,7 +118,7 @@ impl Receipts {
     /// Lists the present key in the store, if it is not listed as ours.
     pub(crate) async fn list(&self, store: &dyn Store, guard: Guard, wall: WallTime) {
         let key = self.keys.present();
-        if matches!(&*self.lock(), Listed::Key(listed) if listed.id() == key.id()) {
+        if matches!(&*self.listed.lock(), Listed::Key(listed) if listed.id() == key.id()) {
             return;
         }
         let listed = match self.find_or_put(store, guard, wall, &key).await {
@@ -137,7 +134,7 @@ impl Receipts {
             }
             Err(error) => Listed::Not(format!("the key cannot be listed in the store: {error}")),
         };
-        let mut present = self.lock();
+        let mut present = self.listed.lock();
         match (&*present, &listed) {
             (Listed::Foreign(old), Listed::Foreign(new)) if old == new => {}
             (_, Listed::Foreign(why)) => tracing::error!(why, "no receipts are signed"),

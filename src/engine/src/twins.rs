@@ -7,8 +7,8 @@
 //! own device says by now: two addresses may be swapped.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::topology::Topology;
@@ -88,13 +88,9 @@ impl Claims {
 }
 
 impl Twins {
-    fn claims(&self) -> MutexGuard<'_, Claims> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What a device of `node` is expected to say, by the settings or the store. That counts until it is heard.
     pub(crate) fn expects(&self, node: &NodeId, device: &DeviceId, expected: Identity) {
-        let (mut claims, whose) = (self.claims(), (node.clone(), device.clone()));
+        let (mut claims, whose) = (self.0.lock(), (node.clone(), device.clone()));
         if expected.is_empty() {
             claims.expected.remove(&whose);
             return;
@@ -107,7 +103,7 @@ impl Twins {
 
     /// The device of another node of which the settings, or the store, expect that, if there is one.
     pub(crate) fn expected_of_another(&self, node: &NodeId, said: &Identity) -> Option<Whose> {
-        let claims = self.claims();
+        let claims = self.0.lock();
         let is_its = |(whose, known): &(&Whose, &Identity)| whose.0 != *node && are_twins(said, known);
         claims.expected.iter().find(is_its).map(|(whose, _)| whose.clone())
     }
@@ -117,7 +113,7 @@ impl Twins {
         if said.is_empty() {
             return None;
         }
-        let mut claims = self.claims();
+        let mut claims = self.0.lock();
         let whose = (node.clone(), device.clone());
         let before = claims.take(&whose);
         let now = match is_another(&before, said) {
@@ -137,14 +133,14 @@ impl Twins {
 
     /// Whether a device of another node claims that, or is expected to.
     pub(crate) fn is_claimed_beside(&self, node: &NodeId, identity: &Identity) -> bool {
-        let claims = self.claims();
+        let claims = self.0.lock();
         let mut all = claims.said.iter().chain(&claims.expected);
         all.any(|(whose, claim)| whose.0 != *node && are_twins(identity, claim))
     }
 
     /// The machine of an orphan has these identities. None of them: it is no orphan, or nothing is known of its machine.
     pub(crate) fn keeps_off(&self, orphan: &NodeId, identities: Vec<Identity>) {
-        let orphans = &mut self.claims().orphans;
+        let orphans = &mut self.0.lock().orphans;
         match identities.is_empty() {
             true => drop(orphans.remove(orphan)),
             false => drop(orphans.insert(orphan.clone(), identities)),
@@ -153,7 +149,7 @@ impl Twins {
 
     /// The orphan that keeps the machine of that identity off, in words: whatever the settings call it now, nothing is sent to it.
     pub(crate) fn kept_off_by(&self, said: &Identity) -> Option<String> {
-        let claims = self.claims();
+        let claims = self.0.lock();
         let is_its = |known: &Identity| known.compare(said) == IdentityMatch::Match;
         let (orphan, _) = claims.orphans.iter().find(|(_, known)| known.iter().any(is_its))?;
         Some(format!(
@@ -164,13 +160,13 @@ impl Twins {
 
     /// What an earlier leadership heard: another one may have stored since what is expected now.
     pub(crate) fn forget_all(&self) {
-        let mut claims = self.claims();
+        let mut claims = self.0.lock();
         (claims.said, claims.by, claims.expected) = Default::default();
     }
 
     /// What a node claimed that left the settings: whoever has its machine now is no twin.
     pub fn forget(&self, node: &NodeId) {
-        self.claims().take_of(node, |_| true);
+        self.0.lock().take_of(node, |_| true);
     }
 
     /// The settings of a node changed: what its devices claimed that are gone, at another address, or of another machine
@@ -182,7 +178,7 @@ impl Twins {
                 && now.device(device).is_some()
                 && identity(before) == identity(now)
         };
-        self.claims().take_of(node, |device| !is_same(device));
+        self.0.lock().take_of(node, |device| !is_same(device));
     }
 }
 

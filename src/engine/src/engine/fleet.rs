@@ -5,8 +5,9 @@
 //! orphan, to which nothing is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
+use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use picket_core::groups::Groups;
 use picket_core::ids::{NodeId, Revision, Version};
 use picket_core::record::{NodeRecord, Phase};
@@ -164,11 +165,11 @@ impl Slot {
 
 impl Engine {
     pub(super) fn fleet(&self) -> RwLockReadGuard<'_, Fleet> {
-        self.shared.fleet.read().unwrap_or_else(PoisonError::into_inner)
+        self.shared.fleet.read()
     }
 
     pub(super) fn fleet_mut(&self) -> RwLockWriteGuard<'_, Fleet> {
-        self.shared.fleet.write().unwrap_or_else(PoisonError::into_inner)
+        self.shared.fleet.write()
     }
 
     /// See [`Fleet::seat`]. An orphan is told, loudly: a person must decide.

@@ -18,7 +18,7 @@ mod wishes;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use change::{Change, ChangeError, Changed};
@@ -28,6 +28,7 @@ pub use following::Part;
 use futures::FutureExt;
 pub(crate) use parents::NOT_SEEN;
 pub use parents::called;
+use parking_lot::RwLock;
 use picket_core::election::Leadership;
 use picket_core::ids::{NodeId, Revision};
 use picket_core::store::{StoreError, Stored};
@@ -350,6 +351,7 @@ impl Engine {
                 biased;
                 () = over.cancelled() => None,
                 // After a panic the node's mailbox, and what it knows to be its own, must serve the next leadership.
+                // The panic opened the locks that the task held: none is poisoned, and the others go on.
                 gone = AssertUnwindSafe(task.run()).catch_unwind() => Some(gone.unwrap_or_else(|_| {
                     panics += 1;
                     tracing::error!(%node, panics, "a defect of this gateway ended the node's task");

@@ -1,7 +1,8 @@
 //! Up to where everything that is stored can be seen.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use picket_core::groups::Groups;
 use picket_core::ids::Revision;
 
@@ -17,13 +18,13 @@ pub(super) struct Seen(Mutex<Option<(Arc<Groups>, Revision)>>);
 
 impl Seen {
     fn of(&self, fleet: &Arc<Groups>) -> Revision {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.0.lock();
         // With other settings there may be nodes whose views begin anew.
         seen.as_ref().filter(|(of, _)| Arc::ptr_eq(of, fleet)).map_or(Revision(0), |(_, seen)| *seen)
     }
 
     fn note(&self, fleet: Arc<Groups>, now: Revision) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         let known = seen.as_ref().is_some_and(|(of, known)| Arc::ptr_eq(of, &fleet) && *known >= now);
         if !known {
             *seen = Some((fleet, now));

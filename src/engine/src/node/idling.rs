@@ -3,8 +3,9 @@
 //! **Invariant.** A session that we closed is no loss; one that its far side ended is one as long as the driver cannot know
 //! that it did, and within a fence that wants a person (S2). Until shortly before, it stays: what restarts under it is seen.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::ids::DeviceId;
 use picket_core::time::BootTime;
 
@@ -17,7 +18,7 @@ pub(super) struct Spoken(Arc<Mutex<Vec<(DeviceId, BootTime)>>>);
 
 impl Spoken {
     fn last(&self) -> MutexGuard<'_, Vec<(DeviceId, BootTime)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Something is asked, whether the answer is waited for or not.

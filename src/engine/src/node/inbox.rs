@@ -4,8 +4,9 @@
 //! carries boxes, not the requests themselves.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, mpsc};
 
 use super::Command;
@@ -32,7 +33,7 @@ impl fmt::Debug for First {
 
 impl First {
     fn waiting(&self) -> MutexGuard<'_, Vec<Command>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     async fn next(&self) -> Command {

@@ -1,7 +1,6 @@
 //! What is counted of a node: fences and what became of them, how long their parts took, and calls to devices.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use picket_core::ids::FenceId;
 use picket_core::record::{Cause, Fence, NodeRecord, Phase};
 use picket_core::time::{BootTime, WallTime};
@@ -66,7 +65,7 @@ impl Measures {
     /// A step was stored.
     pub(super) fn moved(&self, before: &Standing, record: &NodeRecord, wall: WallTime, now: BootTime) {
         let phase = record.phase.label();
-        let mut unfencing = self.unfencing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unfencing = self.unfencing.lock();
         match record.phase {
             Phase::Unfencing if before.phase != phase => *unfencing = Some(now),
             Phase::Normal => {

@@ -3,9 +3,10 @@
 //! Nothing waits for it, and no secret and no bytes are in it: words of drivers' errors are made for people.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use picket_audit::{Audit, GATEWAY, Told};
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::record::{AuditHead, Fence, NodeRecord};
@@ -54,7 +55,7 @@ pub(crate) struct Teller {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Teller {

@@ -5,9 +5,10 @@
 //! itself.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::device::{DeviceClass, DeviceSpec, Identity, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
@@ -73,14 +74,14 @@ impl Asking {
                 }
             };
             if let Ok(said) = tokio::time::timeout(PATIENCE, asks).await {
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+                *told.lock() = Some(said);
             }
         });
         Self { task, look: look_takes, word }
     }
 
     fn word(&self) -> Option<Look> {
-        self.word.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.word.lock().clone()
     }
 }
 

@@ -13,13 +13,14 @@ mod reload;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use calendar::Calendar;
 pub(crate) use callers::names;
 use children::ChildsHold;
 pub(crate) use children::Standing;
+use parking_lot::{Mutex, MutexGuard};
 pub use pauses::Resumed;
 pub(crate) use pauses::write as write_note;
 use picket_core::budget::pause::{Pause, Pauses};
@@ -149,7 +150,7 @@ impl Office {
     }
 
     fn papers(&self) -> MutexGuard<'_, Papers> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.desk.lock()
     }
 
     /// Whether a fence of that node may begin: the decision alone. Nothing is counted.

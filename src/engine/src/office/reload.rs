@@ -1,7 +1,5 @@
 //! What became of the last reload, for whoever tries again after it.
 
-use std::sync::PoisonError;
-
 use super::Office;
 
 impl Office {
@@ -11,11 +9,11 @@ impl Office {
         let told = refused.map(|why| {
             format!("the settings of before are in force: those that were read at {at} were refused: {why}")
         });
-        *self.refused_settings.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        *self.refused_settings.lock() = told;
     }
 
     /// That other settings than those of now were wanted, in words.
     pub(crate) fn refused_settings(&self) -> Option<String> {
-        self.refused_settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.refused_settings.lock().clone()
     }
 }

@@ -1,7 +1,7 @@
 //! The beginning of a leadership: what counts is read from the store.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::budget::pause::{Pause, Pauses};
@@ -72,7 +72,7 @@ impl Office {
 
     /// What both clocks have said until now.
     pub(super) fn calendar(&self) -> Calendar {
-        let mut calendar = self.calendar.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calendar = self.calendar.lock();
         calendar.look(self.clock.boot(), self.clock.wall());
         calendar.clone()
     }

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
 
 use futures::future::{Either, join_all, select};
+use parking_lot::Mutex;
 use picket_core::device::Grade;
 use picket_core::ids::NodeId;
 use picket_core::parent::{NotThere, ParentOff, Placement};
@@ -111,18 +111,18 @@ impl CopyHosts {
     }
 
     async fn look_at_known(&self, looker: &Looker<'_>) -> Looks {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.0.lock().clone();
         looker.look(known).await
     }
 
     /// Nobody asks for copies of a node that is not off.
     pub(crate) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.lock().clear();
     }
 
     /// Whether a copy may run on one of `hosts`, as their owner tells now. `seen`: those that were looked at beside that question.
     pub(crate) async fn judge(&self, hosts: BTreeSet<String>, seen: Looks, looker: &Looker<'_>) -> Copies {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&hosts);
+        self.0.lock().clone_from(&hosts);
         let new = hosts.iter().filter(|host| !seen.0.contains_key(*host)).cloned();
         let Looks(mut all) = looker.look(new).await;
         all.extend(seen.0.into_iter().filter(|(host, _)| hosts.contains(host)));

@@ -1,10 +1,11 @@
 //! The device of class parent: on while the child does not hold its parent, off once that is proven off with the child on it.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::device::{DeviceClass, Grade, MaxInFlight};
 use picket_core::ids::{FenceId, NodeId, Term};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
@@ -93,12 +94,8 @@ impl ParentDriver {
         Self { parents: parents.clone(), settings, places, traits, seen, unsettled, copy_hosts }
     }
 
-    fn unsettled(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
-        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 
     pub(super) fn engine(&self) -> Result<Engine, DriverError> {
@@ -156,7 +153,7 @@ impl ParentDriver {
         let engine = self.engine()?;
         if changes {
             call.may_send()?;
-            self.unsettled().insert(parent.clone());
+            self.unsettled.lock().insert(parent.clone());
         }
         match tokio::time::timeout_at(call.deadline(), engine.of_parent(parent, ask)).await {
             Ok(answer) => {
@@ -168,7 +165,7 @@ impl ParentDriver {
                     error.effect = Effect::DidNotHappen;
                 }
                 if changes && answer.as_ref().err().is_none_or(|error| error.effect == Effect::DidNotHappen) {
-                    self.unsettled().remove(parent);
+                    self.unsettled.lock().remove(parent);
                 }
                 answer
             }
@@ -205,14 +202,14 @@ impl ParentDriver {
 
     /// What was asked to be changed is done, or never will be: each node that has not answered says so.
     async fn settle(&self, call: &Call) -> Result<(), DriverError> {
-        let asked: Vec<NodeId> = self.unsettled().iter().cloned().collect();
+        let asked: Vec<NodeId> = self.unsettled.lock().iter().cloned().collect();
         for parent in asked {
             match self.ask(call, &parent, ParentAsk::Settle, false).await {
                 // What is no node any more does nothing.
                 Err(error) if error.kind != ErrorKind::Settings => {
                     return Err(DriverError { effect: Effect::Unknown, ..error });
                 }
-                _ => drop(self.unsettled().remove(&parent)),
+                _ => drop(self.unsettled.lock().remove(&parent)),
             }
         }
         Ok(())

@@ -18,9 +18,10 @@ mod state;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use picket_core::ids::NodeId;
 use picket_driver::{DriverError, Effect, ErrorKind};
 use state::State;
@@ -104,10 +105,6 @@ pub struct Unit {
     state: Mutex<State>,
 }
 
-fn whole<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Unit {
     /// A unit of that name.
     pub fn new(name: impl Into<String>, limits: UnitLimits) -> Self {
@@ -135,7 +132,7 @@ impl Unit {
 
     /// From now on so many programs. Those that run go on.
     pub fn change_programs(self: &Arc<Self>, at_once: usize) {
-        let users = whole(&self.used_by).clone();
+        let users = self.used_by.lock().clone();
         self.change(UnitLimits { at_once: at_once.max(1), pause: Duration::ZERO }, users);
     }
 
@@ -146,14 +143,14 @@ impl Unit {
 
     /// How much it bears.
     pub fn limits(&self) -> UnitLimits {
-        *whole(&self.limits)
+        *self.limits.lock()
     }
 
     /// What the settings say now: how much it bears, and the nodes whose devices are there. Whoever has a turn keeps it.
     pub fn change(self: &Arc<Self>, limits: UnitLimits, nodes: BTreeSet<NodeId>) {
-        *whole(&self.used_by) = nodes;
-        *whole(&self.limits) = limits;
-        let (calls, levels) = whole(&self.state).resume(self);
+        *self.used_by.lock() = nodes;
+        *self.limits.lock() = limits;
+        let (calls, levels) = self.state.lock().resume(self);
         drop((calls, levels));
     }
 
@@ -164,12 +161,12 @@ impl Unit {
 
     /// The other nodes whose devices are there.
     pub(crate) fn others(&self, node: &NodeId) -> Vec<NodeId> {
-        whole(&self.used_by).iter().filter(|one| *one != node).cloned().collect()
+        self.used_by.lock().iter().filter(|one| *one != node).cloned().collect()
     }
 
     /// The turn of one call, which is over within `life`.
     pub(crate) async fn turn(self: &Arc<Self>, rank: Rank, life: Duration) -> Result<Turn, DriverError> {
-        let granted = whole(&self.state).ask(self, rank, life + MARGIN);
+        let granted = self.state.lock().ask(self, rank, life + MARGIN);
         let turn = match granted {
             Ok(turn) => turn,
             Err(waits) => self.patiently(waits).await?,
@@ -183,11 +180,11 @@ impl Unit {
     async fn patiently(self: &Arc<Self>, mut waits: oneshot::Receiver<Turn>) -> Result<Turn, DriverError> {
         let late = Instant::now() + PATIENCE;
         while Instant::now() < late {
-            let overdue = whole(&self.state).first_overdue().unwrap_or(late);
+            let overdue = self.state.lock().first_overdue().unwrap_or(late);
             if let Ok(Ok(turn)) = tokio::time::timeout_at(overdue.min(late), &mut waits).await {
                 return Ok(turn);
             }
-            let left = whole(&self.state).take_overdue(self);
+            let left = self.state.lock().take_overdue(self);
             drop(left);
         }
         let detail = format!("its turn at {} did not come within {PATIENCE:?}", self.name);
@@ -196,19 +193,19 @@ impl Unit {
 
     /// A reading here took so long, and was answered or not: there may be room for another level.
     pub(crate) fn took(self: &Arc<Self>, took: Duration, answered: bool) {
-        let left = whole(&self.state).note(self, took, answered);
+        let left = self.state.lock().note(self, took, answered);
         drop(left);
     }
 
     /// How long it has answered nobody; zero where the last reading was answered.
     pub(crate) fn silent_for(&self) -> Duration {
-        whole(&self.state).silent_since().map(|since| since.elapsed()).unwrap_or_default()
+        self.state.lock().silent_since().map(|since| since.elapsed()).unwrap_or_default()
     }
 
     /// The least time between two readings of each of so many devices of a level: their offs and readings, one after the other,
     /// must come round within three of it (S2).
     pub(crate) fn least_dwell(&self, devices: usize) -> Duration {
-        let reading = whole(&self.state).reading(self.pace).unwrap_or_default();
+        let reading = self.state.lock().reading(self.pace).unwrap_or_default();
         let round = reading * u32::try_from(devices).unwrap_or(1);
         round.mul_f64(1.5 / self.limits().at_once as f64)
     }
@@ -216,12 +213,12 @@ impl Unit {
     /// How long it takes at the longest to read so many devices here.
     pub(crate) fn round(&self, devices: usize) -> Duration {
         let rounds = u32::try_from(devices.div_ceil(self.limits().at_once)).unwrap_or(u32::MAX);
-        whole(&self.state).reading(self.pace).unwrap_or_default().saturating_mul(rounds)
+        self.state.lock().reading(self.pace).unwrap_or_default().saturating_mul(rounds)
     }
 
     /// The turn of a node's level, of which so many devices are here, each asked once in a `dwell`.
     pub(crate) async fn level(self: Arc<Self>, node: NodeId, devices: usize, dwell: Duration) -> LevelTurn {
-        let waits = whole(&self.state).ask_level(&self, node, devices, dwell);
+        let waits = self.state.lock().ask_level(&self, node, devices, dwell);
         match waits.await {
             Ok(turn) => turn,
             // The sender lives in the unit, which lives here.
@@ -231,7 +228,7 @@ impl Unit {
 
     /// Who has a level there now.
     pub(crate) fn busy_with(&self) -> Vec<NodeId> {
-        whole(&self.state).levels().cloned().collect()
+        self.state.lock().levels().cloned().collect()
     }
 }
 
@@ -255,7 +252,7 @@ pub(crate) struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let left = whole(&self.unit.state).ended(&self.unit, self.number);
+        let left = self.unit.state.lock().ended(&self.unit, self.number);
         // What nobody took any more is dropped, and ends, once nothing is locked.
         drop(left);
     }
@@ -282,14 +279,14 @@ impl Together {
 
     /// One more call, which takes so long at the most.
     pub(crate) fn add(&self, rank: Rank, life: Duration) {
-        let mut least = whole(&self.rank);
+        let mut least = self.rank.lock();
         *least = rank.max(*least);
-        *whole(&self.life) += life;
+        *self.life.lock() += life;
     }
 
     /// The turn of all, for one of them at a time.
     pub(crate) async fn next(&self) -> Result<Option<SemaphorePermit<'_>>, DriverError> {
-        let (rank, life) = (*whole(&self.rank), *whole(&self.life));
+        let (rank, life) = (*self.rank.lock(), *self.life.lock());
         self.turn.get_or_try_init(|| self.unit.turn(rank, life)).await?;
         Ok(self.line.acquire().await.ok())
     }
@@ -304,7 +301,7 @@ pub(crate) struct LevelTurn {
 
 impl Drop for LevelTurn {
     fn drop(&mut self) {
-        let (calls, levels) = whole(&self.unit.state).level_ended(&self.unit, self.number);
+        let (calls, levels) = self.unit.state.lock().level_ended(&self.unit, self.number);
         drop((calls, levels));
     }
 }

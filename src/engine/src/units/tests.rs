@@ -38,7 +38,7 @@ async fn fences_come_first_and_checks_last_whoever_came_before() {
         let (unit, order) = (unit.clone(), order.clone());
         tasks.push(tokio::spawn(async move {
             let _turn = unit.turn(rank, s(600)).await.expect("a turn");
-            order.lock().expect("whole").push(rank);
+            order.lock().push(rank);
         }));
         yield_now().await;
     }
@@ -46,7 +46,7 @@ async fn fences_come_first_and_checks_last_whoever_came_before() {
     for task in tasks {
         task.await.expect("ended");
     }
-    let came = order.lock().expect("whole").clone();
+    let came = order.lock().clone();
     assert_eq!(came, [Rank::Fence, Rank::Fence, Rank::Ground, Rank::Watch, Rank::Check]);
 }
 
@@ -81,7 +81,7 @@ async fn an_urgent_call_follows_each_overdue_one_that_is_not() {
         tokio::spawn(async move {
             for _ in 0..times {
                 let turn = unit.turn(rank, s(600)).await.expect("a turn");
-                came.lock().expect("whole").push(rank);
+                came.lock().push(rank);
                 sleep(s(1)).await;
                 drop(turn);
             }
@@ -93,7 +93,7 @@ async fn an_urgent_call_follows_each_overdue_one_that_is_not() {
     yield_now().await;
     drop(held);
     fence.await.expect("ended");
-    let came: Vec<bool> = came.lock().expect("whole").iter().map(|rank| *rank == Rank::Fence).collect();
+    let came: Vec<bool> = came.lock().iter().map(|rank| *rank == Rank::Fence).collect();
     assert!(came.windows(2).all(|two| two[0] != two[1]), "one after the other: {came:?}");
     for look in looks {
         look.await.expect("it came, too");

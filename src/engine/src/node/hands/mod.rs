@@ -7,10 +7,11 @@ mod turns;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use picket_core::device::DeviceClass;
 use picket_core::election::Leadership;
 use picket_core::ids::{DeviceId, EffectId};
@@ -154,19 +155,18 @@ impl Hands {
             Phase::Fenced | Phase::Unfencing => Rank::Ground,
             _ => Rank::Watch,
         };
-        *self.rank.lock().unwrap_or_else(PoisonError::into_inner) = rank;
+        *self.rank.lock() = rank;
     }
 
     fn rank(&self, device: &DeviceId) -> Rank {
         let rank = match self.unheard {
             true => Rank::Check,
-            false => *self.rank.lock().unwrap_or_else(PoisonError::into_inner),
+            false => *self.rank.lock(),
         };
         if self.urgent {
             return rank.min(Rank::Ground);
         }
-        let is_unanswered =
-            || self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).contains(device);
+        let is_unanswered = || self.unanswered.lock().contains(device);
         if rank > Rank::Ground && is_unanswered() { Rank::Unanswered } else { rank }
     }
 

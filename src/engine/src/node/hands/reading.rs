@@ -1,7 +1,7 @@
 //! Readings of power: one by one, and several in one turn.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
@@ -94,7 +94,7 @@ impl Hands {
     fn heard(&self, device: &DeviceId, error: Option<&DriverError>) {
         let is_unanswered =
             error.is_some_and(|error| matches!(error.kind, ErrorKind::Unreachable | ErrorKind::TimedOut));
-        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unanswered = self.unanswered.lock();
         match is_unanswered {
             true => drop(unanswered.insert(device.clone())),
             false => drop(unanswered.remove(device)),

@@ -1,10 +1,10 @@
 //! Readings that go on beside the node's own work.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 
@@ -28,12 +28,12 @@ impl Lingering {
     }
 
     pub(super) fn doing(&mut self) -> &mut FuturesUnordered<Doing> {
-        self.doing.get_or_insert_default().get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.doing.get_or_insert_default().get_mut()
     }
 
     /// What the next one came to; `None`: none is under way.
     pub(in crate::node) async fn next(&mut self) -> Option<(DeviceId, Did)> {
-        let doing = self.doing.as_mut()?.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let doing = self.doing.as_mut()?.get_mut();
         let (device, did) = doing.next().await?;
         self.devices.remove(&device);
         Some((device, did))
