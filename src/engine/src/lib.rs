@@ -29,14 +29,14 @@ mod units;
 mod view;
 mod work;
 
-pub use engine::{Change, ChangeError, Changed, Engine, Part, called};
+pub use engine::{Change, ChangeError, Changed, Engine, Part};
 pub use error::{Absent, EngineError, Stale, TakenKey};
 pub use hooks::{Gate, Hooks, NoHooks, gated};
 pub use logins::{LoginTurn, Logins, PATIENCE, Rank};
 pub use office::queue::{Queued, WaitState, Waits};
 pub use office::{OfficeNumbers, Resumed};
 pub use own::Own;
-pub use parents::{CLOUD_LABEL, LABEL as PARENT_LABEL, ParentDriver, ParentSettings, Parents};
+pub use parents::{CLOUD_LABEL, LABEL as PARENT_LABEL, ParentDriver, ParentSettings, Parents, called};
 pub use parts::{NodePlan, Parts, PlannedRelease};
 pub use picket_driver::ErrorKind;
 pub use plan::{Plan, PlanAction, PlanStep, Planned};

@@ -15,7 +15,7 @@ use picket_release::{Machine, Releaser};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::parts::NodePlan;
+use crate::parts::node_plan::NodePlan;
 use crate::twins::Twins;
 
 /// How long one answer is waited for.

@@ -1,27 +1,20 @@
 //! What the engine is made of. Everything is passed in.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
+pub(crate) mod node_plan;
 
+use std::sync::Arc;
+
+pub use node_plan::{NodePlan, PlannedRelease};
 use picket_audit::Audit;
 use picket_core::budget::Budget;
-use picket_core::device::DeviceClass;
 use picket_core::election::Election;
-use picket_core::ids::{DeviceId, NodeId, ReleaseId};
-use picket_core::machine;
-use picket_core::record::NodeRecord;
 use picket_core::roles::Roles;
 use picket_core::rules::Rules;
 use picket_core::store::Store;
 use picket_core::time::Clock;
-use picket_core::topology::Topology;
-use picket_driver::{PowerDriver, Random};
-use picket_liveness::Liveness;
+use picket_driver::Random;
 use picket_metrics::Metrics;
-use picket_release::Releaser;
 
-use crate::error::EngineError;
 use crate::hooks::Hooks;
 use crate::logins::Logins;
 use crate::own::Own;
@@ -29,127 +22,6 @@ use crate::parents::Parents;
 use crate::receipts::Receipts;
 use crate::twins::Twins;
 use crate::units::Unit;
-
-/// One release of a node, in its order.
-#[derive(Clone, Debug)]
-pub struct PlannedRelease {
-    /// Its name in the settings.
-    pub id: ReleaseId,
-    /// How it is done.
-    pub releaser: Arc<dyn Releaser>,
-}
-
-impl PlannedRelease {
-    /// What a fence's record is told of it.
-    pub(crate) fn told(&self) -> picket_core::event::PlannedRelease {
-        picket_core::event::PlannedRelease {
-            id: self.id.clone(),
-            max_in_flight: self.releaser.max_in_flight(),
-            lingers: self.releaser.lingers(),
-            by_name: self.releaser.by_name_alone(),
-        }
-    }
-}
-
-/// One node of the settings.
-#[derive(Clone, Debug)]
-pub struct NodePlan {
-    /// Its name.
-    pub id: NodeId,
-    /// What its cloud is told by: `spec.providerID` of its Node in Kubernetes, where the settings say it.
-    pub provider_id: Option<String>,
-    /// Its levels.
-    pub topology: Topology,
-    /// Its devices' drivers.
-    pub drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
-    /// What its devices share with those of other nodes, or whose limits they keep: each with its unit.
-    pub units: BTreeMap<DeviceId, Arc<Unit>>,
-    /// Between the tries of a device that failed, where the settings say so.
-    pub retries: BTreeMap<DeviceId, Duration>,
-    /// Its releases, in order.
-    pub releases: Vec<PlannedRelease>,
-    /// This gateway stands on it, as its settings say: it is never fenced by this gateway (S17).
-    pub own_host: bool,
-    /// Nodes that run on it and may be fenced by its fence, whoever asks for theirs (S22).
-    pub fenced_for: Arc<BTreeSet<NodeId>>,
-    /// Labels (`rack`, `zone`, `role`).
-    pub labels: Arc<BTreeMap<String, String>>,
-    /// The groups in which it is: one for each label, and those that the settings name.
-    pub groups: Arc<BTreeSet<String>>,
-    /// What says whether it recovered (S15); `None`: nobody is asked.
-    pub liveness: Option<Arc<dyn Liveness>>,
-    /// Two plans of a node with the same mark were made of the same settings. Empty where nothing is ever reloaded.
-    pub mark: String,
-    /// One of its groups allows drills, and none forbids them.
-    pub drills: bool,
-}
-
-impl NodePlan {
-    /// The levels as they stand now: with the wiring that drills have verified, and the epochs that drivers know of.
-    pub fn levels_now(&self, record: &NodeRecord) -> Topology {
-        let verified = |id: &DeviceId| {
-            let now = self.wiring(id);
-            now.is_some() && record.wired.get(id) == now.as_ref()
-        };
-        let has_epochs = |id: &DeviceId| self.drivers.get(id).map(|driver| driver.has_epochs());
-        self.topology.clone().with_verified(verified).with_epochs(has_epochs)
-    }
-
-    /// Whether the node may be drilled, as its record says that it stands: the settings allow it, and the rules do.
-    ///
-    /// # Errors
-    /// Why not; nothing was asked of any device.
-    pub fn may_be_drilled(&self, record: &NodeRecord) -> Result<(), EngineError> {
-        if !self.drills {
-            return Err(EngineError::NotAllowed(self.no_drills()));
-        }
-        self.comes_back("a drill")?;
-        let levels = self.levels_now(record);
-        Ok(machine::may_be_drilled(&record.phase, &levels, !self.releases.is_empty())?)
-    }
-
-    /// Whether its devices can bring it back once they switched it off; `what` wants that.
-    ///
-    /// # Errors
-    /// Which of them cannot, and why.
-    pub fn comes_back(&self, what: &str) -> Result<(), EngineError> {
-        let finals = self.drivers.iter().find_map(|(id, driver)| Some((id, driver.off_is_final()?)));
-        let Some((device, why)) = finals else { return Ok(()) };
-        let refused =
-            format!("{what} brings the node back, and {} would not come back ({device}: {why})", self.id);
-        Err(EngineError::NotAllowed(format!("{refused}: fence it to stay off, and retire it then")))
-    }
-
-    fn no_drills(&self) -> String {
-        let groups: Vec<&str> = self.groups.iter().map(String::as_str).collect();
-        let of = match groups.is_empty() {
-            true => "it is in no group".to_owned(),
-            false => format!("its groups are {}", groups.join(", ")),
-        };
-        format!(
-            "the settings allow no drill of {}: `drills = true` in the rules of one of its groups would, and false in none ({of})",
-            self.id
-        )
-    }
-
-    /// Whether what that device is asked runs as a program beside us.
-    pub(crate) fn runs_programs(&self, id: &DeviceId) -> bool {
-        self.drivers.get(id).is_some_and(|driver| driver.runs_programs())
-    }
-
-    /// What a drill of that outlet verifies: where it is, and which machine it feeds, as its host devices tell. With another
-    /// address, or another machine under the node's name, it is other wiring. Drills of earlier versions stored "feeds": a silent BMC was enough
-    /// for them, and they verify nothing any more.
-    pub fn wiring(&self, id: &DeviceId) -> Option<String> {
-        let endpoint = |id: &DeviceId| Some(self.drivers.get(id)?.traits().endpoint.clone());
-        let hosts = self.topology.devices().filter(|spec| spec.class == DeviceClass::Host);
-        let hosts = hosts.map(|spec| {
-            format!("{} {} {}", spec.id, endpoint(&spec.id).unwrap_or_default(), spec.identity.words())
-        });
-        let fed: Vec<String> = hosts.collect();
-        Some(format!("{} was seen to feed {}", endpoint(id)?, fed.join(", ")))
-    }
-}
 
 /// Everything the engine works with.
 #[derive(Clone)]

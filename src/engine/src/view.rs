@@ -11,7 +11,7 @@ use picket_core::store::Stored;
 use picket_core::time::WallTime;
 use picket_driver::ErrorKind;
 
-use crate::parts::NodePlan;
+use crate::parts::node_plan::NodePlan;
 
 /// What is being waited for. Every wait is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use picket_core::store::Stored;
 use picket_core::topology::Topology;
 use tokio::sync::{Mutex, watch};
 
-use super::Engine;
+use super::{Engine, Shared};
 use crate::looks::Looks;
 use crate::node::{self, Kept, Mailbox};
 use crate::own::Own;
@@ -163,9 +163,15 @@ impl Slot {
     }
 }
 
+impl Shared {
+    pub(super) fn fleet(&self) -> RwLockReadGuard<'_, Fleet> {
+        self.fleet.read()
+    }
+}
+
 impl Engine {
     pub(super) fn fleet(&self) -> RwLockReadGuard<'_, Fleet> {
-        self.shared.fleet.read()
+        self.shared.fleet()
     }
 
     pub(super) fn fleet_mut(&self) -> RwLockWriteGuard<'_, Fleet> {

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::change::{Asked, Change, ChangeError, Changed};
 use super::{Engine, Lead};
 use crate::error::Absent;
+use crate::parents::Nodes;
 use crate::successors::Successors;
 
 /// The store is looked at so often where it does not say that something changed.
@@ -317,7 +318,7 @@ impl Engine {
             let record = &view.stored.record;
             let kept_off = !matches!(record.phase, Phase::Normal | Phase::Unfencing | Phase::Retired);
             let is_own = || slot.plan.own_host || own.is(&slot.plan, record, &slot.parts.twins);
-            if kept_off && (is_own() || self.carries_own_host(&record.node)) {
+            if kept_off && (is_own() || self.shared.carries_own_host(&record.node)) {
                 return Some(format!("it stands on {}, which is {}", record.node, record.phase.label()));
             }
             let tried = &record.fence.as_ref().filter(|_| record.phase == Phase::Fencing)?.handed_over;

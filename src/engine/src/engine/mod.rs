@@ -7,7 +7,7 @@ mod ending;
 mod fleet;
 mod following;
 mod keeping;
-pub(crate) mod parents;
+mod parents;
 mod pauses;
 mod queue;
 mod reads;
@@ -18,7 +18,7 @@ mod wishes;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use change::{Change, ChangeError, Changed};
@@ -26,8 +26,6 @@ use fleet::{Fleet, Slot};
 use following::Following;
 pub use following::Part;
 use futures::FutureExt;
-pub(crate) use parents::NOT_SEEN;
-pub use parents::called;
 use parking_lot::RwLock;
 use picket_core::election::Leadership;
 use picket_core::ids::{NodeId, Revision};
@@ -40,7 +38,9 @@ use tokio_util::sync::CancellationToken;
 use crate::hooks::gated;
 use crate::node::{Gone, Inbox, Kept, NodeTask, Outlets, Turns};
 use crate::office::Office;
+use crate::parents::Nodes;
 use crate::parts::Parts;
+use crate::request::Acting;
 use crate::work::Work;
 
 /// Changes that a slow watcher may fall behind before it must start again.
@@ -68,7 +68,7 @@ enum Lead {
 pub struct Engine {
     shared: Arc<Shared>,
     /// In which roles it is asked.
-    acting: Arc<crate::Acting>,
+    acting: Arc<Acting>,
 }
 
 #[derive(Debug)]
@@ -130,12 +130,13 @@ impl Engine {
             seen: Seen::default(),
         };
         let shared = Arc::new(shared);
-        shared.parts.parents.bind(&shared);
-        Self::of(shared)
+        let nodes: Weak<dyn Nodes> = Arc::<Shared>::downgrade(&shared);
+        shared.parts.parents.bind(nodes);
+        Self { shared, acting: Arc::default() }
     }
 
     /// The same engine, asked by somebody with these roles: what is asked of it is audited, and judged again, by them.
-    pub fn acting_as(&self, acting: crate::Acting) -> Self {
+    pub fn acting_as(&self, acting: Acting) -> Self {
         Self { shared: self.shared.clone(), acting: Arc::new(acting) }
     }
 

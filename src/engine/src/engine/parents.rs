@@ -1,9 +1,9 @@
 //! Which node a machine's name means, who holds whom, and questions from one node to another.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use picket_core::device::{DeviceClass, Grade};
 use picket_core::ids::NodeId;
 use picket_core::power::Power;
@@ -12,45 +12,24 @@ use picket_driver::{Call, PowerDriver};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Engine, Shared};
+use super::Shared;
 use crate::error::EngineError;
 use crate::node::Command;
-use crate::office::Standing;
-use crate::parents::{CLOUD_LABEL, LABEL, ParentAnswer, ParentAsk};
-use crate::parts::NodePlan;
+use crate::office::names;
+use crate::parents::{CLOUD_LABEL, CopyHost, NOT_SEEN, Nodes, ParentAnswer, ParentAsk, called};
+use crate::parts::node_plan::NodePlan;
+use crate::view::NodeView;
 
 /// A fence waits no longer for where the gateway's own machine runs.
 const LOCATE: Duration = Duration::from_secs(2);
 
-/// What clouds call a node: by its label, else by its name.
-pub fn called<'a>(node: &'a NodeId, labels: &'a BTreeMap<String, String>) -> &'a str {
-    labels.get(LABEL).map_or_else(|| node.as_str(), String::as_str)
-}
-
-/// What a node is that is not kept off, and that no device of its says On of.
-pub(crate) const NOT_SEEN: &str = "was not seen on";
-
-/// A machine from which a child was evacuated.
-#[derive(Debug)]
-pub(crate) enum CopyHost {
-    /// Its hardware is gone.
-    Gone,
-    /// This node was proven off by its devices with the grade that is wanted, and is kept off.
-    Off(NodeId),
-    /// All else.
-    MayRun,
-}
-
-impl Engine {
-    pub(crate) fn of(shared: Arc<Shared>) -> Self {
-        Self { shared, acting: Arc::default() }
+#[async_trait]
+impl Nodes for Shared {
+    fn node(&self, node: &NodeId) -> Result<NodeView, EngineError> {
+        Ok(self.slot(node)?.view.borrow().clone())
     }
 
-    /// The node that `host` means in that cloud: the only one that is called so, by its label or, where it has none, by its name.
-    ///
-    /// # Errors
-    /// There is none, or it cannot be a parent: in words.
-    pub(crate) fn parent_named(&self, host: &str, cloud: Option<&str>) -> Result<NodeId, String> {
+    fn parent_named(&self, host: &str, cloud: Option<&str>) -> Result<NodeId, String> {
         let fleet = self.fleet();
         let of_that_name = || fleet.plans.values().filter(|plan| called(&plan.id, &plan.labels) == host);
         // Two clouds may call two machines alike. Where all devices are of one, its names need not say whose they are.
@@ -79,8 +58,7 @@ impl Engine {
         }
     }
 
-    /// What is known of `host`, as clouds call it, where a copy of a child may run. As of a parent, a person's word is no proof of it.
-    pub(crate) fn host_of_a_copy(&self, host: &str, cloud: Option<&str>, least: Grade) -> CopyHost {
+    fn host_of_a_copy(&self, host: &str, cloud: Option<&str>, least: Grade) -> CopyHost {
         let Ok(node) = self.parent_named(host, cloud) else { return CopyHost::MayRun };
         let Ok(slot) = self.slot(&node) else { return CopyHost::MayRun };
         let view = slot.view.borrow();
@@ -98,26 +76,19 @@ impl Engine {
         }
     }
 
-    /// What is known of a node.
-    pub(crate) fn plan_of(&self, node: &NodeId) -> Option<Arc<NodePlan>> {
+    fn plan_of(&self, node: &NodeId) -> Option<Arc<NodePlan>> {
         self.slot(node).ok().map(|slot| slot.plan.clone())
     }
 
-    /// The nodes that are held for a child, as their records say.
-    pub(crate) fn held_by(&self, child: &NodeId) -> Vec<NodeId> {
-        self.shared.office.held_by(child)
+    fn held_by(&self, child: &NodeId) -> Vec<NodeId> {
+        self.office.held_by(child)
     }
 
-    /// Why nothing is sent to a node; `None`: it is no orphan.
-    pub(crate) fn orphaned(&self, node: &NodeId) -> Option<String> {
+    fn orphaned(&self, node: &NodeId) -> Option<String> {
         self.slot(node).ok()?.view.borrow().live.orphaned.as_ref().map(ToString::to_string)
     }
 
-    /// Whether a node was seen on when its devices were read last, and is not on its way back or off.
-    ///
-    /// # Errors
-    /// In words, what it is instead.
-    pub(crate) fn seems_on(&self, node: &NodeId) -> Result<(), &'static str> {
+    fn seems_on(&self, node: &NodeId) -> Result<(), &'static str> {
         let slot = self.slot(node).map_err(|_| "is no node of the settings")?;
         let view = slot.view.borrow();
         let reads = |power: Power| {
@@ -141,16 +112,14 @@ impl Engine {
         }
     }
 
-    /// Asks where the gateway's own machine runs, where that may be another node and the settings do not say on which: what a check
-    /// saw may be minutes old. Takes [`LOCATE`] at the longest; what is not said then is as it was.
-    pub(crate) async fn locate_own_host(&self) {
-        let own = &self.shared.parts.own;
+    async fn locate_own_host(&self) {
+        let own = &self.parts.own;
         let own =
             self.fleet().slots.values().find(|slot| slot.is_own_host(own)).map(|slot| slot.plan.clone());
         let is_parent = |driver: &&Arc<dyn PowerDriver>| driver.traits().class == DeviceClass::Parent;
         let Some(parent) = own.iter().flat_map(|plan| plan.drivers.values()).find(is_parent) else { return };
         if parent.only_parent().is_none() {
-            let call = Call::reading(Instant::now() + LOCATE, self.shared.parts.clock.clone());
+            let call = Call::reading(Instant::now() + LOCATE, self.parts.clock.clone());
             let asked = tokio::time::timeout(LOCATE, parent.placement(&call)).await;
             if !matches!(asked, Ok(Ok(_))) {
                 tracing::warn!(
@@ -160,34 +129,33 @@ impl Engine {
         }
     }
 
-    /// Whether the gateway's own machine was last seen to run on that node (S17).
-    pub(crate) fn carries_own_host(&self, node: &NodeId) -> bool {
-        let children = self.shared.office.children(node);
+    fn carries_own_host(&self, node: &NodeId) -> bool {
+        let children = self.office.children(node);
         let fleet = self.fleet();
-        let is_own = |child: &NodeId| {
-            fleet.slots.get(child).is_some_and(|slot| slot.is_own_host(&self.shared.parts.own))
-        };
+        let is_own =
+            |child: &NodeId| fleet.slots.get(child).is_some_and(|slot| slot.is_own_host(&self.parts.own));
         children.iter().any(is_own)
     }
 
-    /// Where a node stands that is neither normal nor retired, as the store has it.
-    pub(crate) fn standing(&self, node: &NodeId) -> Option<Standing> {
-        self.shared.office.standing(node)
+    fn tries_its_parent(&self, child: &NodeId) -> bool {
+        self.office.standing(child).is_some_and(|child| child.tries_its_parent)
     }
 
-    /// Notes that a child runs there: a fence of the parent takes it away too.
-    pub(crate) fn runs_on(&self, child: &NodeId, parent: &NodeId) {
-        self.shared.office.runs_on(child, parent);
+    fn is_unfencing(&self, child: &NodeId) -> bool {
+        self.office.standing(child).is_some_and(|child| child.is_unfencing)
     }
 
-    /// Asks a node's task for one of its children.
-    pub(crate) async fn of_parent(
-        &self,
-        parent: &NodeId,
-        ask: ParentAsk,
-    ) -> Result<ParentAnswer, EngineError> {
+    fn askers(&self, child: &NodeId) -> String {
+        self.office.standing(child).map(|child| names(&child.askers)).unwrap_or_default()
+    }
+
+    fn runs_on(&self, child: &NodeId, parent: &NodeId) {
+        self.office.runs_on(child, parent);
+    }
+
+    async fn of_parent(&self, parent: &NodeId, ask: ParentAsk) -> Result<ParentAnswer, EngineError> {
         let slot = self.slot(parent)?;
-        let term = self.leading().map_err(EngineError::NoLeader)?;
+        let term = self.led().map_err(EngineError::NoLeader)?.term();
         let (reply, answer) = oneshot::channel();
         let command = Command::Parent(ask, term, reply);
         slot.mailbox.send(command).await.map_err(|_| EngineError::Unanswered)?;

@@ -15,16 +15,32 @@ use picket_core::store::FenceQuery;
 use picket_core::time::Clock;
 use tokio::sync::{broadcast, watch};
 
-use super::{Engine, Lead, Slot};
+use super::{Engine, Lead, Shared, Slot};
 use crate::bound_keys::bound_to;
 use crate::error::EngineError;
 use crate::request::{Until, outcome_of};
 use crate::view::NodeView;
 
-impl Engine {
+impl Shared {
     pub(super) fn slot(&self, node: &NodeId) -> Result<Arc<Slot>, EngineError> {
         let slot = self.fleet().slots.get(node).cloned();
         slot.ok_or_else(|| EngineError::UnknownNode { name: node.to_string() })
+    }
+
+    pub(super) fn led(&self) -> Result<Arc<Leadership>, String> {
+        match &*self.lead.borrow() {
+            Lead::Yes(leadership) => {
+                leadership.check().map_err(|ended| ended.to_string())?;
+                Ok(leadership.clone())
+            }
+            Lead::No(why) => Err(why.clone()),
+        }
+    }
+}
+
+impl Engine {
+    pub(super) fn slot(&self, node: &NodeId) -> Result<Arc<Slot>, EngineError> {
+        self.shared.slot(node)
     }
 
     /// Names of nodes that `node` may have been meant to be. It is compared with each name of the fleet: ask for a single unknown name.
@@ -153,13 +169,7 @@ impl Engine {
     }
 
     pub(super) fn led(&self) -> Result<Arc<Leadership>, String> {
-        match &*self.shared.lead.borrow() {
-            Lead::Yes(leadership) => {
-                leadership.check().map_err(|ended| ended.to_string())?;
-                Ok(leadership.clone())
-            }
-            Lead::No(why) => Err(why.clone()),
-        }
+        self.shared.led()
     }
 
     /// Whether the far side of a release is asked on which node this gateway stands.

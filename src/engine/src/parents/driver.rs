@@ -16,12 +16,10 @@ use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
 };
 
+use super::asks::{ParentAnswer, ParentAsk, ParentSeen};
 use super::copies::{Copies, CopyHosts, Looks};
+use super::nodes::{NOT_SEEN, Nodes, Parents};
 use super::refusals::{failed, refused};
-use super::{ParentAnswer, ParentAsk, ParentSeen, Parents};
-use crate::Engine;
-use crate::engine::NOT_SEEN;
-use crate::office::names;
 
 /// How long what one leadership asked of another node may take effect at the longest. A leader that was deposed stores nothing
 /// (S6), so that this is more than the truth.
@@ -98,7 +96,7 @@ impl ParentDriver {
         self.seen.lock()
     }
 
-    pub(super) fn engine(&self) -> Result<Engine, DriverError> {
+    pub(super) fn engine(&self) -> Result<Arc<dyn Nodes>, DriverError> {
         self.parents.engine().ok_or_else(|| refused(ErrorKind::NotLeader, "no engine runs"))
     }
 
@@ -107,7 +105,7 @@ impl ParentDriver {
     }
 
     /// The node that a placement means; else why there is none, in words.
-    fn meant(&self, engine: &Engine, placement: &Placement) -> Result<NodeId, String> {
+    fn meant(&self, engine: &dyn Nodes, placement: &Placement) -> Result<NodeId, String> {
         let Some(host) = placement.host.as_deref() else {
             return Err("it is not said where it runs".to_owned());
         };
@@ -136,7 +134,7 @@ impl ParentDriver {
     ) -> Result<(Placement, Result<NodeId, String>), DriverError> {
         let placement = self.places.placement(call).await?;
         let engine = self.engine()?;
-        let meant = self.meant(&engine, &placement);
+        let meant = self.meant(&*engine, &placement);
         if let Ok(parent) = &meant {
             engine.runs_on(&self.settings.child, parent);
         }
@@ -179,14 +177,13 @@ impl ParentDriver {
     /// Why that machine is not fenced for the child now: all that runs on it would go, although the child's own levels may stop it.
     fn out_of_turn(&self, parent: &NodeId) -> Result<Option<String>, DriverError> {
         let engine = self.engine()?;
-        let is_turn = || engine.standing(&self.settings.child).is_some_and(|child| child.tries_its_parent);
+        let is_turn = || engine.tries_its_parent(&self.settings.child);
         let may = engine.held_by(&self.settings.child).contains(parent) || is_turn();
         Ok((!may).then(|| format!("runs on {parent}, which is fenced for it once its own levels are spent")))
     }
 
     fn is_brought_back(&self) -> bool {
-        let standing = self.parents.engine().and_then(|engine| engine.standing(&self.settings.child));
-        standing.is_some_and(|standing| standing.is_unfencing)
+        self.parents.engine().is_some_and(|engine| engine.is_unfencing(&self.settings.child))
     }
 
     pub(super) fn reading(
@@ -312,9 +309,8 @@ impl PowerDriver for ParentDriver {
         if let Some(why) = self.out_of_turn(&parent)? {
             return Err(refused(ErrorKind::Refused, why));
         }
-        let by = self.engine()?.standing(&self.settings.child).map(|child| names(&child.askers));
-        let hold =
-            ParentAsk::Hold { child: self.child(), least: self.settings.grade, by: by.unwrap_or_default() };
+        let by = self.engine()?.askers(&self.settings.child);
+        let hold = ParentAsk::Hold { child: self.child(), least: self.settings.grade, by };
         let ParentAnswer::Held { already } = self.ask(call, &parent, hold, true).await? else {
             return Err(DriverError::unsupported("its parent answered something else"));
         };
