@@ -25,7 +25,7 @@ async fn one_of_two_outlets_off_is_not_off() -> Result<()> {
     let gateway = started(&pdu, &nodes, &webhook).await?;
     let fenced = said_to(&gateway, "fence").await?;
     let said = format!("{fenced:?}\n{}", gateway.log());
-    assert!(fenced.code != 0 && fenced.out.contains("needs operator (levels spent)"), "{said}");
+    assert!(fenced.code != 0 && fenced.out.contains("needs an operator (levels spent)"), "{said}");
     assert_eq!((pdu.is_on(7), pdu.is_on(6)), (false, true), "{said}");
     assert!(!gateway.log().contains("confirmed off"), "{said}");
     assert!(webhook.releases().is_empty(), "{said}");
@@ -65,7 +65,7 @@ async fn where_an_outlet_proves_too_little_the_next_level_is_tried() -> Result<(
         pdu.device("n1", "outlet", 7, ""),
     );
     let gateway = started(&pdu, &nodes, &webhook).await?;
-    let least = ["fence", "n1", "--yes", "--reason", "a test", "--minimum-grade", "hypervisor"];
+    let least = ["fence", "n1", "--yes", "--reason", "a test", "--minimum-grade", "learned"];
     // With its outlet goes the machine; its BMC has power from elsewhere.
     let falls = async {
         eventually("the outlet falls", Duration::from_secs(60), || !pdu.is_on(7)).await?;

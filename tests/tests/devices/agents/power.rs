@@ -45,7 +45,7 @@ async fn a_bmc_that_is_not_there_is_told_and_nothing_is_released() -> Result<()>
     assert!(status.out.contains("fence_ipmilan") && !status.out.contains(PASSWORD), "{status:?}");
     let fenced = said_to(&gateway, "fence").await?;
     let said = format!("{fenced:?}\n{}", gateway.log());
-    assert!(fenced.code != 0 && fenced.out.contains("needs operator (levels spent)"), "{said}");
+    assert!(fenced.code != 0 && fenced.out.contains("needs an operator (levels spent)"), "{said}");
     assert!(!gateway.log().contains("confirmed off") && !said.contains(PASSWORD), "{said}");
     assert!(webhook.releases().is_empty(), "{said}");
     Ok(())
