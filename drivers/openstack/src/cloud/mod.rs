@@ -23,6 +23,7 @@ use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tokio::time::timeout_at;
 
 pub(crate) use self::asking::{Bound, Command, Taken, Told};
 use self::asking::{Unanswered, ask, carry, request_id, versioned};
@@ -143,7 +144,9 @@ impl Cloud {
         if let Some(token) = self.fresh(call.now()) {
             return Ok(token);
         }
-        let mut renewing = self.renewing.lock().await;
+        let late =
+            |_| DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, "no token was to be had in time");
+        let mut renewing = timeout_at(call.deadline(), self.renewing.lock()).await.map_err(late)?;
         // Somebody else may have renewed it meanwhile.
         if let Some(token) = self.fresh(call.now()) {
             return Ok(token);
