@@ -7,7 +7,6 @@
 //! Before every control packet the driver asks [`Call::may_send`], also after a login (S6).
 
 mod barrier;
-pub mod bucket;
 pub mod call;
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use picket_driver::bucket::{Bucket, Limit};
+use picket_cloud::bucket::{Bucket, Limit};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use time::OffsetDateTime;
 use tokio::time::timeout_at;

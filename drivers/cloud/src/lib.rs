@@ -1,0 +1,6 @@
+//! What the drivers of clouds share.
+//!
+//! **Purpose.** One account serves thousands of devices: what guards its limits stands here once for all clouds.
+//! **Non-goals.** No cloud is known here, neither its words nor its requests.
+
+pub mod bucket;
