@@ -3,4 +3,7 @@
 //! **Purpose.** One account serves thousands of devices: what guards its limits stands here once for all clouds.
 //! **Non-goals.** No cloud is known here, neither its words nor its requests.
 
+mod accounts;
 pub mod bucket;
+
+pub use accounts::Accounts;

@@ -86,7 +86,7 @@ pub(crate) fn said<T, E: ProvideErrorMetadata>(told: Result<T, SdkError<E, HttpR
 }
 
 /// Who asks, and where. What is not set is the standard chain's: environment, profile, web identity, the metadata service.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) region: Option<String>,
     pub(crate) profile: Option<String>,

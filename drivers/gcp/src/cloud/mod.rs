@@ -63,7 +63,7 @@ const USUAL: u64 = 3_600;
 pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(USUAL + CLOCKS.as_secs());
 
 /// Who asks, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) project: String,
     pub(crate) credentials_file: Option<PathBuf>,

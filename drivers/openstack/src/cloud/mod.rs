@@ -100,11 +100,6 @@ impl Cloud {
         format!("{}{}", self.settings.identity, region.unwrap_or_default())
     }
 
-    /// Whether it is what those settings say.
-    pub(crate) fn is_of(&self, settings: &CloudSettings) -> bool {
-        self.settings == *settings
-    }
-
     /// S8: how long what carries a token may still be taken, by the longest life that one was given.
     pub(crate) fn longest_life(&self) -> Duration {
         match self.longest.load(Ordering::Relaxed) {
