@@ -5,5 +5,9 @@
 
 mod accounts;
 pub mod bucket;
+mod token;
+mod tokens;
 
 pub use accounts::Accounts;
+pub use token::{CLOCKS, Token};
+pub use tokens::Tokens;

@@ -47,7 +47,7 @@ impl Server {
 
 /// Whether Nova takes an administrator's lock for that of the server's owner (`nova.compute.api.API.lock`): every member of the project undoes it.
 pub(crate) fn locks_as_owner(server: &Server, token: &Token) -> bool {
-    token.is_admin() && (server.tenant_id.is_none() || server.tenant_id == token.project)
+    token.said.is_admin() && (server.tenant_id.is_none() || server.tenant_id == token.said.project)
 }
 
 /// What of a hold stands.
@@ -69,7 +69,7 @@ impl OpenstackDriver {
         let mut found = HoldFound::new();
         // What is not told is not none: whoever sees them later would take an old stop for one of ours.
         if !newest.are_hidden {
-            let stops: Vec<String> = actions::stops(&newest.actions, &token.user).into_iter().collect();
+            let stops: Vec<String> = actions::stops(&newest.actions, &token.said.user).into_iter().collect();
             found.insert(STOPS.to_owned(), stops.join(" "));
         }
         match (server.host_status.as_deref(), &server.host) {
@@ -102,7 +102,7 @@ impl OpenstackDriver {
             return Ok(report(false, "hold = false in the settings"));
         }
         let token = self.cloud.token(call).await?;
-        if !token.is_admin() && !order.is_late() {
+        if !token.said.is_admin() && !order.is_late() {
             return Ok(report(
                 false,
                 "a tenant's lock would bar its own stop and detach: it is locked once all is released",
@@ -110,7 +110,7 @@ impl OpenstackDriver {
         }
         let server = self.server_there(call).await?;
         // Of a tenant's own lock Nova makes no other one. An administrator's goes over whatever the owner had locked, with whatever words.
-        if server.is_locked_by_us() && !token.is_admin() {
+        if server.is_locked_by_us() && !token.said.is_admin() {
             return Ok(report(true, ""));
         }
         let reason = format!("{PREFIX}fenced, generation {}", order.generation());
@@ -176,7 +176,7 @@ impl OpenstackDriver {
         effort: &Effort,
         call: &Call,
     ) -> Result<bool, DriverError> {
-        let is_admin = self.cloud.held(call.now()).is_some_and(|token| token.is_admin());
+        let is_admin = self.cloud.held(call.now()).is_some_and(|token| token.said.is_admin());
         if is_admin || !server.is_locked() {
             return Ok(false);
         }

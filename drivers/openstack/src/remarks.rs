@@ -86,7 +86,7 @@ impl OpenstackDriver {
                     .to_owned(),
             );
         }
-        if self.settings.hold && !token.is_admin() {
+        if self.settings.hold && !token.said.is_admin() {
             remarks.push("a tenant's lock binds the tenant itself: the server is locked once its last release is complete".to_owned());
         }
         if self.settings.hold && hold::locks_as_owner(server, &token) {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use picket_cloud::Token;
 use picket_core::order::Order;
 use picket_core::time::{BootTime, WallTime};
 use picket_driver::{Barrier, Call, DriverError, Effect, ErrorKind};
@@ -90,7 +91,7 @@ impl Cloud {
         if bound.is_none() {
             minute.wait(method, call).await?;
         }
-        let Some(token) = self.held(call.now()) else {
+        let Some(token) = self.tokens.held(call.now()) else {
             return Err(refused(
                 ErrorKind::Authentication,
                 "there is no token that serves: a question comes first",
@@ -131,7 +132,7 @@ impl Cloud {
         let answer = without(answer, &[token.secret.expose()]);
         let failure = Failure::of(method, &answer);
         match failure.kind {
-            ErrorKind::Authentication => self.forget(&token, call.now()),
+            ErrorKind::Authentication => self.tokens.forget(&token, call.now()),
             ErrorKind::Throttled => minute.refused(date_of(&answer)),
             _ => {}
         }
@@ -140,7 +141,7 @@ impl Cloud {
 }
 
 /// Whether that token may bear it.
-fn allowed(bound: &Bound, token: &super::Token, call: &Call) -> Result<(), DriverError> {
+fn allowed(bound: &Bound, token: &Token, call: &Call) -> Result<(), DriverError> {
     let left = token.outlives(call.now());
     if let Some(life) = bound.life.filter(|life| left > *life) {
         let detail = format!("a token lives for {left:?} more, and {life:?} stand in the ledger");

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use picket_cloud::{CLOCKS, Token};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Secret, source};
 use picket_reach::excerpt;
@@ -23,7 +24,6 @@ use time::format_description::well_known::{Rfc2822, Rfc3339};
 use super::USUAL;
 use super::credentials::{Credentials, External, Own, Place, Subject};
 use super::struck::without;
-use super::token::{CLOCKS, Token};
 use super::words::unused_proxy;
 
 /// What the token is for.
@@ -332,7 +332,8 @@ fn made(token: String, life: Option<Duration>, heard: &Heard) -> Result<Token, D
             "the token comes without a word on how long it lives, which would bound what carries it",
         )
     })?;
-    Ok(Token { secret: Secret::new(token), asked_at: heard.asked_at, answered_at: heard.answered_at, life })
+    let (asked_at, answered_at) = (heard.asked_at, heard.answered_at);
+    Ok(Token { secret: Secret::new(token), said: (), life, asked_at, answered_at })
 }
 
 /// A token as a request bears it.

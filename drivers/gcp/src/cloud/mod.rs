@@ -14,15 +14,14 @@ mod minute;
 mod questions;
 mod rates;
 mod struck;
-mod token;
 mod words;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use picket_cloud::{CLOCKS, Token, Tokens};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault};
 use picket_reach::web::{self, Answer};
@@ -39,7 +38,6 @@ use self::login::{Login, bearer};
 use self::rates::Group;
 pub(crate) use self::rates::Rates;
 use self::struck::without;
-use self::token::{CLOCKS, Token};
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;
 use crate::operation::Operation;
@@ -52,8 +50,6 @@ const METADATA_HOST: &str = "GCE_METADATA_HOST";
 const LONGEST: usize = 32 << 20;
 /// Connections that are kept for questions, to one place.
 const KEPT: usize = 16;
-/// A token is renewed so long before its end, or a quarter of its life where that is shorter.
-const RENEWED: Duration = Duration::from_secs(120);
 /// After we were refused a token none is asked for again for so long; for a fence shorter: who gives tokens may only be starting.
 const REFUSED: Duration = Duration::from_secs(30);
 const REFUSED_A_FENCE: Duration = Duration::from_secs(5);
@@ -87,10 +83,7 @@ pub(crate) struct Cloud {
     questions: Client,
     logins: Client,
     commands: Client,
-    held: RwLock<Option<Arc<Token>>>,
-    renewing: tokio::sync::Mutex<Refusal>,
-    /// The longest life that a token of it was given, or is asked for, in seconds.
-    longest: AtomicU64,
+    tokens: Tokens,
     rates: Arc<Rates>,
     batches: Mutex<HashMap<String, Zone>>,
 }
@@ -102,10 +95,6 @@ struct Zone {
     unfinished: Arc<Batch<questions::Unfinished>>,
     operations: Arc<Batch<questions::Named>>,
 }
-
-/// When and why we were refused a token last.
-#[derive(Default)]
-struct Refusal(Option<(BootTime, DriverError)>);
 
 impl std::fmt::Debug for Cloud {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -133,9 +122,7 @@ impl Cloud {
             endpoint: account.endpoint.clone().unwrap_or_else(|| ENDPOINT.to_owned()),
             metadata: metadata.unwrap_or_else(|| METADATA.to_owned()),
             account,
-            held: RwLock::default(),
-            renewing: tokio::sync::Mutex::default(),
-            longest: AtomicU64::new(longest),
+            tokens: Tokens::asked_for(longest),
             rates,
             batches: Mutex::default(),
         })
@@ -144,18 +131,7 @@ impl Cloud {
     /// S8: how long what carries a token may still be taken, by the longest life that one was given. The metadata server gives also
     /// what is left of one, and the next one lives longer.
     pub(crate) fn longest_life(&self) -> Duration {
-        Duration::from_secs(self.longest.load(Ordering::Relaxed)) + CLOCKS
-    }
-
-    /// The token that is there, where it serves at all.
-    fn held(&self, now: BootTime) -> Option<Arc<Token>> {
-        let token = self.held.read().unwrap_or_else(PoisonError::into_inner).clone()?;
-        (!token.serves(now).is_zero()).then_some(token)
-    }
-
-    /// The same, where it need not be renewed yet.
-    fn fresh(&self, now: BootTime) -> Option<Arc<Token>> {
-        self.held(now).filter(|token| token.serves(now) > RENEWED.min(token.life / 4))
+        self.tokens.longest_life().unwrap_or(USUAL_LIFE)
     }
 
     /// Where Compute Engine is asked.
@@ -170,58 +146,14 @@ impl Cloud {
 
     /// A token that serves, a new one if need be.
     async fn token(&self, call: &Call) -> Result<Arc<Token>, DriverError> {
-        if let Some(token) = self.fresh(call.now()) {
-            return Ok(token);
-        }
-        let late =
-            |_| DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, "no token was to be had in time");
-        let mut renewing =
-            tokio::time::timeout_at(call.deadline(), self.renewing.lock()).await.map_err(late)?;
-        // Somebody else may have renewed it meanwhile.
-        if let Some(token) = self.fresh(call.now()) {
-            return Ok(token);
-        }
         let pause = if call.may_only_read() { REFUSED } else { REFUSED_A_FENCE };
-        if let Some((when, error)) = &renewing.0
-            && call.now().since(*when) < pause
-        {
-            let detail = format!("{}; not asked again for {pause:?}", error.detail);
-            return Err(DriverError { detail, ..error.clone() });
-        }
-        renewing.0 = None;
-        let made = self.log_in(call).await;
-        if let Err(error) = &made
-            && matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden)
-        {
-            renewing.0 = Some((call.now(), error.clone()));
-        }
-        let made = match made {
-            Ok(token) => token,
-            // Who gives tokens may be away for a moment: what is left of the old one serves.
-            Err(error) => return self.held(call.now()).ok_or(error),
-        };
-        let token = Arc::new(made);
-        let seconds = token.life.as_secs() + u64::from(token.life.subsec_nanos() > 0);
-        self.longest.fetch_max(seconds, Ordering::Relaxed);
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
-        Ok(token)
+        self.tokens.get(call, pause, self.log_in(call)).await
     }
 
     async fn log_in(&self, call: &Call) -> Result<Token, DriverError> {
         let wrong = |why| DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, why);
         let who = Credentials::find(self.account.credentials_file.as_deref()).map_err(wrong)?;
         Login { web: &self.logins, metadata: &self.metadata, call }.by(&who).await
-    }
-
-    /// Somebody does not know that token: it is not used again.
-    fn forget(&self, token: &Arc<Token>, now: BootTime) {
-        if token.is_young(now) {
-            return;
-        }
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
-            *held = None;
-        }
     }
 
     /// Where something is, with what is asked of it. `path` begins at `projects/`.
@@ -287,7 +219,7 @@ impl Cloud {
             let failure = Failure::of(method, &answer);
             match failure.kind {
                 ErrorKind::Authentication if !renewed && !token.is_young(call.now()) => {
-                    self.forget(&token, call.now());
+                    self.tokens.forget(&token, call.now());
                     renewed = true;
                 }
                 // It is asked again as soon as its limits let it, while its caller waits.

@@ -5,7 +5,7 @@ use picket_reach::web;
 use reqwest::StatusCode;
 
 use super::asking::unanswered;
-use super::keystone::Token;
+use super::keystone::{self, Token};
 use super::words::{self, said};
 use super::{Cloud, LONGEST};
 
@@ -36,7 +36,7 @@ impl Cloud {
                         format!("the answer is longer than {LONGEST} bytes"),
                     ));
                 }
-                Token::read(secret, &answer.body, asked_at, call.now())
+                keystone::token(secret, &answer.body, asked_at, call.now())
                     .map_err(|why| wrong(ErrorKind::Protocol, why))
             }
             StatusCode::NOT_FOUND if !words::is_nobody(&answer) => {
@@ -141,20 +141,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// Who logs in may have more time than who waits for that.
-    #[tokio::test(start_paused = true)]
-    async fn another_one_s_login_is_waited_for_no_longer_than_the_call_lasts() {
-        let login = Login::ApplicationCredential {
-            credential: Named::Id("c1".to_owned()),
-            secret: Secret::new("hunter2"),
-        };
-        let cloud = cloud(login, "201 Created", "{}").await;
-        let _logs_in = cloud.renewing.lock().await;
-        let call = Call::reading(Instant::now() + Duration::from_secs(1), Arc::new(Still));
-        let waited = tokio::time::timeout(Duration::from_secs(60), cloud.token(&call)).await;
-        let error = waited.expect("within its call").expect_err("no token");
-        assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::DidNotHappen), "{error}");
     }
 }

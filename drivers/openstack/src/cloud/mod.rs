@@ -12,24 +12,22 @@ mod login;
 mod services;
 mod words;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use picket_cloud::{CLOCKS, Tokens};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Unclear};
 use picket_reach::web;
 use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::Mutex;
-use tokio::time::timeout_at;
 
 pub(crate) use self::asking::{Bound, Command, Taken, Told};
 use self::asking::{Unanswered, ask, carry, request_id, versioned};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
-use self::keystone::CLOCKS;
 pub(crate) use self::keystone::Token;
+use self::keystone::Said;
 pub(crate) use self::services::Service;
 pub(crate) use self::words::{said, tame};
 
@@ -37,8 +35,6 @@ pub(crate) use self::words::{said, tame};
 const LONGEST: usize = 4 << 20;
 /// Connections that are kept for questions, to one place.
 const KEPT: usize = 64;
-/// A token is renewed so long before its end, or a quarter of its life where that is shorter.
-const RENEWED: Duration = Duration::from_secs(120);
 /// After Keystone refused who we say we are it is not asked again for so long: accounts are locked after a few tries.
 const REFUSED: Duration = Duration::from_secs(30);
 /// How long tokens live before one was seen: what Keystone comes with (`[token] expiration`), and what clocks may differ by.
@@ -58,17 +54,10 @@ pub(crate) struct Cloud {
     questions: Client,
     logins: Client,
     commands: Client,
-    held: RwLock<Option<Arc<Token>>>,
-    renewing: Mutex<Refusal>,
-    /// The longest life that a token of it was given, in seconds.
-    longest: AtomicU64,
+    tokens: Tokens<Said>,
     /// The compute API's microversion that both know.
     version: tokio::sync::OnceCell<String>,
 }
-
-/// When and why Keystone refused us last.
-#[derive(Default)]
-struct Refusal(Option<(BootTime, String)>);
 
 impl std::fmt::Debug for Cloud {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -87,9 +76,7 @@ impl Cloud {
             logins: web::client(https, ca_file)?,
             commands: web::commands(https, ca_file)?,
             settings,
-            held: RwLock::default(),
-            renewing: Mutex::default(),
-            longest: AtomicU64::new(0),
+            tokens: Tokens::default(),
             version: tokio::sync::OnceCell::new(),
         })
     }
@@ -102,73 +89,27 @@ impl Cloud {
 
     /// S8: how long what carries a token may still be taken, by the longest life that one was given.
     pub(crate) fn longest_life(&self) -> Duration {
-        match self.longest.load(Ordering::Relaxed) {
-            0 => USUAL_LIFE,
-            seconds => Duration::from_secs(seconds) + CLOCKS,
-        }
+        self.tokens.longest_life().unwrap_or(USUAL_LIFE)
     }
 
     /// Whether it knows how long tokens live here.
     pub(crate) fn has_seen_a_token(&self) -> bool {
-        self.longest.load(Ordering::Relaxed) != 0
-    }
-
-    /// The token that is there, where it need not be renewed yet.
-    fn fresh(&self, now: BootTime) -> Option<Arc<Token>> {
-        self.last(now).filter(|token| token.serves(now) > RENEWED.min(token.life / 4))
-    }
-
-    /// The token that is there, where it serves at all.
-    fn last(&self, now: BootTime) -> Option<Arc<Token>> {
-        let token = self.held.read().unwrap_or_else(PoisonError::into_inner).clone()?;
-        (!token.serves(now).is_zero()).then_some(token)
+        self.tokens.longest_life().is_some()
     }
 
     /// The token with which a command would go.
     pub(crate) fn held(&self, now: BootTime) -> Option<Arc<Token>> {
-        self.last(now)
+        self.tokens.held(now)
     }
 
     /// Whether we are an administrator there; `None`: nobody said yet.
     pub(crate) fn is_admin(&self) -> Option<bool> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|token| token.is_admin())
+        self.tokens.last().map(|token| token.said.is_admin())
     }
 
     /// A token that serves, a new one if need be.
     pub(crate) async fn token(&self, call: &Call) -> Result<Arc<Token>, DriverError> {
-        if let Some(token) = self.fresh(call.now()) {
-            return Ok(token);
-        }
-        let late =
-            |_| DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, "no token was to be had in time");
-        let mut renewing = timeout_at(call.deadline(), self.renewing.lock()).await.map_err(late)?;
-        // Somebody else may have renewed it meanwhile.
-        if let Some(token) = self.fresh(call.now()) {
-            return Ok(token);
-        }
-        if let Some((when, why)) = &renewing.0
-            && call.now().since(*when) < REFUSED
-        {
-            let detail = format!("{why}; not asked again for {REFUSED:?}");
-            return Err(DriverError::new(ErrorKind::Authentication, Effect::DidNotHappen, detail));
-        }
-        renewing.0 = None;
-        let made = self.log_in(call).await;
-        if let Err(error) = &made
-            && error.kind == ErrorKind::Authentication
-        {
-            renewing.0 = Some((call.now(), error.detail.clone()));
-        }
-        let made = match made {
-            Ok(token) => token,
-            // Keystone may be away for a moment: what is left of the old one serves.
-            Err(error) => return self.last(call.now()).ok_or(error),
-        };
-        let token = Arc::new(made);
-        let seconds = token.life.as_secs() + u64::from(token.life.subsec_nanos() > 0);
-        self.longest.fetch_max(seconds, Ordering::Relaxed);
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
-        Ok(token)
+        self.tokens.get(call, REFUSED, self.log_in(call)).await
     }
 
     /// Where a service is.
@@ -178,7 +119,7 @@ impl Cloud {
             return Ok(url.clone());
         }
         let region = self.settings.region.as_deref();
-        let all = token.catalog.regions();
+        let all = token.said.catalog.regions();
         if region.is_none() && all.len() > 1 {
             let detail = format!(
                 "the cloud has several regions ({}): name one, in region or in clouds.yaml",
@@ -187,8 +128,8 @@ impl Cloud {
             return Err(DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail));
         }
         let interfaces = &self.settings.interfaces;
-        let said = token.catalog.endpoint(kinds, interfaces, region).ok_or_else(|| {
-            let detail = token.catalog.without(kinds, interfaces, region);
+        let said = token.said.catalog.endpoint(kinds, interfaces, region).ok_or_else(|| {
+            let detail = token.said.catalog.without(kinds, interfaces, region);
             DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail)
         })?;
         clouds_yaml::web_url(said).map_err(|why| {
@@ -235,7 +176,7 @@ impl Cloud {
                 }
                 StatusCode::NOT_FOUND => return Ok(Found::NotThere(said(&answer))),
                 StatusCode::UNAUTHORIZED if !renewed && !token.is_young(call.now()) => {
-                    self.forget(&token, call.now());
+                    self.tokens.forget(&token, call.now());
                     renewed = true;
                 }
                 StatusCode::UNAUTHORIZED => {
@@ -306,7 +247,7 @@ impl Cloud {
             }
         };
         if answer.code == StatusCode::UNAUTHORIZED {
-            self.forget(&token, call.now());
+            self.tokens.forget(&token, call.now());
         }
         let words = match answer.code {
             StatusCode::UNAUTHORIZED => words::refused_anew(&answer, &asked),
@@ -314,17 +255,6 @@ impl Cloud {
         };
         let request = request_id(&answer);
         Ok(Told { code: answer.code, request, asked_at, answered_at: call.now(), words })
-    }
-
-    /// A service does not know that token. One that Keystone gave just now is known everywhere, and what is refused is the request.
-    fn forget(&self, token: &Arc<Token>, now: BootTime) {
-        if token.is_young(now) {
-            return;
-        }
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
-            *held = None;
-        }
     }
 
     /// The newest microversion that both know.
