@@ -5,6 +5,7 @@
 
 mod accounts;
 pub mod bucket;
+pub mod redact;
 mod token;
 mod tokens;
 

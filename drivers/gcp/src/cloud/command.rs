@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_cloud::Token;
+use picket_cloud::{Token, redact};
 use picket_core::order::Order;
 use picket_core::time::{BootTime, WallTime};
 use picket_driver::{Barrier, Call, DriverError, Effect, ErrorKind};
@@ -18,7 +18,6 @@ use time::OffsetDateTime;
 use tokio::time::{Instant, timeout_at};
 
 use super::login::bearer;
-use super::struck::without;
 use super::{Cloud, Failure, LONGEST, Stamps, date_of, words};
 use crate::operation::Operation;
 use crate::requests::{Open, RequestId};
@@ -129,7 +128,7 @@ impl Cloud {
                 Err(why) => Err(Failure::senseless(method, status, &why)),
             });
         }
-        let answer = without(answer, &[token.secret.expose()]);
+        let answer = redact::answer(answer, &[token.secret.expose()]);
         let failure = Failure::of(method, &answer);
         match failure.kind {
             ErrorKind::Authentication => self.tokens.forget(&token, call.now()),

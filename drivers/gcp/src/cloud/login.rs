@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use picket_cloud::{CLOCKS, Token};
+use picket_cloud::{CLOCKS, Token, redact};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Secret, source};
 use picket_reach::excerpt;
@@ -23,7 +23,6 @@ use time::format_description::well_known::{Rfc2822, Rfc3339};
 
 use super::USUAL;
 use super::credentials::{Credentials, External, Own, Place, Subject};
-use super::struck::without;
 use super::words::unused_proxy;
 
 /// What the token is for.
@@ -205,9 +204,7 @@ impl Login<'_> {
             }
             Place::Web { url, headers } => {
                 let request = headers.iter().try_fold(self.web.get(url.clone()), |request, (name, value)| {
-                    let mut value = HeaderValue::from_bytes(value.expose()).ok()?;
-                    value.set_sensitive(true);
-                    Some(request.header(name, value))
+                    Some(request.header(name, redact::header(value.expose())?))
                 });
                 let request = request.ok_or_else(|| {
                     wrong(ErrorKind::Settings, "a header of credential_source cannot be sent")
@@ -272,7 +269,7 @@ impl Login<'_> {
         })?;
         let answer = match answer.code.as_u16() {
             200 => answer,
-            _ => without(answer, &secrets.iter().map(|secret| secret.as_bytes()).collect::<Vec<_>>()),
+            _ => redact::answer(answer, &secrets.iter().map(|secret| secret.as_bytes()).collect::<Vec<_>>()),
         };
         Ok(Heard { asked_at, answered_at, answer })
     }
@@ -338,11 +335,8 @@ fn made(token: String, life: Option<Duration>, heard: &Heard) -> Result<Token, D
 
 /// A token as a request bears it.
 pub(super) fn bearer(secret: &Secret) -> Result<HeaderValue, DriverError> {
-    let text = [b"Bearer ", secret.expose()].concat();
-    let mut value = HeaderValue::from_bytes(&text)
-        .map_err(|_| wrong(ErrorKind::Protocol, "the token cannot be sent: it is no header's value"))?;
-    value.set_sensitive(true);
-    Ok(value)
+    redact::header(&[b"Bearer ", secret.expose()].concat())
+        .ok_or_else(|| wrong(ErrorKind::Protocol, "the token cannot be sent: it is no header's value"))
 }
 
 /// What a service account says of itself, signed with its key.

@@ -13,7 +13,6 @@ mod lookups;
 mod minute;
 mod questions;
 mod rates;
-mod struck;
 mod words;
 
 use std::collections::HashMap;
@@ -21,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use picket_cloud::{CLOCKS, Token, Tokens};
+use picket_cloud::{CLOCKS, Token, Tokens, redact};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault};
 use picket_reach::web::{self, Answer};
@@ -37,7 +36,6 @@ use self::credentials::{Credentials, Usual};
 use self::login::{Login, bearer};
 use self::rates::Group;
 pub(crate) use self::rates::Rates;
-use self::struck::without;
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;
 use crate::operation::Operation;
@@ -215,7 +213,7 @@ impl Cloud {
                     Err(error) => senseless(&error.to_string()),
                 };
             }
-            let answer = without(answer, &[token.secret.expose()]);
+            let answer = redact::answer(answer, &[token.secret.expose()]);
             let failure = Failure::of(method, &answer);
             match failure.kind {
                 ErrorKind::Authentication if !renewed && !token.is_young(call.now()) => {
