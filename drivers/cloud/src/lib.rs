@@ -5,10 +5,14 @@
 
 mod accounts;
 pub mod bucket;
+mod command;
+mod failure;
 pub mod redact;
 mod token;
 mod tokens;
 
 pub use accounts::Accounts;
+pub use command::{Bound, carry};
+pub use failure::{Unanswered, one_line};
 pub use token::{CLOCKS, Token};
 pub use tokens::Tokens;

@@ -8,12 +8,13 @@
 //! **Invariant.** Whoever may lock the server may write our words as the reason: a lock that is found says nothing of who locked it. An administrator
 //! locks all the same, and calls a lock its own only where Nova does not take it for the owner's.
 
+use picket_cloud::Bound;
 use picket_core::order::{HoldOrder, UnholdOrder};
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, HoldReport};
 use serde_json::json;
 
 use crate::actions;
-use crate::cloud::{Bound, Token};
+use crate::cloud::Token;
 use crate::driver::OpenstackDriver;
 use crate::server::Server;
 use crate::switching::refused;
@@ -114,7 +115,7 @@ impl OpenstackDriver {
             return Ok(report(true, ""));
         }
         let reason = format!("{PREFIX}fenced, generation {}", order.generation());
-        let locked = self.lock(Some(&reason), Some(Bound::of(order)), call).await?;
+        let locked = self.lock(Some(&reason), Some(Bound::of(order, None)), call).await?;
         if locks_as_owner(&server, &token) {
             return Ok(report(false, format!("{OWNERS} {}", locked.detail).trim().to_owned()));
         }
@@ -137,7 +138,10 @@ impl OpenstackDriver {
     async fn put_service_back(&self, order: &UnholdOrder, call: &Call) -> String {
         let detail = match self.forced_by_us(order.found(), call).await {
             Ok(None) => return String::new(),
-            Ok(Some(service)) => match self.force_down(&service, false, Some(Bound::of(order)), call).await {
+            Ok(Some(service)) => match self
+                .force_down(&service, false, Some(Bound::of(order, None)), call)
+                .await
+            {
                 Ok(()) => {
                     self.services().forced = None;
                     return String::new();
@@ -155,11 +159,11 @@ impl OpenstackDriver {
         let Some(was_locked) = found.get(LOCKED) else { return Ok(HoldReport::default()) };
         let server = self.server_there(call).await?;
         if server.is_locked_by_us() || (was_locked == "true" && !server.is_locked()) {
-            self.unlock(Some(Bound::of(order)), call).await?;
+            self.unlock(Some(Bound::of(order, None)), call).await?;
         }
         if was_locked == "true" {
             let reason = found.get(REASON).map(String::as_str);
-            let put_back = self.lock(reason, Some(Bound::of(order)), call).await?;
+            let put_back = self.lock(reason, Some(Bound::of(order, None)), call).await?;
             return Ok(HoldReport { engaged: Vec::new(), ..put_back });
         }
         let now = self.server_there(call).await?;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use picket_cloud::{CLOCKS, Token, redact};
+use picket_cloud::{CLOCKS, Token, Unanswered, redact};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Secret, source};
 use picket_reach::excerpt;
-use picket_reach::web::{self, Answer, NoAnswer};
+use picket_reach::web::{self, Answer};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, RequestBuilder, Url};
 use ring::rand::SystemRandom;
@@ -23,7 +23,6 @@ use time::format_description::well_known::{Rfc2822, Rfc3339};
 
 use super::USUAL;
 use super::credentials::{Credentials, External, Own, Place, Subject};
-use super::words::unused_proxy;
 
 /// What the token is for.
 const COMPUTE: &str = "https://www.googleapis.com/auth/compute";
@@ -258,13 +257,7 @@ impl Login<'_> {
         let answer = web::exchange_up_to(LONGEST, request, self.call.deadline()).await;
         let answered_at = self.call.now();
         let answer = answer.map_err(|failed| {
-            let (kind, why) = match failed {
-                NoAnswer::NeverSent(why) => {
-                    (ErrorKind::Unreachable, format!("{why}{}", unused_proxy(&place)))
-                }
-                NoAnswer::Broken(why) => (ErrorKind::Protocol, format!("the answer broke off: {why}")),
-                NoAnswer::Late => (ErrorKind::TimedOut, "no answer in time".to_owned()),
-            };
+            let Unanswered { kind, why, .. } = Unanswered::of(failed, &place);
             wrong(kind, format!("no token: {whom} at {place}: {why}"))
         })?;
         let answer = match answer.code.as_u16() {

@@ -31,7 +31,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
 use self::batch::Batch;
-pub(crate) use self::command::{Bound, Command, Told};
+pub(crate) use self::command::{Command, Told};
 use self::credentials::{Credentials, Usual};
 use self::login::{Login, bearer};
 use self::rates::Group;

@@ -23,7 +23,7 @@ impl Cloud {
         let request = self.logins.post(&place).json(&self.settings.login.body());
         let asked_at = call.now();
         let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
-        let answer = answer.map_err(|failed| unanswered(failed).into_error(&Effort::reading(), &place))?;
+        let answer = answer.map_err(|failed| unanswered(failed, &Effort::reading(), &place))?;
         match answer.code {
             StatusCode::CREATED => {
                 let secret = answer.header(SUBJECT_TOKEN).map(Secret::new);

@@ -15,16 +15,16 @@ mod words;
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_cloud::{CLOCKS, Tokens};
+use picket_cloud::{CLOCKS, Tokens, carry};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Unclear};
-use picket_reach::web;
+use picket_reach::web::{self, NoAnswer};
 use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) use self::asking::{Bound, Command, Taken, Told};
-use self::asking::{Unanswered, ask, carry, request_id, versioned};
+pub(crate) use self::asking::{Command, Taken, Told};
+use self::asking::{Heard, ask, bearing, request_id, unanswered, versioned};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
 pub(crate) use self::keystone::Token;
 use self::keystone::Said;
@@ -207,15 +207,7 @@ impl Cloud {
                 .error(ErrorKind::Authentication, "there is no token that serves: a question comes first"));
         };
         if let Some(bound) = bound {
-            let left = token.outlives(call.now());
-            if let Some(life) = bound.life.filter(|life| left > *life) {
-                let detail = format!("a token lives for {left:?} more, and {life:?} stand in the ledger");
-                return Err(effort.error(ErrorKind::Refused, detail));
-            }
-            if bound.checked_at.is_some_and(|checked_at| token.is_newer_than(checked_at)) {
-                let detail = "the token is newer than the store's last word: that is asked for again";
-                return Err(effort.error(ErrorKind::Refused, detail));
-            }
+            bound.allows(&token, call).map_err(|error| effort.judge(error))?;
         }
         let place = format!("{}{path}", self.place(service, &token)?);
         let asked = format!("{method} {path}");
@@ -231,19 +223,24 @@ impl Cloud {
         if let Some(body) = body {
             request = request.json(&body);
         }
+        let request = bearing(request, &token).map_err(|error| effort.judge(error))?;
         effort.may_send(call)?;
         effort.sent();
         let asked_at = call.now();
         let until = asked_at + self.longest_life();
-        let (sending, taken) = (unclear.sending(until), taken.map(|taken| (taken, until)));
-        let not_after = bound.and_then(|bound| bound.not_after);
-        let answer = match carry(request, token.clone(), sending, taken, not_after, call).await {
-            Ok(answer) => answer,
-            Err(failed) => {
-                if matches!(failed, Unanswered::NeverSent(_) | Unanswered::Barred(_)) {
+        let taken = taken.map(|taken| (taken, until));
+        let heard = Heard { sending: unclear.sending(until), taken, call: call.clone() };
+        let answer = match carry(request, LONGEST, bound, call, |answered: &_| heard.hear(answered)).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(failed)) => {
+                if matches!(failed, NoAnswer::NeverSent(_)) {
                     effort.unsent();
                 }
-                return Err(failed.into_error(effort, &place));
+                return Err(unanswered(failed, effort, &place));
+            }
+            Err(barred) => {
+                effort.unsent();
+                return Err(effort.judge(barred));
             }
         };
         if answer.code == StatusCode::UNAUTHORIZED {
