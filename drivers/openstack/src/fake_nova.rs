@@ -18,6 +18,8 @@ use crate::driver::OpenstackDriver;
 use crate::settings::Settings;
 
 pub(crate) const SERVER: &str = "5a1bd2c8-1111-4222-8333-444455556666";
+/// The token that Keystone gives.
+pub(crate) const TOKEN: &str = "gAAAA-hunter2";
 /// The user whose token it is.
 pub(crate) const USER: &str = "u1";
 const FORBIDDEN: &str = "forbidden";
@@ -201,11 +203,12 @@ async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>
         gate.notified().await;
     }
     let named = request.map(|request| format!("X-OpenStack-Request-Id: {request}\r\n")).unwrap_or_default();
-    let status = match (&answer, head.starts_with("POST /v3/")) {
+    let created = format!("201 Created\r\nX-Subject-Token: {TOKEN}");
+    let status: &str = match (&answer, head.starts_with("POST /v3/")) {
         (None, _) => "404 Not Found",
         (Some(answer), _) if answer.get(FORBIDDEN).is_some() => "403 Forbidden",
         (Some(answer), _) if answer.get(CONFLICT).is_some() => "409 Conflict",
-        (Some(_), true) => "201 Created\r\nX-Subject-Token: t",
+        (Some(_), true) => &created,
         (Some(_), false) if head.starts_with("POST ") => "202 Accepted",
         (Some(_), false) => "200 OK",
     };

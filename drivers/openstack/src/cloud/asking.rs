@@ -144,6 +144,11 @@ pub(super) fn unanswered(failed: NoAnswer, effort: &Effort, place: &str) -> Driv
     effort.error(kind, format!("{place}: {why}"))
 }
 
+/// An answer without the token, unless it is what was asked for: whoever stands in between may repeat it.
+pub(super) fn without(answer: Answer, token: &Token) -> Answer {
+    if answer.code.is_success() { answer } else { redact::answer(answer, &[token.secret.expose()]) }
+}
+
 pub(super) async fn ask(
     request: RequestBuilder,
     token: &Token,
@@ -151,7 +156,8 @@ pub(super) async fn ask(
     place: &str,
 ) -> Result<Answer, DriverError> {
     let answer = web::exchange_up_to(LONGEST, bearing(request, token)?, call.deadline()).await;
-    answer.map_err(|failed| unanswered(failed, &Effort::reading(), place))
+    let answer = answer.map_err(|failed| unanswered(failed, &Effort::reading(), place))?;
+    Ok(without(answer, token))
 }
 
 pub(super) fn versioned(request: RequestBuilder, version: &str) -> RequestBuilder {

@@ -50,11 +50,10 @@ impl Named {
 }
 
 impl Login {
-    /// A text without the secret in it.
-    pub(crate) fn without_secret(&self, text: &str) -> String {
+    /// What nobody else knows.
+    pub(crate) fn secret(&self) -> &Secret {
         let (Login::Password { password: secret, .. } | Login::ApplicationCredential { secret, .. }) = self;
-        let secret = String::from_utf8_lossy(secret.expose());
-        if secret.is_empty() { text.to_owned() } else { text.replace(&*secret, "...") }
+        secret
     }
 
     /// The body of the request. Holds secrets: it is sent, and never shown.
@@ -139,7 +138,8 @@ pub(super) fn token(
     asked_at: BootTime,
     answered_at: BootTime,
 ) -> Result<Token, String> {
-    let Answer { token } = serde_json::from_slice(body).map_err(|error| format!("it is no token: {error}"))?;
+    let Answer { token } =
+        serde_json::from_slice(body).map_err(|error| format!("it is no token: {error}"))?;
     let stamp = |text: &str| {
         OffsetDateTime::parse(text, &Rfc3339).map_err(|error| format!("{text:?} is no time: {error}"))
     };

@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use self::asking::{Command, Taken, Told};
-use self::asking::{Heard, ask, bearing, request_id, unanswered, versioned};
+use self::asking::{Heard, ask, bearing, request_id, unanswered, versioned, without};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
 pub(crate) use self::keystone::Token;
 use self::keystone::Said;
@@ -231,7 +231,7 @@ impl Cloud {
         let taken = taken.map(|taken| (taken, until));
         let heard = Heard { sending: unclear.sending(until), taken, call: call.clone() };
         let answer = match carry(request, LONGEST, bound, call, |answered: &_| heard.hear(answered)).await {
-            Ok(Ok(answer)) => answer,
+            Ok(Ok(answer)) => without(answer, &token),
             Ok(Err(failed)) => {
                 if matches!(failed, NoAnswer::NeverSent(_)) {
                     effort.unsent();
