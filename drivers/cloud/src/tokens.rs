@@ -88,7 +88,7 @@ impl<Said> Tokens<Said> {
             && call.now().since(*at) < pause
         {
             let detail = format!("{}; not asked again for {pause:?}", error.detail);
-            return Err(DriverError { detail, ..error.clone() });
+            return self.held(call.now()).ok_or_else(|| DriverError { detail, ..error.clone() });
         }
         *refusal = None;
         match log_in.await {
@@ -97,7 +97,7 @@ impl<Said> Tokens<Said> {
                 if matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden) {
                     *refusal = Some(Refusal { at: call.now(), error: error.clone() });
                 }
-                // Whoever gives tokens may be away for a moment: what is left of the old one serves.
+                // Whoever gives tokens may be away, or not know us, for a moment: what is left of the old one serves.
                 self.held(call.now()).ok_or(error)
             }
         }

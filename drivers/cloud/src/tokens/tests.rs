@@ -112,6 +112,12 @@ async fn what_is_left_of_a_token_serves_where_there_is_no_new_one() {
     advance(LIFE - RENEWED).await;
     let left = giver.get(&call(&clock)).await.expect("what is left");
     assert!(Arc::ptr_eq(&first, &left) && giver.logins() == 2);
+    giver.refuses(Some(ErrorKind::Authentication));
+    for _ in ["refused", "not asked again"] {
+        let left = giver.get(&call(&clock)).await.expect("what is left");
+        assert!(Arc::ptr_eq(&first, &left) && giver.logins() == 3);
+    }
+    giver.refuses(Some(ErrorKind::Unreachable));
     advance(RENEWED).await;
     let error = giver.get(&call(&clock)).await.expect_err("nothing is left");
     assert_eq!((error.kind, giver.tokens.held(clock.boot()).is_none()), (ErrorKind::Unreachable, true));
