@@ -5,6 +5,7 @@
 
 use std::sync::PoisonError;
 
+use picket_cloud::EPOCH;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
 use aws_sdk_ec2::types::{EbsInstanceBlockDeviceSpecification, InstanceBlockDeviceMappingSpecification};
@@ -12,7 +13,7 @@ use aws_sdk_ec2::types::{EbsInstanceBlockDeviceSpecification, InstanceBlockDevic
 use crate::cloud::{Change, EbsVolume, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance, Mapping};
-use crate::power::{EPOCH, accepted, unnamed};
+use crate::power::{accepted, unnamed};
 use crate::volumes;
 
 /// The devices whose volumes would be deleted with the instance, as far as that is not told otherwise, and are not given away.

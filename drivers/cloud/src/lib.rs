@@ -5,14 +5,24 @@
 
 mod accounts;
 pub mod bucket;
+mod clients;
 mod command;
+mod device;
 mod failure;
+#[cfg(any(test, feature = "fakes"))]
+pub mod fakes;
+mod gather;
+mod quiesce;
 pub mod redact;
 mod token;
 mod tokens;
 
 pub use accounts::Accounts;
+pub use clients::Clients;
 pub use command::{Bound, carry};
+pub use device::{CALL, EPOCH, Seen, traits};
 pub use failure::{Unanswered, one_line};
+pub use gather::gather;
+pub use quiesce::Pending;
 pub use token::{CLOCKS, Token};
 pub use tokens::Tokens;

@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use picket_cloud::Bound;
+use picket_cloud::{Bound, EPOCH};
 use picket_core::order::{OffOrder, OnOrder};
-use picket_core::power::{Epoch, Power, Reading};
+use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 use tokio::time::Instant;
@@ -17,8 +17,6 @@ use crate::operation::Operation;
 use crate::ours::{Ended, Ours};
 use crate::requests::{Of, RequestId};
 
-/// A cloud has one epoch: the instance's id, which is what every question names.
-pub(crate) const EPOCH: Epoch = Epoch::FIRST;
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_secs(1);
 /// A look that was asked for within this serves a stop.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use picket_cloud::Bound;
+use picket_cloud::{Bound, EPOCH};
 use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::Power;
 use picket_core::time::BootTime;
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use crate::cloud::{Command, Found, Service, Told};
 use crate::driver::OpenstackDriver;
 use crate::hold::{STOPS, UP};
-use crate::power::EPOCH;
 use crate::refusals::{is_for_its_lock, way_out};
 use crate::server::{Said, Server};
 

@@ -10,9 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use aws_sdk_ec2::config;
+use picket_cloud::gather;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::bucket::{Bucket, Limit};
 use super::queue::{Item, Queue};
@@ -22,10 +23,6 @@ use super::{Cloud, Held, Told, unheard};
 
 /// The most that one request names.
 pub(super) const MOST: usize = 1_000;
-/// Who comes within this goes along.
-const GATHER: Duration = Duration::from_millis(5);
-/// While more come, it is waited for them, but no longer than this.
-const LONGEST_GATHER: Duration = Duration::from_millis(25);
 /// What may only read leaves so many requests to the fences.
 const RESERVE: f64 = 20.0;
 
@@ -154,15 +151,7 @@ impl<A: Action> Batch<A> {
 
     /// One for all who wait: takes them together, as often as the buckets let it.
     async fn gather(self: Arc<Self>, cloud: Arc<Cloud>) {
-        let mut seen = 0;
-        let began = Instant::now();
-        while began.elapsed() < LONGEST_GATHER {
-            sleep(GATHER).await;
-            let now = self.lock().len();
-            if now == std::mem::replace(&mut seen, now) || now >= A::MOST {
-                break;
-            }
-        }
+        gather(A::MOST, || self.lock().len()).await;
         while self.lock().has_any() {
             self.requests.take_leaving(RESERVE, || self.lock().is_hurried()).await;
             let held = self.lock().held_until(A::GRID);

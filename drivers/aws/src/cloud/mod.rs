@@ -29,9 +29,10 @@ use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
+use picket_cloud::Clients;
 use picket_core::time::{BootTime, Clock};
 use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault, Unclear, source};
-use picket_reach::{proxy, web};
+use picket_reach::proxy;
 use tokio::time::{Instant, timeout_at};
 use tracing::instrument::{WithDispatch, WithSubscriber};
 use tracing::subscriber::NoSubscriber;
@@ -153,17 +154,15 @@ pub(super) struct Held {
 impl Cloud {
     pub(crate) fn new(account: Account, clock: Arc<dyn Clock>, life: Duration) -> Result<Self, SettingFault> {
         profiles::look(&account).map_err(|why| SettingFault::new("profile", why))?;
-        let wrong = |why: String| SettingFault::new("ca_file", why);
-        let ca_file = account.ca_file.as_deref();
-        // Who asks over plain HTTP may have a machine without CAs; credentials may come over HTTPS all the same.
-        let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
-        let https = !plain || web::client(true, ca_file).is_ok();
+        let clients = Clients::at(account.endpoint.as_deref(), KEPT, account.ca_file.as_deref());
+        let Clients { questions, commands, .. } =
+            clients.map_err(|why| SettingFault::new("ca_file", why))?;
         let bucket = |limit| Arc::new(Bucket::new(limit));
         // However volumes are asked for, AWS counts that as one action.
         let of_volumes = bucket(bucket::UNFILTERED);
         Ok(Self {
-            questions: web::client_keeping(KEPT, https, ca_file).map_err(wrong)?,
-            commands: web::commands(https, ca_file).map_err(wrong)?,
+            questions,
+            commands,
             account,
             clock,
             life,

@@ -9,19 +9,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use picket_cloud::gather;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::rates::Group;
 use super::words::Failure;
 use super::{Cloud, Stamps, region_of};
 
-/// Who comes within this goes along.
-const GATHER: Duration = Duration::from_millis(5);
-/// While more come, it is waited for them, but no longer than this.
-const LONGEST_GATHER: Duration = Duration::from_millis(25);
 /// For each that a round was of, the next one begins so much later.
 const EACH: Duration = Duration::from_millis(5);
 /// But no later than this: a reading is of three rounds.
@@ -101,15 +98,7 @@ impl<Q: Question> Batch<Q> {
 
     /// One for all who wait: takes them together.
     async fn gather(self: Arc<Self>, cloud: Arc<Cloud>) {
-        let (mut seen, mut waited) = (0, Duration::ZERO);
-        while waited < LONGEST_GATHER {
-            sleep(GATHER).await;
-            waited += GATHER;
-            let now = self.lock().items.len();
-            if now == std::mem::replace(&mut seen, now) {
-                break;
-            }
-        }
+        gather(usize::MAX, || self.lock().items.len()).await;
         self.turn(&cloud).await;
         let items: Vec<Item<Q::Said>> = {
             let mut waiting = self.lock();

@@ -70,7 +70,7 @@ impl Cloud {
         let id = request.to_string();
         let mut query = query;
         query.push(("requestId", &id));
-        let made = self.commands.post(self.place(path, &query)?);
+        let made = self.clients.commands.post(self.place(path, &query)?);
         let made = made.header(AUTHORIZATION, bearer(&token.secret)?).header(CONTENT_LENGTH, "0");
         call.may_send()?;
         let asked_at = call.now();

@@ -20,12 +20,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use picket_cloud::{CLOCKS, Token, Tokens, redact};
+use picket_cloud::{CLOCKS, Clients, Token, Tokens, redact};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault};
 use picket_reach::web::{self, Answer};
+use reqwest::Url;
 use reqwest::header::AUTHORIZATION;
-use reqwest::{Client, Url};
 use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
@@ -78,9 +78,7 @@ pub(crate) struct Cloud {
     account: Account,
     endpoint: String,
     metadata: String,
-    questions: Client,
-    logins: Client,
-    commands: Client,
+    clients: Clients,
     tokens: Tokens,
     rates: Arc<Rates>,
     batches: Mutex<HashMap<String, Zone>>,
@@ -106,17 +104,11 @@ impl Cloud {
         let who = who.map_err(|why| SettingFault::new("credentials_file", why))?;
         // Whoever names a time is given no other; where the file says another one later, what is given then counts.
         let longest = who.and_then(|who| who.asks_for()).unwrap_or(USUAL);
-        let ca_file = account.ca_file.as_deref();
-        // Who asks over plain HTTP may have a machine without CAs; tokens may come over HTTPS all the same.
-        let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
-        let https = !plain || web::client(true, ca_file).is_ok();
-        let wrong = |why: String| SettingFault::new("ca_file", why);
+        let clients = Clients::at(account.endpoint.as_deref(), KEPT, account.ca_file.as_deref());
         let host = std::env::var(METADATA_HOST).ok().filter(|host| !host.is_empty());
         let metadata = account.metadata.clone().or_else(|| host.map(|host| format!("http://{host}")));
         Ok(Self {
-            questions: web::client_keeping(KEPT, https, ca_file).map_err(wrong)?,
-            logins: web::client(https, ca_file).map_err(wrong)?,
-            commands: web::commands(https, ca_file).map_err(wrong)?,
+            clients: clients.map_err(|why| SettingFault::new("ca_file", why))?,
             endpoint: account.endpoint.clone().unwrap_or_else(|| ENDPOINT.to_owned()),
             metadata: metadata.unwrap_or_else(|| METADATA.to_owned()),
             account,
@@ -151,7 +143,7 @@ impl Cloud {
     async fn log_in(&self, call: &Call) -> Result<Token, DriverError> {
         let wrong = |why| DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, why);
         let who = Credentials::find(self.account.credentials_file.as_deref()).map_err(wrong)?;
-        Login { web: &self.logins, metadata: &self.metadata, call }.by(&who).await
+        Login { web: &self.clients.logins, metadata: &self.metadata, call }.by(&who).await
     }
 
     /// Where something is, with what is asked of it. `path` begins at `projects/`.
@@ -193,7 +185,7 @@ impl Cloud {
             self.rates.wait(&bucket, method, call).await?;
             let token = self.token(call).await?;
             let place = self.place(path, query)?;
-            let request = self.questions.get(place).header(AUTHORIZATION, bearer(&token.secret)?);
+            let request = self.clients.questions.get(place).header(AUTHORIZATION, bearer(&token.secret)?);
             let asked_at = call.now();
             let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
             let answer = match answer {

@@ -22,7 +22,7 @@ impl Cloud {
             let detail = redact::text(&detail, &secrets);
             DriverError::new(kind, Effect::DidNotHappen, format!("Keystone, POST {place}: {detail}"))
         };
-        let request = self.logins.post(&place).json(&self.settings.login.body());
+        let request = self.clients.logins.post(&place).json(&self.settings.login.body());
         let asked_at = call.now();
         let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
         let answer = answer.map_err(|failed| unanswered(failed, &Effort::reading(), &place))?;

@@ -15,11 +15,11 @@ mod words;
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_cloud::{CLOCKS, Tokens, carry};
+use picket_cloud::{CLOCKS, Clients, Tokens, carry};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Unclear};
-use picket_reach::web::{self, NoAnswer};
-use reqwest::{Client, StatusCode, Url};
+use picket_reach::web::NoAnswer;
+use reqwest::{StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -51,9 +51,7 @@ pub(crate) enum Found<T> {
 /// The cloud.
 pub(crate) struct Cloud {
     settings: CloudSettings,
-    questions: Client,
-    logins: Client,
-    commands: Client,
+    clients: Clients,
     tokens: Tokens<Said>,
     /// The compute API's microversion that both know.
     version: tokio::sync::OnceCell<String>,
@@ -70,11 +68,8 @@ impl Cloud {
     pub(crate) fn new(settings: CloudSettings) -> Result<Self, String> {
         let services = settings.endpoints.values();
         let https = std::iter::once(&settings.identity).chain(services).any(|url| url.scheme() == "https");
-        let ca_file = settings.ca_file.as_deref();
         Ok(Self {
-            questions: web::client_keeping(KEPT, https, ca_file)?,
-            logins: web::client(https, ca_file)?,
-            commands: web::commands(https, ca_file)?,
+            clients: Clients::new(KEPT, https, settings.ca_file.as_deref())?,
             settings,
             tokens: Tokens::default(),
             version: tokio::sync::OnceCell::new(),
@@ -148,7 +143,7 @@ impl Cloud {
         loop {
             let token = self.token(call).await?;
             let place = format!("{}{path}", self.place(service, &token)?);
-            let mut request = self.questions.get(&place);
+            let mut request = self.clients.questions.get(&place);
             if service == Service::Compute {
                 request = versioned(request, self.version(&token, call).await?);
             }
@@ -211,7 +206,7 @@ impl Cloud {
         }
         let place = format!("{}{path}", self.place(service, &token)?);
         let asked = format!("{method} {path}");
-        let mut request = self.commands.request(method, &place);
+        let mut request = self.clients.commands.request(method, &place);
         if service == Service::Compute {
             let Some(version) = self.version.get() else {
                 return Err(
@@ -265,7 +260,7 @@ impl Cloud {
                 place.set_path(&path.split('/').take(at + 1).collect::<Vec<_>>().join("/"));
             }
             let place = format!("{place}/");
-            let answer = ask(self.questions.get(&place), token, call, &place).await?;
+            let answer = ask(self.clients.questions.get(&place), token, call, &place).await?;
             let wrong = |detail: String| {
                 DriverError::new(
                     ErrorKind::Unsupported,
