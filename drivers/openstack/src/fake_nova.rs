@@ -4,11 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use picket_cloud::fakes;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::conformance::orders::Orders;
 use picket_driver::{Call, DriverError, PowerDriver};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -173,21 +174,7 @@ pub(crate) async fn driver_that_waits(
 
 /// One request, and the end of its connection.
 async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>, gate: Arc<Notify>) {
-    let (mut heard, mut piece) = (Vec::new(), [0; 4_096]);
-    let head = loop {
-        match stream.read(&mut piece).await {
-            Ok(length @ 1..) => heard.extend_from_slice(&piece[..length]),
-            _ => return,
-        }
-        let text = String::from_utf8_lossy(&heard).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.to_ascii_lowercase();
-        let length = length.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-        if body.len() >= length.unwrap_or(0) {
-            break format!("{head}\r\n\r\n{body}");
-        }
-    };
-    let (head, body) = head.split_once("\r\n\r\n").unwrap_or_default();
+    let Some((head, body)) = fakes::request(&mut stream).await else { return };
     let mut words = head.split(' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let answer = match path.strip_prefix("/v2.1") {

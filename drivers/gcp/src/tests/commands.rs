@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use picket_cloud::fakes::header;
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, Witness};
 use serde_json::json;
 
-use super::compute::{Compute, Fault, header};
+use super::compute::{Compute, Fault};
 use super::{Scene, id};
 
 /// What a whole machine does that is stopped between its permit and its packet: meanwhile Google's time goes on, and none of ours.

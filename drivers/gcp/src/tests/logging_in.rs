@@ -2,11 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use picket_cloud::fakes::header;
 use picket_driver::{Effect, ErrorKind};
 use ring::signature::{KeyPair, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
 use serde_json::{Value, json};
 
-use super::compute::{Fault, header};
+use super::compute::Fault;
 use super::{KEY, Scene};
 
 fn form(body: &str) -> std::collections::BTreeMap<String, String> {

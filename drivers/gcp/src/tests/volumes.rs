@@ -223,9 +223,7 @@ async fn a_detach_whose_look_grew_old_is_not_sent() {
     scene.ahead(3);
     volumes.detach(&releasing.order, &permit, &at, false, &call).await.expect("it is off just now");
     let clock = scene.clock.clone();
-    let slow = Then(AtomicU64::new(0), move || {
-        clock.ahead.fetch_add(3, Ordering::SeqCst);
-    });
+    let slow = Then(AtomicU64::new(0), move || clock.ahead(3));
     scene
         .compute
         .machine(&id(0), |machine| machine.disks.push(("data".to_owned(), format!("data-{}", id(0)))));

@@ -62,52 +62,24 @@ impl Cloud {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Arc;
-    use std::time::Duration;
 
-    use picket_core::time::{BootTime, Clock, WallTime};
+    use picket_cloud::fakes;
     use reqwest::Url;
     use serde_json::json;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
-    use tokio::time::Instant;
 
     use super::super::CloudSettings;
     use super::super::keystone::{Login, Named, Scope};
     use super::*;
+    use crate::fake_nova;
 
     /// JSON and forms have it otherwise.
     const SECRET: &str = "hunter2 \"really\"/";
 
-    #[derive(Debug)]
-    struct Still;
-
-    impl Clock for Still {
-        fn boot(&self) -> BootTime {
-            BootTime::default()
-        }
-
-        fn wall(&self) -> WallTime {
-            WallTime::default()
-        }
-    }
-
     /// A Keystone that answers each login so, and a cloud of it.
     async fn cloud(login: Login, status: &str, body: &str) -> Cloud {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let identity = format!("http://{}/v3", listener.local_addr().expect("an address"));
         let head = format!("HTTP/1.1 {status}\r\nX-Subject-Token: t\r\nContent-Length: {}", body.len());
         let answer = format!("{head}\r\n\r\n{body}");
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut piece = [0; 4_096];
-                let length = stream.read(&mut piece).await.expect("a request");
-                assert!(length > 0, "nothing was asked");
-                stream.write_all(answer.as_bytes()).await.expect("written");
-                // A close before all was read would take the answer back.
-                while let Ok(1..) = stream.read(&mut piece).await {}
-            }
-        });
+        let identity = format!("{}/v3", fakes::serve(move |_, _| Some(answer.clone())).await);
         let settings = CloudSettings {
             identity: Url::parse(&identity).expect("a URL"),
             login,
@@ -127,8 +99,7 @@ mod tests {
             Login::ApplicationCredential { credential: user(), secret: Secret::new(SECRET) },
         ];
         let says = |message: &str| json!({ "error": { "message": message, "title": "Oh" } }).to_string();
-        let no_time =
-            json!({ "token": { "issued_at": "", "expires_at": SECRET, "user": { "id": "u1" } } });
+        let no_time = json!({ "token": { "issued_at": "", "expires_at": SECRET, "user": { "id": "u1" } } });
         for login in logins {
             for (status, body) in [
                 ("400 Bad Request", says(&format!("'{SECRET}' is too short"))),
@@ -143,8 +114,7 @@ mod tests {
                 ("201 Created", no_time.to_string()),
             ] {
                 let cloud = cloud(login.clone(), status, &body).await;
-                // No bound of an idle machine: what is slow here is the machine.
-                let call = Call::reading(Instant::now() + Duration::from_secs(30), Arc::new(Still));
+                let call = fake_nova::reading();
                 for _ in ["asked", "perhaps remembered"] {
                     let error = cloud.token(&call).await.expect_err("no token");
                     let text = format!("{error} {error:?} {cloud:?}");
