@@ -5,9 +5,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use picket_core::time::WallTime;
-use tokio::time::Instant;
 
-use crate::{Call, DriverError, Effect, ErrorKind};
+use crate::{Call, DriverError};
 
 /// The error that barred one command, if one did. The call that waits for the command holds the barrier; the connection does not.
 #[derive(Debug, Default)]
@@ -26,16 +25,7 @@ impl Barrier {
             let Some(barrier) = barrier.upgrade() else {
                 return Err("whoever asked for it has left".to_owned());
             };
-            let late =
-                |kind, detail: &str| Err(DriverError::new(kind, Effect::DidNotHappen, detail.to_owned()));
-            let may = if Instant::now() >= call.deadline() {
-                late(ErrorKind::TimedOut, "its time is over")
-            } else if not_after.is_some_and(|until| call.clock().wall() > until) {
-                late(ErrorKind::Refused, "the permit's time is over")
-            } else {
-                call.may_send()
-            };
-            may.map_err(|error| {
+            call.may_leave(not_after).map_err(|error| {
                 let words = error.to_string();
                 *barrier.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 words

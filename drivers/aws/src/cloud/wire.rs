@@ -97,17 +97,16 @@ impl Ticket {
 
     /// Asked right before each copy.
     fn claim(&self) -> Result<(), DriverError> {
-        let refused = |kind, detail: &str| Err(DriverError::new(kind, Effect::DidNotHappen, detail));
-        if self.not_after.is_some_and(|until| self.call.clock().wall() > until) {
-            return refused(ErrorKind::Refused, "the permit's time is over");
-        }
-        self.call.may_send()?;
+        self.call.may_leave(self.not_after)?;
         match self.state.compare_exchange(WAITING, SENT, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {
                 *self.open() = Some(self.unclear.sending(self.call.now() + self.life));
                 Ok(())
             }
-            Err(_) => refused(ErrorKind::TimedOut, "whoever asked for it has left"),
+            Err(_) => {
+                let detail = "whoever asked for it has left";
+                Err(DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail))
+            }
         }
     }
 
@@ -314,4 +313,28 @@ pub(super) fn response(answer: Answer) -> Result<HttpResponse, ConnectorError> {
 
 fn date(text: &str) -> Option<SystemTime> {
     SystemTime::try_from(DateTime::from_str(text, Format::HttpDate).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_cloud::fakes::SetClock;
+    use picket_driver::conformance::orders::Orders;
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// A request is of many, and lasts as long as the last of them waits: whose own time is over does not go with the others.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_late_for_its_caller_does_not_leave() {
+        let (clock, life) = (Arc::new(SetClock::at(0)), Duration::from_secs(930));
+        let traits = picket_cloud::traits("aws i-1".to_owned(), life);
+        let orders = Orders::new(&traits, clock.clone()).await.expect("orders");
+        let call = Call::control(Instant::now() + Duration::from_secs(1), clock, orders.permit());
+        let ticket = Ticket::new(&call, life, None, &Unclear::default());
+        ticket.claim().expect("in time");
+        ticket.unclaim();
+        advance(Duration::from_secs(1)).await;
+        let late = ticket.claim().expect_err("its time is over");
+        assert_eq!((late.kind, late.effect), (ErrorKind::TimedOut, Effect::DidNotHappen), "{late}");
+    }
 }
