@@ -19,6 +19,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::date_time::Format;
+use picket_cloud::redact;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::unclear::{self, Unclear};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
@@ -215,6 +216,7 @@ impl Inner {
             return Err(ConnectorError::user("it was sent once, and is not sent again".into()));
         }
         self.place.set(place(&request));
+        let hidden: Vec<String> = HIDDEN.iter().filter_map(|name| request.headers().get(*name)).map(str::to_owned).collect();
         let is_private = private(&request, address::is_private);
         let request = match is_private.and_then(|()| prepared(&self.client, request)) {
             Ok(request) => request,
@@ -236,6 +238,9 @@ impl Inner {
             Ok(answer) => answer,
             Err(unanswered) => return failed(self.unanswered(unanswered)),
         };
+        // Whoever stands in between may repeat what was asked (S18).
+        let hidden: Vec<&[u8]> = hidden.iter().map(String::as_bytes).collect();
+        let answer = if answer.code.is_success() { answer } else { redact::answer(answer, &hidden) };
         let date = answer.header("date").and_then(date);
         self.set(Fate::Answered(Stamps { asked_at, answered_at: self.clock.boot(), date }));
         response(answer)

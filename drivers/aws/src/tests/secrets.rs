@@ -23,6 +23,17 @@ async fn no_secret_is_logged_where_everything_is() {
     }
 }
 
+/// Whoever stands in between may repeat what was asked: what is secret in it is not shown.
+#[tokio::test]
+async fn no_token_is_shown_that_an_answer_repeats() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    scene.ec2.fail("DescribeInstances", Fault::Refuse("AuthFailure", "You sent hunter3", 401));
+    let error = driver.read_power(&scene.call(&orders)).await.expect_err("refused").to_string();
+    assert!(error.contains("You sent [struck out]") && !error.contains("hunter3"), "{error}");
+}
+
 /// What STS answers has keys in it, also where nobody can read it.
 #[tokio::test]
 async fn no_answer_of_sts_is_shown() {
