@@ -53,6 +53,14 @@ impl Scene {
         Self { ec2, kind: AwsKind::default(), context, clock, home }
     }
 
+    /// With one machine, its driver and orders for that.
+    async fn of_one() -> (Self, Arc<dyn PowerDriver>, Orders) {
+        let scene = Self::new(1).await;
+        let driver = scene.driver(0);
+        let orders = scene.orders(&driver).await;
+        (scene, driver, orders)
+    }
+
     fn driver(&self, number: usize) -> Arc<dyn PowerDriver> {
         self.driver_with(number, json!({}))
     }

@@ -10,9 +10,7 @@ use super::{Scene, id};
 #[tokio::test]
 async fn no_secret_is_logged_where_everything_is() {
     let log = Log::of_everything();
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
     driver.power_off(&orders.off().await.expect("an order"), &call).await.expect("taken");
@@ -26,9 +24,7 @@ async fn no_secret_is_logged_where_everything_is() {
 /// Whoever stands in between may repeat what was asked: what is secret in it is not shown.
 #[tokio::test]
 async fn no_token_is_shown_that_an_answer_repeats() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.ec2.fail("DescribeInstances", Fault::Refuse("AuthFailure", "You sent hunter3", 401));
     let error = driver.read_power(&scene.call(&orders)).await.expect_err("refused").to_string();
     assert!(error.contains("You sent [struck out]") && !error.contains("hunter3"), "{error}");

@@ -8,9 +8,7 @@ use super::{KEY, Scene};
 #[tokio::test]
 async fn no_secret_is_logged_where_everything_is() {
     let log = Log::of_everything();
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
     driver.power_off(&orders.off().await.expect("an order"), &call).await.expect("taken");
@@ -24,9 +22,7 @@ async fn no_secret_is_logged_where_everything_is() {
 /// Whoever stands in between may repeat what was asked: what is secret in it is not shown.
 #[tokio::test]
 async fn no_secret_is_shown_that_an_answer_repeats() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
     let heard = scene.compute.heard("instances.get").remove(0).head;
