@@ -6,7 +6,6 @@
 //! An error says whether the effect did not happen or is unknown (S10).
 //! Before every control packet the driver asks [`Call::may_send`], also after a login (S6).
 
-mod barrier;
 pub mod call;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -20,7 +19,6 @@ pub mod table;
 pub mod unclear;
 pub mod volumes;
 
-pub use barrier::Barrier;
 pub use call::{Call, Witness};
 pub use driver::{Accepted, HoldFound, HoldReport, Identified, PowerDriver, Shared, Traits};
 pub use effort::Effort;

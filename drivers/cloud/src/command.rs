@@ -1,13 +1,16 @@
 //! One command on its way: how late it may be taken, and that its answer is heard.
 //!
 //! **Invariant.** Its permits are asked for last, after its token was chosen: whoever stands still in between sends what ends with that
-//! token (S6, S8). Nothing repeats it.
+//! token (S6, S8). Nothing repeats it. **Invariant.** It goes for whoever waits for it: where the call was cut off meanwhile, as by a
+//! breach, it does not.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use picket_core::order::Order;
 use picket_core::time::{BootTime, WallTime};
-use picket_driver::{Barrier, Call, DriverError, Effect, ErrorKind};
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_reach::LastWord;
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::RequestBuilder;
 use tokio::time::timeout_at;
@@ -39,7 +42,8 @@ impl Bound {
     /// # Errors
     /// It would be taken for longer than the ledger says, or is not that of the store's last word. Nothing was sent.
     pub fn allows<Said>(&self, token: &Token<Said>, call: &Call) -> Result<(), DriverError> {
-        let refused = |detail: String| Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
+        let refused =
+            |detail: String| Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
         let left = token.outlives(call.now());
         if let Some(life) = self.life.filter(|life| left > *life) {
             return refused(format!("a token lives for {left:?} more, and {life:?} stand in the ledger"));
@@ -68,8 +72,8 @@ pub async fn carry(
     heard: impl FnOnce(&Result<Answer, NoAnswer>) + Send + 'static,
 ) -> Result<Result<Answer, NoAnswer>, DriverError> {
     let deadline = call.deadline();
-    let barrier = Barrier::default();
-    let word = barrier.word(call, bound.and_then(|bound| bound.not_after));
+    let barred = Arc::default();
+    let word = last_word(&barred, call, bound.and_then(|bound| bound.not_after));
     let carried = tokio::spawn(async move {
         let answered = web::exchange_at_a_word(longest, made, deadline + HEARD, word).await;
         heard(&answered);
@@ -80,16 +84,34 @@ pub async fn carry(
         Ok(Err(gone)) => Err(NoAnswer::Broken(gone.to_string())),
         Err(_late) => Err(NoAnswer::Late),
     };
-    match answered {
-        Ok(answer) => Ok(Ok(answer)),
-        Err(failed) => barrier.barred().map_or(Ok(Err(failed)), Err),
+    let barred = barred.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (answered, barred) {
+        (Err(_never_sent), Some(error)) => Err(error),
+        (answered, _) => Ok(answered),
     }
+}
+
+/// The error that barred a command, if one did. The call that waits for the command holds it; the connection does not.
+type Barred = Arc<Mutex<Option<DriverError>>>;
+
+/// Asks for the permit (S4, S6), whether it is late, for its caller and for whoever permitted it until then, and whether anybody waits
+/// for it still.
+fn last_word(barred: &Barred, call: &Call, not_after: Option<WallTime>) -> LastWord {
+    let (barred, call) = (Arc::downgrade(barred), call.clone());
+    Arc::new(move || {
+        let Some(barred) = barred.upgrade() else {
+            return Err("whoever asked for it has left".to_owned());
+        };
+        call.may_leave(not_after).map_err(|error| {
+            let words = error.to_string();
+            *barred.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            words
+        })
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use picket_core::time::Clock;
     use picket_driver::Secret;
     use tokio::time::Instant;
