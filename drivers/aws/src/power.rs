@@ -8,7 +8,7 @@ use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::{Power, Reading};
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
-use crate::cloud::{Change, Failure, Stamps, said};
+use crate::cloud::{Change, Failure, Stamps, Turn, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance};
 
@@ -90,6 +90,7 @@ impl AwsDriver {
             .cloud
             .alone(
                 "StartInstances",
+                Turn::Now,
                 Some((signed, None, &self.unclear)),
                 call,
                 async move |client, config| {

@@ -8,7 +8,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use picket_reach::proxy;
 use tokio::time::Instant;
 
-use crate::cloud::{Failure, said};
+use crate::cloud::{Failure, Turn, said};
 use crate::driver::AwsDriver;
 use crate::instance::Instance;
 
@@ -93,12 +93,18 @@ impl AwsDriver {
 
     async fn is_protected(&self, attribute: InstanceAttributeName, call: &Call) -> Result<bool, DriverError> {
         let id = self.settings.instance.clone();
-        let told = self.cloud.patient("DescribeInstanceAttribute", call, async move |client, config| {
-            let request = client.describe_instance_attribute().instance_id(id).attribute(attribute);
-            let told = request.customize().config_override(config).send().await;
-            let told = said(told)?;
-            Ok(told.disable_api_stop.or(told.disable_api_termination).and_then(|value| value.value))
-        });
+        let told = self.cloud.alone(
+            "DescribeInstanceAttribute",
+            Turn::Patient,
+            None,
+            call,
+            async move |client, config| {
+                let request = client.describe_instance_attribute().instance_id(id).attribute(attribute);
+                let told = request.customize().config_override(config).send().await;
+                let told = said(told)?;
+                Ok(told.disable_api_stop.or(told.disable_api_termination).and_then(|value| value.value))
+            },
+        );
         let (told, _) = told.await?.map_err(Failure::of_question)?;
         told.ok_or_else(|| {
             DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, "the answer does not say")

@@ -10,7 +10,7 @@ use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
 use aws_sdk_ec2::types::{EbsInstanceBlockDeviceSpecification, InstanceBlockDeviceMappingSpecification};
 
-use crate::cloud::{Change, EbsVolume, said};
+use crate::cloud::{Change, EbsVolume, Turn, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance, Mapping};
 use crate::power::{accepted, unnamed};
@@ -64,6 +64,7 @@ impl AwsDriver {
             .cloud
             .alone(
                 "TerminateInstances",
+                Turn::Now,
                 Some((signed, None, &self.unclear)),
                 call,
                 async move |client, config| {
@@ -109,6 +110,7 @@ impl AwsDriver {
             .cloud
             .alone(
                 "ModifyInstanceAttribute",
+                Turn::Now,
                 Some((signed, None, &self.unclear)),
                 call,
                 async move |client, config| {

@@ -38,6 +38,7 @@ use tracing::instrument::{WithDispatch, WithSubscriber};
 use tracing::subscriber::NoSubscriber;
 
 pub(crate) use self::actions::{Attachment, Change, EbsVolume};
+pub(crate) use self::alone::Turn;
 use self::actions::{Describe, DescribeAttached, DescribeVolumes, Stop, Tag, Untag};
 use self::asking::Asking;
 use self::batch::Batch;
