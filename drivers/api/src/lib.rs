@@ -16,7 +16,6 @@ pub mod registry;
 pub mod secret;
 pub mod source;
 pub mod table;
-pub mod unclear;
 pub mod volumes;
 
 pub use call::{Call, Witness};
@@ -25,5 +24,4 @@ pub use effort::Effort;
 pub use error::{DriverError, Effect, ErrorKind, Refusal};
 pub use registry::{Context, DriverKind, Random, SettingFault};
 pub use secret::Secret;
-pub use unclear::Unclear;
 pub use volumes::{Standing, Volume, VolumeAt, Volumes};

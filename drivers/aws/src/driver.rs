@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use picket_cloud::{CALL, EPOCH, Pending};
+use picket_cloud::{CALL, EPOCH, Pending, Unclear};
 use picket_core::device::Identity;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
-    Unclear, Volumes,
+    Volumes,
 };
 use tokio::time::Instant;
 

@@ -16,6 +16,7 @@ mod quiesce;
 pub mod redact;
 mod token;
 mod tokens;
+mod unclear;
 
 pub use accounts::Accounts;
 pub use clients::Clients;
@@ -26,3 +27,4 @@ pub use gather::gather;
 pub use quiesce::Pending;
 pub use token::{CLOCKS, Token};
 pub use tokens::Tokens;
+pub use unclear::{Sending, Unclear};

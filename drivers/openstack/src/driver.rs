@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_cloud::{CALL, EPOCH, Pending};
+use picket_cloud::{CALL, EPOCH, Pending, Unclear};
 use picket_core::device::{Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
 use picket_core::power::{Power, Reading};
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Shared,
-    Traits, Unclear, Volumes,
+    Accepted, Call, DriverError, HoldFound, HoldReport, Identified, PowerDriver, Shared, Traits, Volumes,
 };
 use tokio::time::Instant;
 
@@ -106,7 +105,9 @@ impl OpenstackDriver {
         // Its answer may still be heard.
         if let Some(until) = self.unclear.until(call.now()) {
             let left = until.since(call.now());
-            let why = format!("a command was not answered: Nova may take it for {left:?} more, while its token lives");
+            let why = format!(
+                "a command was not answered: Nova may take it for {left:?} more, while its token lives"
+            );
             return Some(Pending::under_way(why, LOOK));
         }
         // That it is not there says nothing, unless its host ended it; another one may have our start then.

@@ -10,12 +10,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::try_join_all;
-use picket_cloud::Bound;
+use picket_cloud::{Bound, Unclear};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
-use picket_driver::{
-    Call, DriverError, Effect, Effort, ErrorKind, Standing, Unclear, Volume, VolumeAt, Volumes,
-};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Standing, Volume, VolumeAt, Volumes};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_ec2::{Client, config};
+use picket_cloud::Unclear;
 use picket_core::time::WallTime;
-use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::time::{Instant, timeout_at};
 
 use super::batch::Leaving;

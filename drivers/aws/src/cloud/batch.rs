@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use aws_sdk_ec2::config;
-use picket_cloud::gather;
-use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
+use picket_cloud::{Unclear, gather};
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout_at};
 

@@ -29,17 +29,17 @@ use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
-use picket_cloud::Clients;
+use picket_cloud::{CLOCKS, Clients, Unclear};
 use picket_core::time::{BootTime, Clock};
-use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault, Unclear, source};
+use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault, source};
 use picket_reach::proxy;
 use tokio::time::{Instant, timeout_at};
 use tracing::instrument::{WithDispatch, WithSubscriber};
 use tracing::subscriber::NoSubscriber;
 
 pub(crate) use self::actions::{Attachment, Change, EbsVolume};
-pub(crate) use self::alone::Turn;
 use self::actions::{Describe, DescribeAttached, DescribeVolumes, Stop, Tag, Untag};
+pub(crate) use self::alone::Turn;
 use self::asking::Asking;
 use self::batch::Batch;
 use self::bucket::Bucket;
@@ -56,8 +56,6 @@ const KEPT: usize = 8;
 /// How long AWS takes a request after the time of its signature: the longest that it says anywhere (`RequestExpired`: more than 15
 /// minutes). In most cases it is five, it says elsewhere; what is promised counts here, and not what is usual.
 pub(crate) const SIGNED: Duration = Duration::from_secs(900);
-/// By how much the clocks of AWS's own machines may differ.
-const CLOCKS: Duration = Duration::from_secs(30);
 /// S8: how long a command may be taken after the answer whose time it bears, by what AWS promises.
 pub(crate) const LIFE: Duration = Duration::from_secs(SIGNED.as_secs() + CLOCKS.as_secs());
 
@@ -156,8 +154,7 @@ impl Cloud {
     pub(crate) fn new(account: Account, clock: Arc<dyn Clock>, life: Duration) -> Result<Self, SettingFault> {
         profiles::look(&account).map_err(|why| SettingFault::new("profile", why))?;
         let clients = Clients::at(account.endpoint.as_deref(), KEPT, account.ca_file.as_deref());
-        let Clients { questions, commands, .. } =
-            clients.map_err(|why| SettingFault::new("ca_file", why))?;
+        let Clients { questions, commands, .. } = clients.map_err(|why| SettingFault::new("ca_file", why))?;
         let bucket = |limit| Arc::new(Bucket::new(limit));
         // However volumes are asked for, AWS counts that as one action.
         let of_volumes = bucket(bucket::UNFILTERED);

@@ -19,9 +19,8 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::date_time::Format;
-use picket_cloud::redact;
+use picket_cloud::{Unclear, redact};
 use picket_core::time::{BootTime, Clock, WallTime};
-use picket_driver::unclear::{self, Unclear};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use picket_reach::web::{self, Answer, NoAnswer};
 use picket_reach::{LastWord, address};
@@ -67,7 +66,7 @@ pub(crate) struct Ticket {
     state: AtomicU8,
     unclear: Unclear,
     /// While it is not known what became of what was sent.
-    open: Mutex<Option<unclear::Sending>>,
+    open: Mutex<Option<picket_cloud::Sending>>,
 }
 
 const WAITING: u8 = 0;
@@ -85,7 +84,7 @@ impl Ticket {
         Arc::new(Self { call: call.clone(), life, not_after, state, unclear: unclear.clone(), open })
     }
 
-    fn open(&self) -> MutexGuard<'_, Option<unclear::Sending>> {
+    fn open(&self) -> MutexGuard<'_, Option<picket_cloud::Sending>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use picket_cloud::{Bound, Unanswered, redact};
+use picket_cloud::{Bound, Sending, Unanswered, redact};
 use picket_core::time::BootTime;
-use picket_driver::unclear::Sending;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::header::HeaderName;

@@ -15,9 +15,9 @@ mod words;
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_cloud::{CLOCKS, Clients, Tokens, carry};
+use picket_cloud::{CLOCKS, Clients, Tokens, Unclear, carry};
 use picket_core::time::BootTime;
-use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Unclear};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use picket_reach::web::NoAnswer;
 use reqwest::{StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -26,8 +26,8 @@ use serde_json::Value;
 pub(crate) use self::asking::{Command, Taken, Told};
 use self::asking::{Heard, ask, bearing, request_id, unanswered, versioned, without};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
-pub(crate) use self::keystone::Token;
 use self::keystone::Said;
+pub(crate) use self::keystone::Token;
 pub(crate) use self::services::Service;
 pub(crate) use self::words::{said, tame};
 
