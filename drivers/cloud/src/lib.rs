@@ -1,7 +1,10 @@
 //! What the drivers of clouds share.
 //!
-//! **Purpose.** One account serves thousands of devices: what guards its limits stands here once for all clouds.
-//! **Non-goals.** No cloud is known here, neither its words nor its requests.
+//! **Purpose.** Thousands of devices share one account of a cloud. What is the same for each cloud stands here once: the account, its
+//! token, commands that a token bounds, the limits of requests, and what is struck out of answers.
+//! **Non-goals.** No cloud is known here, neither its words nor its requests. What a refusal means for power is each driver's matter.
+//! **Invariants.** A command goes once, under a permit that is asked for last, and its answer is heard (S6, S8, S10). What is secret is
+//! shown nowhere (S18).
 
 mod accounts;
 pub mod bucket;
