@@ -215,7 +215,7 @@ impl Inner {
             return Err(ConnectorError::user("it was sent once, and is not sent again".into()));
         }
         self.place.set(place(&request));
-        let hidden: Vec<String> = HIDDEN.iter().filter_map(|name| request.headers().get(*name)).map(str::to_owned).collect();
+        let hidden = hidden(&request);
         let is_private = private(&request, address::is_private);
         let request = match is_private.and_then(|()| prepared(&self.client, request)) {
             Ok(request) => request,
@@ -237,9 +237,7 @@ impl Inner {
             Ok(answer) => answer,
             Err(unanswered) => return failed(self.unanswered(unanswered)),
         };
-        // Whoever stands in between may repeat what was asked (S18).
-        let hidden: Vec<&[u8]> = hidden.iter().map(String::as_bytes).collect();
-        let answer = if answer.code.is_success() { answer } else { redact::answer(answer, &hidden) };
+        let answer = without(answer, &hidden);
         let date = answer.header("date").and_then(date);
         self.set(Fate::Answered(Stamps { asked_at, answered_at: self.clock.boot(), date }));
         response(answer)
@@ -302,6 +300,17 @@ pub(super) fn prepared(client: &Client, request: HttpRequest) -> Result<reqwest:
     }
     let body = request.body().bytes().ok_or("its body is not in memory")?.to_vec();
     Ok(client.request(method, request.uri()).headers(headers).body(body))
+}
+
+/// What of a request nobody is shown.
+pub(super) fn hidden(request: &HttpRequest) -> Vec<String> {
+    HIDDEN.iter().filter_map(|name| request.headers().get(*name)).map(str::to_owned).collect()
+}
+
+/// An answer without these, unless it is what was asked for: whoever stands in between may repeat a request (S18).
+pub(super) fn without(answer: Answer, hidden: &[String]) -> Answer {
+    let hidden: Vec<&[u8]> = hidden.iter().map(String::as_bytes).collect();
+    if answer.code.is_success() { answer } else { redact::answer(answer, &hidden) }
 }
 
 pub(super) fn response(answer: Answer) -> Result<HttpResponse, ConnectorError> {

@@ -40,19 +40,23 @@ async fn no_answer_of_sts_is_shown() {
         scene.ec2.endpoint
     );
     std::fs::write(scene.home.path().join("config"), config).expect("written");
-    let keys = "[base]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\n";
+    let keys = "[base]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\naws_session_token = hunter3\n";
     std::fs::write(scene.home.path().join("credentials"), keys).expect("written");
-    scene.ec2.fail("AssumeRole", Fault::Garble);
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
-    let error = driver.read_power(&scene.call(&orders)).await.expect_err("no credentials");
-    assert_eq!(error.kind, ErrorKind::Authentication, "{error}");
-    let shown = format!("{error} {error:?}");
-    // The same as the bytes of which it is made.
-    for secret in ["hunter2", "hunter4", "117, 110, 116, 101, 114"] {
-        assert!(!shown.contains(secret), "{shown}");
+    for (number, fault) in
+        [Fault::Garble, Fault::Refuse("AccessDenied", "You sent hunter3", 403)].into_iter().enumerate()
+    {
+        scene.ec2.fail("AssumeRole", fault);
+        let driver = scene.driver(0);
+        let orders = scene.orders(&driver).await;
+        let error = driver.read_power(&scene.call(&orders)).await.expect_err("no credentials");
+        assert_eq!(error.kind, ErrorKind::Authentication, "{error}");
+        let shown = format!("{error} {error:?}");
+        // The same as the bytes of which it is made.
+        for secret in ["hunter2", "hunter3", "hunter4", "117, 110, 116, 101, 114"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        assert_eq!(scene.ec2.heard("AssumeRole").len(), number + 1, "{error}");
     }
-    assert_eq!(scene.ec2.heard("AssumeRole").len(), 1, "{error}");
 }
 
 /// S1: whoever is on the way could say off, also where AWS's own files have the place.
