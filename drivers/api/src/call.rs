@@ -5,7 +5,7 @@ use std::sync::Arc;
 use picket_core::election::Leadership;
 use picket_core::ground::PermitCheck;
 use picket_core::power::Epoch;
-use picket_core::time::{BootTime, Clock};
+use picket_core::time::{BootTime, Clock, WallTime};
 use tokio::time::Instant;
 
 use crate::error::{DriverError, Effect, ErrorKind};
@@ -101,6 +101,22 @@ impl Call {
     /// anything is sent [`may_send`](Self::may_send) is asked.
     pub fn is_deposed(&self) -> bool {
         self.permit.as_ref().is_some_and(|permit| permit.check().is_err())
+    }
+
+    /// Whether a command may leave *now*, which its permit lets go until then: it is late neither for its caller nor for its permit, and
+    /// [`may_send`](Self::may_send).
+    ///
+    /// # Errors
+    /// It may not, and why. It is not sent.
+    pub fn may_leave(&self, not_after: Option<WallTime>) -> Result<(), DriverError> {
+        let late = |kind, detail: &str| Err(DriverError::new(kind, Effect::DidNotHappen, detail));
+        if Instant::now() >= self.deadline {
+            return late(ErrorKind::TimedOut, "its time is over");
+        }
+        if not_after.is_some_and(|until| self.clock.wall() > until) {
+            return late(ErrorKind::Refused, "the permit's time is over");
+        }
+        self.may_send()
     }
 
     /// Whether a packet that changes something may be sent *now*. Asked before each copy of it, also after a login.

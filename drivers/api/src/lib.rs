@@ -6,8 +6,6 @@
 //! An error says whether the effect did not happen or is unknown (S10).
 //! Before every control packet the driver asks [`Call::may_send`], also after a login (S6).
 
-mod barrier;
-pub mod bucket;
 pub mod call;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -18,15 +16,12 @@ pub mod registry;
 pub mod secret;
 pub mod source;
 pub mod table;
-pub mod unclear;
 pub mod volumes;
 
-pub use barrier::Barrier;
 pub use call::{Call, Witness};
 pub use driver::{Accepted, HoldFound, HoldReport, Identified, PowerDriver, Shared, Traits};
 pub use effort::Effort;
 pub use error::{DriverError, Effect, ErrorKind, Refusal};
 pub use registry::{Context, DriverKind, Random, SettingFault};
 pub use secret::Secret;
-pub use unclear::Unclear;
 pub use volumes::{Standing, Volume, VolumeAt, Volumes};

@@ -7,24 +7,23 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_cloud::{CALL, EPOCH, Pending, Unclear};
+use picket_core::device::Identity;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Traits,
-    Unclear, Volumes,
+    Volumes,
 };
+use tokio::time::Instant;
 
 use crate::cloud::{Cloud, Stamps};
 use crate::hold;
 use crate::instance::{self, Instance};
-use crate::power::EPOCH;
 use crate::remarks::Remarks;
 use crate::settings::Settings;
 
-/// One call, unless the settings say otherwise (safety.md, Defaults: cloud).
-const CALL: Duration = Duration::from_secs(15);
 /// An off waits no longer than this for a question before it.
 const QUICKLY: Duration = Duration::from_secs(5);
 /// Between two looks whether what was begun has ended.
@@ -60,7 +59,7 @@ pub(crate) struct AwsDriver {
     /// When EC2 took a detach of ours last, by the volume.
     pub(crate) detached: Mutex<BTreeMap<String, BootTime>>,
     /// Its turn to detach a volume, which AWS's limits bear from then on.
-    pub(crate) turn: Mutex<Option<tokio::time::Instant>>,
+    pub(crate) turn: Mutex<Option<Instant>>,
 }
 
 /// AWS's own time, and when it was asked for and told.
@@ -72,13 +71,7 @@ struct Heard {
 }
 
 /// What a look at the instance found.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    /// `Err`: AWS says that there is none, in its words.
-    pub(crate) found: Result<Instance, String>,
-    pub(crate) asked_at: BootTime,
-    pub(crate) answered_at: BootTime,
-}
+pub(crate) type Seen = picket_cloud::Seen<Instance>;
 
 impl std::fmt::Debug for AwsDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -88,15 +81,7 @@ impl std::fmt::Debug for AwsDriver {
 
 impl AwsDriver {
     pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
-        let life = Some(cloud.life);
-        let traits = Traits {
-            class: DeviceClass::Host,
-            grade: Grade::Hypervisor,
-            has_epochs: true,
-            max_in_flight: MaxInFlight { off: life, on: life },
-            call: CALL,
-            endpoint: format!("aws {}", settings.instance),
-        };
+        let traits = picket_cloud::traits(format!("aws {}", settings.instance), cloud.life);
         Self {
             settings,
             cloud,
@@ -182,7 +167,7 @@ impl AwsDriver {
         match newest() {
             Ok(date) => Ok(date),
             Err(_) => {
-                let looked = self.look(&call.until(tokio::time::Instant::now() + QUICKLY)).await;
+                let looked = self.look(&call.until(Instant::now() + QUICKLY)).await;
                 let none = |error| DriverError { effect: Effect::DidNotHappen, ..error };
                 let known = self.cloud.far_now().filter(|_| life.is_none());
                 newest().or_else(|error| known.ok_or(looked.err().map_or(error, none)))
@@ -222,6 +207,27 @@ impl AwsDriver {
                 refused(format!("AWS would take it for {left:?} more, and {life:?} stand in the ledger"))
             }
             None => Ok(heard.date),
+        }
+    }
+
+    /// Why what was sent may not be over; `None`: it is.
+    async fn pending(&self, call: &Call) -> Option<Pending> {
+        // Its answer may still be heard.
+        if let Some(until) = self.unclear.until(call.now()) {
+            let left = until.since(call.now());
+            let why = format!("a command was not answered: AWS may take it for {left:?} more");
+            return Some(Pending::under_way(why, LOOK));
+        }
+        match self.look(&call.until(Instant::now() + CALL)).await {
+            Ok(seen) if self.is_stale(&seen) => {
+                Some(Pending::under_way("EC2 does not show yet what it was told just now", LOOK))
+            }
+            Ok(Seen { found: Ok(instance), .. }) if instance.is_busy() => {
+                let why = format!("something is under way at the instance: {}", instance.words());
+                Some(Pending::under_way(why, LOOK))
+            }
+            Ok(_) => None,
+            Err(error) => Some(Pending::untold(error, LONGER)),
         }
     }
 }
@@ -314,31 +320,9 @@ impl PowerDriver for AwsDriver {
     /// There is no session: what was sent is over when it was answered, and when the instance is on its way nowhere; what was not
     /// answered is over when its signature is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
-        loop {
-            let (kind, why, rest) = match self.unclear.until(call.now()) {
-                // Its answer may still be heard.
-                Some(until) => {
-                    let left = until.since(call.now());
-                    let why = format!("a command was not answered: AWS may take it for {left:?} more");
-                    (ErrorKind::TimedOut, why, LOOK)
-                }
-                None => match self.look(&call.until(tokio::time::Instant::now() + CALL)).await {
-                    Ok(seen) if self.is_stale(&seen) => {
-                        let why = "EC2 does not show yet what it was told just now".to_owned();
-                        (ErrorKind::TimedOut, why, LOOK)
-                    }
-                    Ok(Seen { found: Ok(instance), .. }) if instance.is_busy() => {
-                        let why = format!("something is under way at the instance: {}", instance.words());
-                        (ErrorKind::TimedOut, why, LOOK)
-                    }
-                    Ok(_) => return Ok(()),
-                    Err(error) => (error.kind, error.detail, LONGER),
-                },
-            };
-            if tokio::time::Instant::now() + rest >= call.deadline() {
-                return Err(DriverError::new(kind, Effect::Unknown, why));
-            }
-            tokio::time::sleep(rest).await;
+        while let Some(pending) = self.pending(call).await {
+            pending.wait(call).await?;
         }
+        Ok(())
     }
 }

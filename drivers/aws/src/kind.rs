@@ -1,10 +1,9 @@
 //! The kind `aws` of the settings.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use picket_cloud::Accounts;
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
@@ -28,7 +27,7 @@ use crate::settings::Settings;
 /// | `terminate_deletes` | the devices whose volumes may go with it | none |
 #[derive(Debug)]
 pub struct AwsKind {
-    clouds: Mutex<HashMap<Account, Weak<Cloud>>>,
+    clouds: Accounts<Account, Cloud>,
     life: Duration,
 }
 
@@ -42,18 +41,7 @@ impl AwsKind {
     /// Of an EC2 that takes a command no later than that after the time of its signature: a test's, which has made sure of it. AWS
     /// itself, as `None` says, promises no less than is waited then, and no setting says otherwise.
     pub fn before(life: Option<Duration>) -> Self {
-        Self { clouds: Mutex::default(), life: life.unwrap_or(LIFE) }
-    }
-
-    fn cloud(&self, account: &Account, context: &Context) -> Result<Arc<Cloud>, SettingFault> {
-        let mut clouds = self.clouds.lock();
-        clouds.retain(|_, cloud| cloud.strong_count() > 0);
-        if let Some(cloud) = clouds.get(account).and_then(Weak::upgrade) {
-            return Ok(cloud);
-        }
-        let cloud = Arc::new(Cloud::new(account.clone(), context.clock.clone(), self.life)?);
-        clouds.insert(account.clone(), Arc::downgrade(&cloud));
-        Ok(cloud)
+        Self { clouds: Accounts::default(), life: life.unwrap_or(LIFE) }
     }
 }
 
@@ -68,7 +56,8 @@ impl DriverKind for AwsKind {
         context: &Context,
     ) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
         let settings = Settings::check(settings)?;
-        let cloud = self.cloud(&settings.account, context).map_err(|fault| vec![fault])?;
+        let make = |account: &Account| Cloud::new(account.clone(), context.clock.clone(), self.life);
+        let cloud = self.clouds.get(settings.account.clone(), make).map_err(|fault| vec![fault])?;
         Ok(Arc::new(AwsDriver::new(settings, cloud)))
     }
 }

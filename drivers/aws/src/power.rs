@@ -2,16 +2,15 @@
 
 use std::time::SystemTime;
 
+use picket_cloud::EPOCH;
 use picket_core::order::{OffOrder, OnOrder};
-use picket_core::power::{Epoch, Power, Reading};
+use picket_core::power::{Power, Reading};
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
-use crate::cloud::{Change, Failure, Stamps, said};
+use crate::cloud::{Change, Failure, Stamps, Turn, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance};
 
-/// A cloud has one epoch: the instance's id, which is what every question names.
-pub(crate) const EPOCH: Epoch = Epoch::FIRST;
 /// What an instance says, as a reading has it.
 fn power(instance: &Instance) -> Power {
     match instance.power() {
@@ -90,6 +89,7 @@ impl AwsDriver {
             .cloud
             .alone(
                 "StartInstances",
+                Turn::Now,
                 Some((signed, None, &self.unclear)),
                 call,
                 async move |client, config| {

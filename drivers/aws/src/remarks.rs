@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use aws_sdk_ec2::types::InstanceAttributeName;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use picket_reach::proxy;
 use tokio::time::Instant;
 
-use crate::cloud::{Failure, said};
+use crate::cloud::{Failure, Turn, said};
 use crate::driver::AwsDriver;
 use crate::instance::Instance;
 
@@ -30,12 +30,16 @@ struct Found {
 }
 
 impl Remarks {
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.0.lock()
+    }
+
     pub(crate) fn told(&self) -> Vec<String> {
-        self.0.lock().remarks.clone()
+        self.found().remarks.clone()
     }
 
     pub(crate) fn obstacles(&self) -> Vec<String> {
-        let found = self.0.lock();
+        let found = self.found();
         found.obstacles.iter().chain(&found.barred).chain(&found.spot).cloned().collect()
     }
 }
@@ -59,7 +63,7 @@ impl AwsDriver {
         };
         let (told, stops) = tokio::join!(self.is_protected(attribute, &quickly), stops);
         remarks.extend(self.cloud.place().and_then(|place| proxy::unused(&place.parse().ok()?)));
-        let mut found = self.remarks.0.lock();
+        let mut found = self.remarks.found();
         match told {
             Ok(false) => found.barred = None,
             Ok(true) => {
@@ -89,12 +93,18 @@ impl AwsDriver {
 
     async fn is_protected(&self, attribute: InstanceAttributeName, call: &Call) -> Result<bool, DriverError> {
         let id = self.settings.instance.clone();
-        let told = self.cloud.patient("DescribeInstanceAttribute", call, async move |client, config| {
-            let request = client.describe_instance_attribute().instance_id(id).attribute(attribute);
-            let told = request.customize().config_override(config).send().await;
-            let told = said(told)?;
-            Ok(told.disable_api_stop.or(told.disable_api_termination).and_then(|value| value.value))
-        });
+        let told = self.cloud.alone(
+            "DescribeInstanceAttribute",
+            Turn::Patient,
+            None,
+            call,
+            async move |client, config| {
+                let request = client.describe_instance_attribute().instance_id(id).attribute(attribute);
+                let told = request.customize().config_override(config).send().await;
+                let told = said(told)?;
+                Ok(told.disable_api_stop.or(told.disable_api_termination).and_then(|value| value.value))
+            },
+        );
         let (told, _) = told.await?.map_err(Failure::of_question)?;
         told.ok_or_else(|| {
             DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, "the answer does not say")

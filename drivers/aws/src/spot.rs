@@ -6,7 +6,7 @@
 use aws_sdk_ec2::types::{SpotInstanceRequest, SpotInstanceState, SpotInstanceType};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 
-use crate::cloud::{Failure, said};
+use crate::cloud::{Failure, Turn, said};
 use crate::driver::AwsDriver;
 use crate::instance::Instance;
 
@@ -29,10 +29,16 @@ impl AwsDriver {
         let unsaid = |words: &str| DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, words);
         let id = instance.spot_request.clone().ok_or_else(|| unsaid("EC2 names no spot request of it"))?;
         let asked = id.clone();
-        let told = self.cloud.patient("DescribeSpotInstanceRequests", call, async move |client, config| {
-            let request = client.describe_spot_instance_requests().spot_instance_request_ids(asked);
-            said(request.customize().config_override(config).send().await)
-        });
+        let told = self.cloud.alone(
+            "DescribeSpotInstanceRequests",
+            Turn::Patient,
+            None,
+            call,
+            async move |client, config| {
+                let request = client.describe_spot_instance_requests().spot_instance_request_ids(asked);
+                said(request.customize().config_override(config).send().await)
+            },
+        );
         let (told, _) = told.await?.map_err(Failure::of_question)?;
         let [request] = told.spot_instance_requests() else {
             return Err(unsaid("the answer does not show its spot request"));

@@ -3,14 +3,15 @@
 //! **Invariant.** It is terminated only once EC2 was read to keep every volume that the settings do not give away: those that the
 //! instance shows, its root among them, and those that EBS has there.
 
+use picket_cloud::EPOCH;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
 use aws_sdk_ec2::types::{EbsInstanceBlockDeviceSpecification, InstanceBlockDeviceMappingSpecification};
 
-use crate::cloud::{Change, EbsVolume, said};
+use crate::cloud::{Change, EbsVolume, Turn, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance, Mapping};
-use crate::power::{EPOCH, accepted, unnamed};
+use crate::power::{accepted, unnamed};
 use crate::volumes;
 
 /// The devices whose volumes would be deleted with the instance, as far as that is not told otherwise, and are not given away.
@@ -61,6 +62,7 @@ impl AwsDriver {
             .cloud
             .alone(
                 "TerminateInstances",
+                Turn::Now,
                 Some((signed, None, &self.unclear)),
                 call,
                 async move |client, config| {
@@ -106,6 +108,7 @@ impl AwsDriver {
             .cloud
             .alone(
                 "ModifyInstanceAttribute",
+                Turn::Now,
                 Some((signed, None, &self.unclear)),
                 call,
                 async move |client, config| {

@@ -15,7 +15,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, Volu
 
 use tokio::time::Instant;
 
-use crate::cloud::{Attachment, EbsVolume, said};
+use crate::cloud::{Attachment, EbsVolume, Turn, said};
 use crate::driver::{AwsDriver, SHOWN_LATE};
 use crate::instance::{self, Instance, Mapping};
 
@@ -175,11 +175,8 @@ impl Volumes for AwsDriver {
             let told = request.customize().config_override(config).send().await;
             said(told).map(drop)
         };
-        let told = match self.took_its_turn() {
-            true => self.cloud.heard_out(DETACH, order, call, sends).await,
-            false => self.cloud.alone(DETACH, order, call, sends).await,
-        };
-        let failure = match told? {
+        let turn = if self.took_its_turn() { Turn::Promised } else { Turn::Now };
+        let failure = match self.cloud.alone(DETACH, turn, order, call, sends).await? {
             Ok(_) => {
                 let mut detached = self.detached.lock();
                 detached.insert(volume.id.clone(), call.now());

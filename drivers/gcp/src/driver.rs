@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
-use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_cloud::{CALL, EPOCH, Pending};
+use picket_core::device::{Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
@@ -19,13 +20,10 @@ use tokio::time::Instant;
 use crate::cloud::{Cloud, USUAL_LIFE, region_of};
 use crate::instance::Instance;
 use crate::ours::{Kept, Ours};
-use crate::power::EPOCH;
 use crate::remarks::Remarks;
 use crate::requests::Open;
 use crate::settings::Settings;
 
-/// One call, unless the settings say otherwise (safety.md, Defaults: cloud).
-const CALL: Duration = Duration::from_secs(15);
 /// Between two looks whether what was begun has ended.
 const LOOK: Duration = Duration::from_secs(1);
 /// The same, where Compute Engine did not say.
@@ -64,13 +62,7 @@ struct Last {
 }
 
 /// What a look at the instance found.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    /// `Err`: Compute Engine says that there is none, in its words.
-    pub(crate) found: Result<Instance, String>,
-    pub(crate) asked_at: BootTime,
-    pub(crate) answered_at: BootTime,
-}
+pub(crate) type Seen = picket_cloud::Seen<Instance>;
 
 impl std::fmt::Debug for GcpDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,16 +73,8 @@ impl std::fmt::Debug for GcpDriver {
 impl GcpDriver {
     pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>, kept: Kept) -> Self {
         let Kept { stops, starts, detaches, open, salt } = kept;
-        let life = Some(USUAL_LIFE);
-        let traits = Traits {
-            class: DeviceClass::Host,
-            grade: Grade::Hypervisor,
-            has_epochs: true,
-            max_in_flight: MaxInFlight { off: life, on: life },
-            call: CALL,
-            // A numeric id is one instance's, in whichever project.
-            endpoint: format!("gcp {}", settings.id),
-        };
+        // A numeric id is one instance's, in whichever project.
+        let traits = picket_cloud::traits(format!("gcp {}", settings.id), USUAL_LIFE);
         Self {
             settings,
             cloud,
@@ -231,6 +215,20 @@ impl GcpDriver {
         }
         Ok(None)
     }
+
+    /// The same in the time of one call, and when it is asked again.
+    async fn pending(&self, call: &Call) -> Option<Pending> {
+        match self.unsettled(&call.until(Instant::now() + CALL)).await {
+            Ok(why) => why.map(|why| Pending::under_way(why, LOOK)),
+            // Without a word on it, only time ends it.
+            Err(error) if self.open.waiting(call.now()).is_none() => Some(Pending::untold(error, LONGER)),
+            Err(error) => {
+                let why = "a command was not answered, and it is not told what became of it";
+                let detail = format!("{why}: {}", error.detail);
+                Some(Pending::untold(DriverError { detail, ..error }, LONGER))
+            }
+        }
+    }
 }
 
 #[async_trait]
@@ -332,25 +330,9 @@ impl PowerDriver for GcpDriver {
     /// There is no session: what was sent is over when its operation is, and when nothing is under way at the instance; what was not
     /// answered is looked up by its name, else over when its token is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
-        loop {
-            let (kind, why, rest) = match self.unsettled(&call.until(Instant::now() + CALL)).await {
-                Ok(None) => return Ok(()),
-                Ok(Some(why)) => (ErrorKind::TimedOut, why, LOOK),
-                // Without a word on it, only time ends it.
-                Err(error) if self.open.waiting(call.now()).is_none() => (error.kind, error.detail, LONGER),
-                Err(error) => (
-                    error.kind,
-                    format!(
-                        "a command was not answered, and it is not told what became of it: {}",
-                        error.detail
-                    ),
-                    LONGER,
-                ),
-            };
-            if Instant::now() + rest >= call.deadline() {
-                return Err(DriverError::new(kind, Effect::Unknown, why));
-            }
-            tokio::time::sleep(rest).await;
+        while let Some(pending) = self.pending(call).await {
+            pending.wait(call).await?;
         }
+        Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! The kind `gcp` of the settings.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
+use picket_cloud::Accounts;
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
@@ -29,7 +30,7 @@ type Counted = (String, Option<String>);
 /// | `discard_local_ssd` | what becomes of local SSDs | an instance that has some is not stopped |
 #[derive(Debug, Default)]
 pub struct GcpKind {
-    clouds: Mutex<HashMap<Account, Weak<Cloud>>>,
+    clouds: Accounts<Account, Cloud>,
     /// What each project's limits leave, whoever asks.
     rates: Mutex<HashMap<Counted, Arc<Rates>>>,
     /// What was told each instance, by its number.
@@ -37,22 +38,12 @@ pub struct GcpKind {
 }
 
 impl GcpKind {
-    fn cloud(&self, account: &Account) -> Result<Arc<Cloud>, SettingFault> {
-        let mut clouds = self.clouds.lock();
-        clouds.retain(|_, cloud| cloud.strong_count() > 0);
-        if let Some(cloud) = clouds.get(account).and_then(Weak::upgrade) {
-            return Ok(cloud);
-        }
+    fn rates(&self, account: &Account) -> Arc<Rates> {
         let project = (account.project.clone(), account.endpoint.clone());
         let mut rates = self.rates.lock();
-        let rates = rates.entry(project).or_default().clone();
-        let cloud = Arc::new(Cloud::new(account.clone(), rates)?);
-        clouds.insert(account.clone(), Arc::downgrade(&cloud));
-        Ok(cloud)
+        rates.entry(project).or_default().clone()
     }
-}
 
-impl GcpKind {
     fn kept(&self, id: &str, context: &Context) -> Kept {
         let mut kept = self.kept.lock();
         let new = || {
@@ -75,7 +66,8 @@ impl DriverKind for GcpKind {
         context: &Context,
     ) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
         let settings = Settings::check(settings)?;
-        let cloud = self.cloud(&settings.account).map_err(|fault| vec![fault])?;
+        let make = |account: &Account| Cloud::new(account.clone(), self.rates(account));
+        let cloud = self.clouds.get(settings.account.clone(), make).map_err(|fault| vec![fault])?;
         let kept = self.kept(&settings.id, context);
         Ok(Arc::new(GcpDriver::new(settings, cloud, kept)))
     }

@@ -3,21 +3,20 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use picket_cloud::{Bound, EPOCH};
 use picket_core::order::{OffOrder, OnOrder};
-use picket_core::power::{Epoch, Power, Reading};
+use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 use tokio::time::Instant;
 
-use crate::cloud::{Bound, Command, Failure, Told};
+use crate::cloud::{Command, Failure, Told};
 use crate::driver::{GcpDriver, Seen};
 use crate::instance::{Instance, Said};
 use crate::operation::Operation;
 use crate::ours::{Ended, Ours};
 use crate::requests::{Of, RequestId};
 
-/// A cloud has one epoch: the instance's id, which is what every question names.
-pub(crate) const EPOCH: Epoch = Epoch::FIRST;
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_secs(1);
 /// A look that was asked for within this serves a stop.
@@ -308,7 +307,7 @@ impl GcpDriver {
         self.was_called_so()?;
         let going = self.ours(&self.starts).next((order.generation().0, order.effect().0));
         let request = self.request_of("instances.start", &order, going.nth);
-        let bound = Some(Bound::of(&order, order.checked_at()));
+        let bound = Some(Bound::of(&order, Some(order.checked_at())));
         let path = self.path("/start");
         let command = Command { method: "instances.start", path: &path, query: Vec::new(), request, bound };
         self.changes(call.now());

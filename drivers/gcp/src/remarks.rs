@@ -1,6 +1,6 @@
 //! What whoever runs an instance ought to know of it, found out by a check.
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use picket_reach::proxy;
 
 use crate::instance::Instance;
@@ -17,19 +17,23 @@ struct Found {
 }
 
 impl Remarks {
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.0.lock()
+    }
+
     pub(crate) fn told(&self) -> Vec<String> {
-        self.0.lock().remarks.clone()
+        self.found().remarks.clone()
     }
 
     pub(crate) fn obstacles(&self) -> Vec<String> {
-        self.0.lock().obstacle.iter().cloned().collect()
+        self.found().obstacle.iter().cloned().collect()
     }
 
     /// Looks at what bars an off, makes it slow, or undoes one.
     pub(crate) fn look_around(&self, instance: &Instance, settings: &Settings, endpoint: &str) {
         let mut remarks = of(instance, settings);
         remarks.extend(endpoint.parse().ok().and_then(|url| proxy::unused(&url)));
-        *self.0.lock() = Found { remarks, obstacle: no_stop(instance, settings) };
+        *self.found() = Found { remarks, obstacle: no_stop(instance, settings) };
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::ids::{EffectId, Generation, NodeId};
 use picket_core::time::BootTime;
 use sha2::{Digest, Sha256};
@@ -78,9 +78,13 @@ struct Copy {
 pub(crate) struct Open(Mutex<(u64, Vec<Copy>)>);
 
 impl Open {
+    fn copies(&self) -> MutexGuard<'_, (u64, Vec<Copy>)> {
+        self.0.lock()
+    }
+
     /// One is about to be sent, which may be taken until then. Its number.
     pub(crate) fn sending(&self, request: RequestId, sent_at: BootTime, until: BootTime) -> u64 {
-        let mut copies = self.0.lock();
+        let mut copies = self.copies();
         copies.0 += 1;
         let serial = copies.0;
         copies.1.push(Copy { serial, request, sent_at, until });
@@ -89,7 +93,7 @@ impl Open {
 
     /// That one never left, or was surely refused.
     pub(crate) fn refused(&self, serial: u64) {
-        self.0.lock().1.retain(|copy| copy.serial != serial);
+        self.copies().1.retain(|copy| copy.serial != serial);
     }
 
     /// The request was taken: no other copy of it does anything, as long as it is remembered.
@@ -97,12 +101,12 @@ impl Open {
         let is_over = |copy: &Copy| {
             copy.serial == serial || copy.request == request && copy.until.since(copy.sent_at) <= REMEMBERED
         };
-        self.0.lock().1.retain(|copy| !is_over(copy));
+        self.copies().1.retain(|copy| !is_over(copy));
     }
 
     /// All that may yet be taken, and until when at most.
     pub(crate) fn waiting(&self, now: BootTime) -> Option<(Vec<RequestId>, BootTime)> {
-        let mut copies = self.0.lock();
+        let mut copies = self.copies();
         copies.1.retain(|copy| copy.until > now);
         let until = copies.1.iter().map(|copy| copy.until).max()?;
         let mut requests: Vec<RequestId> = Vec::new();
@@ -116,7 +120,7 @@ impl Open {
 
     /// How many copies of that request are open.
     pub(crate) fn copies_of(&self, request: RequestId) -> usize {
-        self.0.lock().1.iter().filter(|copy| copy.request == request).count()
+        self.copies().1.iter().filter(|copy| copy.request == request).count()
     }
 
     /// What does that request was found, and has ended. Where one copy alone is open it was that one; of several no other one does anything,
@@ -125,7 +129,7 @@ impl Open {
         let alone = self.copies_of(request) == 1;
         let is_over =
             |copy: &Copy| copy.request == request && (alone || copy.until.since(copy.sent_at) <= REMEMBERED);
-        self.0.lock().1.retain(|copy| !is_over(copy));
+        self.copies().1.retain(|copy| !is_over(copy));
     }
 }
 

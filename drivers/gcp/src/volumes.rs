@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::try_join_all;
+use picket_cloud::Bound;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, VolumeAt, Volumes};
 
-use crate::cloud::{Bound, Command};
+use crate::cloud::Command;
 use crate::driver::GcpDriver;
 use crate::instance::{AttachedDisk, Disk, Instance, Said};
 use crate::operation::Operation;

@@ -243,7 +243,7 @@ pub(crate) async fn our_stop_ended(
     ours: &Ours,
     call: &Call,
 ) -> Result<Result<String, String>, DriverError> {
-    let user = cloud.token(call).await?.user.clone();
+    let user = cloud.token(call).await?.said.user.clone();
     let Some(stop) = deciding(actions, &user, ours) else {
         let last = actions.first().map_or("none", |action| action.action.as_str());
         return Ok(Err(format!("no stop of ours is the last that happened to it (that is: {last})")));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use picket_driver::{Call, Standing};
 
 use crate::actions;
@@ -19,9 +19,13 @@ struct Detach {
 }
 
 impl Detaches {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Detach>> {
+        self.0.lock()
+    }
+
     /// Nova took one, and calls it so.
     pub(crate) fn took(&self, volume: &str, request: Option<String>) {
-        let mut all = self.0.lock();
+        let mut all = self.all();
         match request {
             Some(request) => drop(all.insert(volume.to_owned(), Detach { request, failed: None })),
             None => drop(all.remove(volume)),
@@ -33,7 +37,7 @@ impl OpenstackDriver {
     /// What is attached still although Nova took our detach: with what Nova says became of that. It is told to people, and decides nothing.
     pub(crate) async fn with_failed_detach(&self, standing: Standing, volume: &str, call: &Call) -> Standing {
         let Standing::Attached(words) = standing else { return standing };
-        let detach = self.detaches.0.lock().get(volume).cloned();
+        let detach = self.detaches.all().get(volume).cloned();
         let Some(Detach { request, failed }) = detach else { return Standing::Attached(words) };
         let why = match failed {
             Some(why) => why,
@@ -49,8 +53,7 @@ impl OpenstackDriver {
                     why,
                     "a detach of ours failed"
                 );
-                if let Some(known) =
-                    self.detaches.0.lock().get_mut(volume).filter(|one| one.request == request)
+                if let Some(known) = self.detaches.all().get_mut(volume).filter(|one| one.request == request)
                 {
                     known.failed = Some(why.clone());
                 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
-use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_cloud::{CALL, EPOCH, Pending, Unclear};
+use picket_core::device::{Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
 use picket_core::power::{Power, Reading};
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, PowerDriver, Shared,
-    Traits, Unclear, Volumes,
+    Accepted, Call, DriverError, HoldFound, HoldReport, Identified, PowerDriver, Shared, Traits, Volumes,
 };
 use tokio::time::Instant;
 
@@ -20,12 +20,9 @@ use crate::cloud::{Cloud, Taken, USUAL_LIFE};
 use crate::copies::Evacuated;
 use crate::detaches::Detaches;
 use crate::hold::{self, SERVICE, UP};
-use crate::power::EPOCH;
 use crate::remarks::Remarks;
 use crate::settings::Settings;
 
-/// One call, unless the settings say otherwise (safety.md, Defaults: cloud).
-const CALL: Duration = Duration::from_secs(15);
 /// So many calls go side by side to one Nova, unless the settings say otherwise. It has no limits of its own, and no requests for several
 /// servers: more than it can answer would make every answer late, and be asked again.
 const AT_ONCE: usize = 16;
@@ -58,15 +55,7 @@ impl std::fmt::Debug for OpenstackDriver {
 
 impl OpenstackDriver {
     pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
-        let life = Some(USUAL_LIFE);
-        let traits = Traits {
-            class: DeviceClass::Host,
-            grade: Grade::Hypervisor,
-            has_epochs: true,
-            max_in_flight: MaxInFlight { off: life, on: life },
-            call: CALL,
-            endpoint: format!("openstack {}", settings.server),
-        };
+        let traits = picket_cloud::traits(format!("openstack {}", settings.server), USUAL_LIFE);
         Self {
             settings,
             cloud,
@@ -108,6 +97,36 @@ impl Services {
     /// Whether it is known that the service of that host was not forced down before the hold.
     pub(crate) fn may_be_forced(&self, service: &str, host: &str) -> bool {
         self.found.as_deref() == Some(service) || self.up.as_deref() == Some(host)
+    }
+}
+
+impl OpenstackDriver {
+    /// Why what was sent may not be over; `None`: it is.
+    async fn pending(&self, call: &Call) -> Option<Pending> {
+        // Its answer may still be heard.
+        if let Some(until) = self.unclear.until(call.now()) {
+            let left = until.since(call.now());
+            let why = format!(
+                "a command was not answered: Nova may take it for {left:?} more, while its token lives"
+            );
+            return Some(Pending::under_way(why, LOOK));
+        }
+        // That it is not there says nothing, unless its host ended it; another one may have our start then.
+        match self.server_unless_ended(&call.until(Instant::now() + CALL)).await {
+            Ok(Some(server)) if server.is_busy() => {
+                let why = format!("something is under way at the server: {}", server.words());
+                return Some(Pending::under_way(why, LOOK));
+            }
+            Ok(_) => {}
+            Err(error) => return Some(Pending::untold(error, LONGER)),
+        }
+        match self.start_under_way(&call.until(Instant::now() + CALL)).await {
+            Ok(start) => start.map(|start| {
+                let why = "is not known to have ended: its host may do it when it is back";
+                Pending::under_way(format!("our start {start} {why}"), LOOK)
+            }),
+            Err(error) => Some(Pending::untold(error, LONGER)),
+        }
     }
 }
 
@@ -239,39 +258,9 @@ impl PowerDriver for OpenstackDriver {
     /// There is no session: what was sent is over when it was answered, when nothing of it is under way at the server, and a start when its host made an
     /// end of it; what was not answered is over when its token is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
-        loop {
-            let (kind, why, rest) = match self.unclear.until(call.now()) {
-                // Its answer may still be heard.
-                Some(until) => {
-                    let left = until.since(call.now());
-                    let why = format!(
-                        "a command was not answered: Nova may take it for {left:?} more, while its token lives"
-                    );
-                    (ErrorKind::TimedOut, why, LOOK)
-                }
-                // That it is not there says nothing, unless its host ended it; another one may have our start then.
-                None => match self.server_unless_ended(&call.until(Instant::now() + CALL)).await {
-                    Ok(Some(server)) if server.is_busy() => {
-                        let why = format!("something is under way at the server: {}", server.words());
-                        (ErrorKind::TimedOut, why, LOOK)
-                    }
-                    Ok(_) => match self.start_under_way(&call.until(Instant::now() + CALL)).await {
-                        Ok(None) => return Ok(()),
-                        Ok(Some(start)) => {
-                            let why = format!(
-                                "our start {start} is not known to have ended: its host may do it when it is back"
-                            );
-                            (ErrorKind::TimedOut, why, LOOK)
-                        }
-                        Err(error) => (error.kind, error.detail, LONGER),
-                    },
-                    Err(error) => (error.kind, error.detail, LONGER),
-                },
-            };
-            if Instant::now() + rest >= call.deadline() {
-                return Err(DriverError::new(kind, Effect::Unknown, why));
-            }
-            tokio::time::sleep(rest).await;
+        while let Some(pending) = self.pending(call).await {
+            pending.wait(call).await?;
         }
+        Ok(())
     }
 }

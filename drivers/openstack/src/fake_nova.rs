@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use picket_cloud::fakes;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::conformance::orders::Orders;
 use picket_driver::{Call, DriverError, PowerDriver};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -19,6 +20,8 @@ use crate::driver::OpenstackDriver;
 use crate::settings::Settings;
 
 pub(crate) const SERVER: &str = "5a1bd2c8-1111-4222-8333-444455556666";
+/// The token that Keystone gives.
+pub(crate) const TOKEN: &str = "gAAAA-hunter2";
 /// The user whose token it is.
 pub(crate) const USER: &str = "u1";
 const FORBIDDEN: &str = "forbidden";
@@ -172,21 +175,7 @@ pub(crate) async fn driver_that_waits(
 
 /// One request, and the end of its connection.
 async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>, gate: Arc<Notify>) {
-    let (mut heard, mut piece) = (Vec::new(), [0; 4_096]);
-    let head = loop {
-        match stream.read(&mut piece).await {
-            Ok(length @ 1..) => heard.extend_from_slice(&piece[..length]),
-            _ => return,
-        }
-        let text = String::from_utf8_lossy(&heard).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.to_ascii_lowercase();
-        let length = length.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-        if body.len() >= length.unwrap_or(0) {
-            break format!("{head}\r\n\r\n{body}");
-        }
-    };
-    let (head, body) = head.split_once("\r\n\r\n").unwrap_or_default();
+    let Some((head, body)) = fakes::request(&mut stream).await else { return };
     let mut words = head.split(' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let answer = match path.strip_prefix("/v2.1") {
@@ -202,11 +191,12 @@ async fn serve(mut stream: TcpStream, token: Value, answers: Arc<Mutex<Answers>>
         gate.notified().await;
     }
     let named = request.map(|request| format!("X-OpenStack-Request-Id: {request}\r\n")).unwrap_or_default();
-    let status = match (&answer, head.starts_with("POST /v3/")) {
+    let created = format!("201 Created\r\nX-Subject-Token: {TOKEN}");
+    let status: &str = match (&answer, head.starts_with("POST /v3/")) {
         (None, _) => "404 Not Found",
         (Some(answer), _) if answer.get(FORBIDDEN).is_some() => "403 Forbidden",
         (Some(answer), _) if answer.get(CONFLICT).is_some() => "409 Conflict",
-        (Some(_), true) => "201 Created\r\nX-Subject-Token: t",
+        (Some(_), true) => &created,
         (Some(_), false) if head.starts_with("POST ") => "202 Accepted",
         (Some(_), false) => "200 OK",
     };

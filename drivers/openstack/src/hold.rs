@@ -8,12 +8,13 @@
 //! **Invariant.** Whoever may lock the server may write our words as the reason: a lock that is found says nothing of who locked it. An administrator
 //! locks all the same, and calls a lock its own only where Nova does not take it for the owner's.
 
+use picket_cloud::Bound;
 use picket_core::order::{HoldOrder, UnholdOrder};
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, HoldReport};
 use serde_json::json;
 
 use crate::actions;
-use crate::cloud::{Bound, Token};
+use crate::cloud::Token;
 use crate::driver::OpenstackDriver;
 use crate::server::Server;
 use crate::switching::refused;
@@ -47,7 +48,7 @@ impl Server {
 
 /// Whether Nova takes an administrator's lock for that of the server's owner (`nova.compute.api.API.lock`): every member of the project undoes it.
 pub(crate) fn locks_as_owner(server: &Server, token: &Token) -> bool {
-    token.is_admin() && (server.tenant_id.is_none() || server.tenant_id == token.project)
+    token.said.is_admin() && (server.tenant_id.is_none() || server.tenant_id == token.said.project)
 }
 
 /// What of a hold stands.
@@ -69,7 +70,7 @@ impl OpenstackDriver {
         let mut found = HoldFound::new();
         // What is not told is not none: whoever sees them later would take an old stop for one of ours.
         if !newest.are_hidden {
-            let stops: Vec<String> = actions::stops(&newest.actions, &token.user).into_iter().collect();
+            let stops: Vec<String> = actions::stops(&newest.actions, &token.said.user).into_iter().collect();
             found.insert(STOPS.to_owned(), stops.join(" "));
         }
         match (server.host_status.as_deref(), &server.host) {
@@ -102,7 +103,7 @@ impl OpenstackDriver {
             return Ok(report(false, "hold = false in the settings"));
         }
         let token = self.cloud.token(call).await?;
-        if !token.is_admin() && !order.is_late() {
+        if !token.said.is_admin() && !order.is_late() {
             return Ok(report(
                 false,
                 "a tenant's lock would bar its own stop and detach: it is locked once all is released",
@@ -110,11 +111,11 @@ impl OpenstackDriver {
         }
         let server = self.server_there(call).await?;
         // Of a tenant's own lock Nova makes no other one. An administrator's goes over whatever the owner had locked, with whatever words.
-        if server.is_locked_by_us() && !token.is_admin() {
+        if server.is_locked_by_us() && !token.said.is_admin() {
             return Ok(report(true, ""));
         }
         let reason = format!("{PREFIX}fenced, generation {}", order.generation());
-        let locked = self.lock(Some(&reason), Some(Bound::of(order)), call).await?;
+        let locked = self.lock(Some(&reason), Some(Bound::of(order, None)), call).await?;
         if locks_as_owner(&server, &token) {
             return Ok(report(false, format!("{OWNERS} {}", locked.detail).trim().to_owned()));
         }
@@ -137,7 +138,10 @@ impl OpenstackDriver {
     async fn put_service_back(&self, order: &UnholdOrder, call: &Call) -> String {
         let detail = match self.forced_by_us(order.found(), call).await {
             Ok(None) => return String::new(),
-            Ok(Some(service)) => match self.force_down(&service, false, Some(Bound::of(order)), call).await {
+            Ok(Some(service)) => match self
+                .force_down(&service, false, Some(Bound::of(order, None)), call)
+                .await
+            {
                 Ok(()) => {
                     self.services().forced = None;
                     return String::new();
@@ -155,11 +159,11 @@ impl OpenstackDriver {
         let Some(was_locked) = found.get(LOCKED) else { return Ok(HoldReport::default()) };
         let server = self.server_there(call).await?;
         if server.is_locked_by_us() || (was_locked == "true" && !server.is_locked()) {
-            self.unlock(Some(Bound::of(order)), call).await?;
+            self.unlock(Some(Bound::of(order, None)), call).await?;
         }
         if was_locked == "true" {
             let reason = found.get(REASON).map(String::as_str);
-            let put_back = self.lock(reason, Some(Bound::of(order)), call).await?;
+            let put_back = self.lock(reason, Some(Bound::of(order, None)), call).await?;
             return Ok(HoldReport { engaged: Vec::new(), ..put_back });
         }
         let now = self.server_there(call).await?;
@@ -176,7 +180,7 @@ impl OpenstackDriver {
         effort: &Effort,
         call: &Call,
     ) -> Result<bool, DriverError> {
-        let is_admin = self.cloud.held(call.now()).is_some_and(|token| token.is_admin());
+        let is_admin = self.cloud.held(call.now()).is_some_and(|token| token.said.is_admin());
         if is_admin || !server.is_locked() {
             return Ok(false);
         }

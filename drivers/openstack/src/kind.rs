@@ -1,19 +1,14 @@
 //! The kind `openstack` of the settings.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
+use picket_cloud::Accounts;
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
-use crate::cloud::{self, Cloud};
+use crate::cloud::{self, Cloud, CloudSettings};
 use crate::driver::OpenstackDriver;
 use crate::settings::Settings;
-
-/// What says who asks whom: a file, a cloud's name in it, and a region.
-type Asked = (PathBuf, String, Option<String>);
 
 /// Makes drivers from settings. Those of one user in one region share a token.
 ///
@@ -26,22 +21,14 @@ type Asked = (PathBuf, String, Option<String>);
 /// | `hold` | whether the server is locked while fenced | `true` |
 #[derive(Debug, Default)]
 pub struct OpenstackKind {
-    clouds: Mutex<HashMap<Asked, Weak<Cloud>>>,
+    clouds: Accounts<CloudSettings, Cloud>,
 }
 
 impl OpenstackKind {
     fn cloud(&self, settings: &Settings) -> Result<Arc<Cloud>, Vec<String>> {
-        let asked = (settings.clouds_file.clone(), settings.cloud.clone(), settings.region.clone());
-        let mut clouds = self.clouds.lock();
-        clouds.retain(|_, cloud| cloud.strong_count() > 0);
         // What stands in the file now: a reload finds another password, and who has the old one goes on with it.
-        let made = cloud::read(&asked.0, &asked.1, asked.2.as_deref())?;
-        if let Some(cloud) = clouds.get(&asked).and_then(Weak::upgrade).filter(|cloud| cloud.is_of(&made)) {
-            return Ok(cloud);
-        }
-        let cloud = Arc::new(Cloud::new(made).map_err(|why| vec![why])?);
-        clouds.insert(asked, Arc::downgrade(&cloud));
-        Ok(cloud)
+        let found = cloud::read(&settings.clouds_file, &settings.cloud, settings.region.as_deref())?;
+        self.clouds.get(found, |found| Cloud::new(found.clone()).map_err(|why| vec![why]))
     }
 }
 

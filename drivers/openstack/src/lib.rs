@@ -26,6 +26,8 @@ mod placement;
 mod power;
 mod refusals;
 mod remarks;
+#[cfg(test)]
+mod secrets;
 mod server;
 mod service;
 mod settings;

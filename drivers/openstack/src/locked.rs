@@ -20,7 +20,7 @@ impl OpenstackDriver {
         token: &Token,
         call: &Call,
     ) -> Result<Option<String>, DriverError> {
-        if token.is_admin() || server.locked != Some(true) {
+        if token.said.is_admin() || server.locked != Some(true) {
             return Ok(None);
         }
         let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;

@@ -1,7 +1,8 @@
 //! Reading power.
 
 use parking_lot::MutexGuard;
-use picket_core::power::{Epoch, Power, Reading};
+use picket_cloud::EPOCH;
+use picket_core::power::{Power, Reading};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
 
@@ -10,9 +11,6 @@ use crate::cloud::{Found, Service};
 use crate::deleted::ENDS;
 use crate::driver::OpenstackDriver;
 use crate::server::{Said, Server};
-
-/// A cloud has one epoch: the server's id, which is what every question names.
-pub(crate) const EPOCH: Epoch = Epoch::FIRST;
 
 /// Nova takes no stop of a server that it has as stopped, and asks its hypervisor at that interval (`nova/compute/manager.py`, `_sync_power_states`).
 const OLD: &str = "its host did no stop of ours, and Nova's word may be as old as its sync_power_state_interval (600 s by default)";

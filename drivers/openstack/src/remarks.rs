@@ -1,6 +1,6 @@
 //! What whoever runs a server ought to know of it, found out by a check.
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use picket_driver::Call;
 use serde_json::Value;
 
@@ -28,31 +28,35 @@ struct Known {
 }
 
 impl Remarks {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock()
+    }
+
     pub(crate) fn told(&self) -> Vec<String> {
-        let known = self.0.lock();
+        let known = self.known();
         known.by_check.iter().chain(&known.left).cloned().collect()
     }
 
     pub(crate) fn obstacles(&self) -> Vec<String> {
-        self.0.lock().barred.clone()
+        self.known().barred.clone()
     }
 
     /// What a reading says, and with it a copy that was left: that one's power is not read.
     pub(crate) fn with_left(&self, words: String) -> String {
-        match &self.0.lock().left {
+        match &self.known().left {
             Some(left) => format!("{words}; {left}"),
             None => words,
         }
     }
 
     fn set(&self, remarks: Vec<String>, barred: Vec<String>) {
-        let mut known = self.0.lock();
+        let mut known = self.known();
         (known.by_check, known.barred) = (remarks, barred);
     }
 
     /// Where a copy of the server is left, if one is.
     pub(crate) fn found_left(&self, left: Option<String>) {
-        self.0.lock().left = left;
+        self.known().left = left;
     }
 }
 
@@ -81,7 +85,7 @@ impl OpenstackDriver {
                     .to_owned(),
             );
         }
-        if self.settings.hold && !token.is_admin() {
+        if self.settings.hold && !token.said.is_admin() {
             remarks.push("a tenant's lock binds the tenant itself: the server is locked once its last release is complete".to_owned());
         }
         if self.settings.hold && hold::locks_as_owner(server, &token) {

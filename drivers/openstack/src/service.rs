@@ -5,12 +5,13 @@
 //! then another proof than Nova's word, within that release's life; and put back where it was found otherwise: before a stop that the host
 //! is told again, and at unfence, whoever forced it. A retirement names it.
 
+use picket_cloud::Bound;
 use picket_driver::{Call, DriverError, Effort, ErrorKind, HoldFound};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cloud::{Bound, Command, Found, Service};
+use crate::cloud::{Command, Found, Service};
 use crate::driver::OpenstackDriver;
 use crate::hold::{SERVICE, UP};
 use crate::server::Server;

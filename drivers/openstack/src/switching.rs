@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use picket_cloud::{Bound, EPOCH};
 use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::Power;
 use picket_core::time::BootTime;
@@ -9,10 +10,9 @@ use picket_driver::{Accepted, Call, DriverError, Effort, ErrorKind, HoldFound};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::cloud::{Bound, Command, Found, Service, Told};
+use crate::cloud::{Command, Found, Service, Told};
 use crate::driver::OpenstackDriver;
 use crate::hold::{STOPS, UP};
-use crate::power::EPOCH;
 use crate::refusals::{is_for_its_lock, way_out};
 use crate::server::{Said, Server};
 
@@ -62,7 +62,7 @@ impl OpenstackDriver {
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         self.ours().last = None;
         let mut effort = Effort::once();
-        let bound = Bound { life: order.life(), checked_at: Some(order.checked_at()), not_after: None };
+        let bound = Bound::of(&order, Some(order.checked_at()));
         let mut was_locked = None;
         let started = self
             .switch(Verb::Start, &HoldFound::new(), Some(bound), &mut effort, &mut was_locked, call)

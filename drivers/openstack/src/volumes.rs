@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::try_join_all;
+use picket_cloud::{Bound, Unclear};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
-use picket_driver::{
-    Call, DriverError, Effect, Effort, ErrorKind, Standing, Unclear, Volume, VolumeAt, Volumes,
-};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Standing, Volume, VolumeAt, Volumes};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cloud::{Bound, Command, Found, Service};
+use crate::cloud::{Command, Found, Service};
 use crate::driver::OpenstackDriver;
 use crate::server::{Said, Server};
 use crate::switching::refused;

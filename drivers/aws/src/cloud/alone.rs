@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_ec2::{Client, config};
+use picket_cloud::Unclear;
 use picket_core::time::WallTime;
-use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::time::{Instant, timeout_at};
 
 use super::batch::Leaving;
@@ -15,28 +16,18 @@ use super::wire::{Fate, Stamps, Ticket};
 use super::words::{self, Failure};
 use super::{Cloud, Held, Told, unheard, wrong};
 
-impl Cloud {
-    /// One request that goes alone: a command with its signature's time, and until when it may go; a question with none. It is heard
-    /// to its end also where its caller goes away; what was not sent by then is not sent.
-    pub(crate) async fn alone<T, Sent>(
-        self: &Arc<Self>,
-        action: &'static str,
-        order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
-        call: &Call,
-        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
-    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
-    where
-        T: Send + 'static,
-        Sent: Future<Output = Told<T>> + Send + 'static,
-    {
-        // What goes alone is wanted now: it does not wait for others' tokens, and is asked for again.
-        if !self.bucket(action).take_now() {
-            let detail = format!("{action}: AWS takes no more of it just now, by its limits");
-            return Err(wrong(ErrorKind::Throttled, detail));
-        }
-        self.heard_out(action, order, call, send).await
-    }
+/// How a request that goes alone comes by its token.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn {
+    /// It is wanted now: it does not wait for others' tokens, and is asked for again.
+    Now,
+    /// It is a check's, of an action that nothing but checks asks for: it waits.
+    Patient,
+    /// It was promised its turn, which has come.
+    Promised,
+}
 
+impl Cloud {
     /// When AWS's limits bear one more of that action, for whoever asks: in the order of asking.
     pub(crate) fn promised(&self, action: &'static str) -> Instant {
         self.bucket(action).reserve()
@@ -47,28 +38,12 @@ impl Cloud {
         self.bucket(action).pause()
     }
 
-    /// A check's question: it waits for its token. Nothing but checks asks for that action.
-    pub(crate) async fn patient<T, Sent>(
+    /// One request that goes alone: a command with its signature's time, and until when it may go; a question with none. It is heard
+    /// to its end also where its caller goes away; what was not sent by then is not sent.
+    pub(crate) async fn alone<T, Sent>(
         self: &Arc<Self>,
         action: &'static str,
-        call: &Call,
-        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
-    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
-    where
-        T: Send + 'static,
-        Sent: Future<Output = Told<T>> + Send + 'static,
-    {
-        if !self.bucket(action).take_until(1, call.deadline()).await {
-            let detail = format!("{action}: too many of it wait for AWS's limits");
-            return Err(wrong(ErrorKind::Throttled, detail));
-        }
-        self.heard_out(action, None, call, send).await
-    }
-
-    /// One request that goes now: what was promised its turn, which has come. Otherwise as `alone`.
-    pub(crate) async fn heard_out<T, Sent>(
-        self: &Arc<Self>,
-        action: &'static str,
+        turn: Turn,
         order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
         call: &Call,
         send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
@@ -77,6 +52,18 @@ impl Cloud {
         T: Send + 'static,
         Sent: Future<Output = Told<T>> + Send + 'static,
     {
+        let bucket = self.bucket(action);
+        let limited = match turn {
+            Turn::Now => (!bucket.take_now()).then_some("AWS takes no more of it just now, by its limits"),
+            Turn::Patient => {
+                let has_turn = bucket.take_until(1, call.deadline()).await;
+                (!has_turn).then_some("too many of it wait for AWS's limits")
+            }
+            Turn::Promised => None,
+        };
+        if let Some(why) = limited {
+            return Err(wrong(ErrorKind::Throttled, format!("{action}: {why}")));
+        }
         let signed = order.map(|(signed, ..)| signed);
         let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, self.life, not_after, unclear));
         let mut leaving = Leaving::of(ticket.clone());

@@ -13,7 +13,7 @@ use picket_reach::web::{self, NoAnswer};
 use reqwest::Client;
 use tokio::time::Instant;
 
-use super::wire::{LONGEST, Place, place, prepared, private, response};
+use super::wire::{LONGEST, Place, hidden, place, prepared, private, response, without};
 
 /// One question of the SDK's own, for credentials.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,13 +43,14 @@ impl HttpConnector for Asking {
             };
             // The instance's own metadata service has no TLS.
             let private = private(&request, address::stays_near);
+            let hidden = hidden(&request);
             let request = private.and_then(|()| prepared(&client, request));
             let request = request.map_err(|why| ConnectorError::user(why.into()))?;
             match web::exchange_up_to(LONGEST, request, Instant::now() + PATIENCE).await {
                 Ok(answer) if answer.cut => Err(ConnectorError::other("the answer is too long".into(), None)),
                 Ok(answer) => {
                     unheard.set(None);
-                    response(answer)
+                    response(without(answer, &hidden))
                 }
                 Err(NoAnswer::NeverSent(why)) => Err(ConnectorError::io(failed(why)).never_connected()),
                 Err(NoAnswer::Broken(why)) => Err(ConnectorError::io(failed(why))),

@@ -11,9 +11,10 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use aws_sdk_ec2::config;
 use parking_lot::Mutex;
-use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
+use picket_cloud::{Unclear, gather};
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::bucket::{Bucket, Limit};
 use super::queue::{Item, Queue};
@@ -23,10 +24,6 @@ use super::{Cloud, Held, Told, unheard};
 
 /// The most that one request names.
 pub(super) const MOST: usize = 1_000;
-/// Who comes within this goes along.
-const GATHER: Duration = Duration::from_millis(5);
-/// While more come, it is waited for them, but no longer than this.
-const LONGEST_GATHER: Duration = Duration::from_millis(25);
 /// What may only read leaves so many requests to the fences.
 const RESERVE: f64 = 20.0;
 
@@ -103,6 +100,10 @@ impl<A: Action> Batch<A> {
         Self { waiting, requests, each: each.map(Bucket::new) }
     }
 
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Queue<A::Said>> {
+        self.waiting.lock()
+    }
+
     /// Asks of one id, with whoever else asks now.
     pub(super) async fn ask(
         self: &Arc<Self>,
@@ -136,7 +137,7 @@ impl<A: Action> Batch<A> {
         let (tell, told) = oneshot::channel();
         let mut leaving = Leaving::of(order.as_ref().map(|(_, ticket)| ticket.clone()));
         let (until, may_wait) = (call.deadline(), call.may_only_read());
-        let begins = self.waiting.lock().push(Item { id: id.to_owned(), until, may_wait, order, tell });
+        let begins = self.lock().push(Item { id: id.to_owned(), until, may_wait, order, tell });
         if begins {
             tokio::spawn(self.clone().gather(cloud.clone()));
         }
@@ -151,23 +152,15 @@ impl<A: Action> Batch<A> {
 
     /// One for all who wait: takes them together, as often as the buckets let it.
     async fn gather(self: Arc<Self>, cloud: Arc<Cloud>) {
-        let mut seen = 0;
-        let began = Instant::now();
-        while began.elapsed() < LONGEST_GATHER {
-            sleep(GATHER).await;
-            let now = self.waiting.lock().len();
-            if now == std::mem::replace(&mut seen, now) || now >= A::MOST {
-                break;
-            }
-        }
-        while self.waiting.lock().has_any() {
-            self.requests.take_leaving(RESERVE, || self.waiting.lock().is_hurried()).await;
-            let held = self.waiting.lock().held_until(A::GRID);
+        gather(A::MOST, || self.lock().len()).await;
+        while self.lock().has_any() {
+            self.requests.take_leaving(RESERVE, || self.lock().is_hurried()).await;
+            let held = self.lock().held_until(A::GRID);
             if let Some(until) = held {
                 sleep_until(until).await;
             }
             let room = self.each.as_ref().map_or(A::MOST, Bucket::there).min(A::MOST);
-            let items = self.waiting.lock().take(room, Instant::now());
+            let items = self.lock().take(room, Instant::now());
             if let Some(each) = &self.each {
                 each.take(items.len()).await;
             }
@@ -227,7 +220,7 @@ impl<A: Action> Batch<A> {
                 cloud.hear(stamps);
                 self.requests.accepted();
                 for item in items {
-                    self.waiting.lock().note(&item.id, false, Instant::now());
+                    self.lock().note(&item.id, false, Instant::now());
                     let of_it = said.get(&item.id).cloned();
                     if let Some((_, ticket)) = item.order.as_ref().filter(|_| of_it.is_some()) {
                         ticket.ended();
@@ -278,7 +271,7 @@ impl<A: Action> Batch<A> {
         let is_of_one = failure.is_of_one();
         if items.len() == 1 || !is_of_one {
             for item in items {
-                self.waiting.lock().note(&item.id, is_of_one, Instant::now());
+                self.lock().note(&item.id, is_of_one, Instant::now());
                 item.tell(Err(failure.clone()));
             }
             return Vec::new();
@@ -286,7 +279,7 @@ impl<A: Action> Batch<A> {
         let (named, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| failure.names(&item.id));
         let is_first = refusals == 0 && !named.is_empty();
         for item in named {
-            self.waiting.lock().note(&item.id, true, Instant::now());
+            self.lock().note(&item.id, true, Instant::now());
             item.tell(Err(failure.clone()));
         }
         let of =

@@ -1,6 +1,6 @@
 //! How much may be asked of EC2 (Request throttling for the Amazon EC2 API). An account has these buckets a region.
 
-pub(crate) use picket_driver::bucket::{Bucket, Limit};
+pub(crate) use picket_cloud::bucket::{Bucket, Limit};
 
 /// Questions (Describe*, each for itself).
 pub(crate) const QUESTIONS: Limit = Limit { size: 100.0, a_second: 20.0 };

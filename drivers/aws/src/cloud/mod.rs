@@ -30,15 +30,17 @@ use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use parking_lot::{Mutex, RwLock};
+use picket_cloud::{CLOCKS, Clients, Unclear};
 use picket_core::time::{BootTime, Clock};
-use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault, Unclear, source};
-use picket_reach::{proxy, web};
+use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault, source};
+use picket_reach::proxy;
 use tokio::time::{Instant, timeout_at};
 use tracing::instrument::{WithDispatch, WithSubscriber};
 use tracing::subscriber::NoSubscriber;
 
 pub(crate) use self::actions::{Attachment, Change, EbsVolume};
 use self::actions::{Describe, DescribeAttached, DescribeVolumes, Stop, Tag, Untag};
+pub(crate) use self::alone::Turn;
 use self::asking::Asking;
 use self::batch::Batch;
 use self::bucket::Bucket;
@@ -55,8 +57,6 @@ const KEPT: usize = 8;
 /// How long AWS takes a request after the time of its signature: the longest that it says anywhere (`RequestExpired`: more than 15
 /// minutes). In most cases it is five, it says elsewhere; what is promised counts here, and not what is usual.
 pub(crate) const SIGNED: Duration = Duration::from_secs(900);
-/// By how much the clocks of AWS's own machines may differ.
-const CLOCKS: Duration = Duration::from_secs(30);
 /// S8: how long a command may be taken after the answer whose time it bears, by what AWS promises.
 pub(crate) const LIFE: Duration = Duration::from_secs(SIGNED.as_secs() + CLOCKS.as_secs());
 
@@ -87,7 +87,7 @@ pub(crate) fn said<T, E: ProvideErrorMetadata>(told: Result<T, SdkError<E, HttpR
 }
 
 /// Who asks, and where. What is not set is the standard chain's: environment, profile, web identity, the metadata service.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) region: Option<String>,
     pub(crate) profile: Option<String>,
@@ -154,17 +154,14 @@ pub(super) struct Held {
 impl Cloud {
     pub(crate) fn new(account: Account, clock: Arc<dyn Clock>, life: Duration) -> Result<Self, SettingFault> {
         profiles::look(&account).map_err(|why| SettingFault::new("profile", why))?;
-        let wrong = |why: String| SettingFault::new("ca_file", why);
-        let ca_file = account.ca_file.as_deref();
-        // Who asks over plain HTTP may have a machine without CAs; credentials may come over HTTPS all the same.
-        let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
-        let https = !plain || web::client(true, ca_file).is_ok();
+        let clients = Clients::at(account.endpoint.as_deref(), KEPT, account.ca_file.as_deref());
+        let Clients { questions, commands, .. } = clients.map_err(|why| SettingFault::new("ca_file", why))?;
         let bucket = |limit| Arc::new(Bucket::new(limit));
         // However volumes are asked for, AWS counts that as one action.
         let of_volumes = bucket(bucket::UNFILTERED);
         Ok(Self {
-            questions: web::client_keeping(KEPT, https, ca_file).map_err(wrong)?,
-            commands: web::commands(https, ca_file).map_err(wrong)?,
+            questions,
+            commands,
             account,
             clock,
             life,

@@ -19,9 +19,9 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::date_time::Format;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
+use picket_cloud::{Unclear, redact};
 use picket_core::time::{BootTime, Clock, WallTime};
-use picket_driver::unclear::{self, Unclear};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use picket_reach::web::{self, Answer, NoAnswer};
 use picket_reach::{LastWord, address};
@@ -67,7 +67,7 @@ pub(crate) struct Ticket {
     state: AtomicU8,
     unclear: Unclear,
     /// While it is not known what became of what was sent.
-    open: Mutex<Option<unclear::Sending>>,
+    open: Mutex<Option<picket_cloud::Sending>>,
 }
 
 const WAITING: u8 = 0;
@@ -85,26 +85,29 @@ impl Ticket {
         Arc::new(Self { call: call.clone(), life, not_after, state, unclear: unclear.clone(), open })
     }
 
+    fn open(&self) -> MutexGuard<'_, Option<picket_cloud::Sending>> {
+        self.open.lock()
+    }
+
     /// It is known what became of it, whether or not somebody waits for that.
     pub(super) fn ended(&self) {
-        if let Some(sending) = self.open.lock().take() {
+        if let Some(sending) = self.open().take() {
             sending.answered();
         }
     }
 
     /// Asked right before each copy.
     fn claim(&self) -> Result<(), DriverError> {
-        let refused = |kind, detail: &str| Err(DriverError::new(kind, Effect::DidNotHappen, detail));
-        if self.not_after.is_some_and(|until| self.call.clock().wall() > until) {
-            return refused(ErrorKind::Refused, "the permit's time is over");
-        }
-        self.call.may_send()?;
+        self.call.may_leave(self.not_after)?;
         match self.state.compare_exchange(WAITING, SENT, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {
-                *self.open.lock() = Some(self.unclear.sending(self.call.now() + self.life));
+                *self.open() = Some(self.unclear.sending(self.call.now() + self.life));
                 Ok(())
             }
-            Err(_) => refused(ErrorKind::TimedOut, "whoever asked for it has left"),
+            Err(_) => {
+                let detail = "whoever asked for it has left";
+                Err(DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail))
+            }
         }
     }
 
@@ -212,6 +215,7 @@ impl Inner {
             return Err(ConnectorError::user("it was sent once, and is not sent again".into()));
         }
         self.place.set(place(&request));
+        let hidden = hidden(&request);
         let is_private = private(&request, address::is_private);
         let request = match is_private.and_then(|()| prepared(&self.client, request)) {
             Ok(request) => request,
@@ -233,6 +237,7 @@ impl Inner {
             Ok(answer) => answer,
             Err(unanswered) => return failed(self.unanswered(unanswered)),
         };
+        let answer = without(answer, &hidden);
         let date = answer.header("date").and_then(date);
         self.set(Fate::Answered(Stamps { asked_at, answered_at: self.clock.boot(), date }));
         response(answer)
@@ -297,6 +302,17 @@ pub(super) fn prepared(client: &Client, request: HttpRequest) -> Result<reqwest:
     Ok(client.request(method, request.uri()).headers(headers).body(body))
 }
 
+/// What of a request nobody is shown.
+pub(super) fn hidden(request: &HttpRequest) -> Vec<String> {
+    HIDDEN.iter().filter_map(|name| request.headers().get(*name)).map(str::to_owned).collect()
+}
+
+/// An answer without these, unless it is what was asked for: whoever stands in between may repeat a request (S18).
+pub(super) fn without(answer: Answer, hidden: &[String]) -> Answer {
+    let hidden: Vec<&[u8]> = hidden.iter().map(String::as_bytes).collect();
+    if answer.code.is_success() { answer } else { redact::answer(answer, &hidden) }
+}
+
 pub(super) fn response(answer: Answer) -> Result<HttpResponse, ConnectorError> {
     let wrong = |error: &dyn std::fmt::Display| ConnectorError::other(error.to_string().into(), None);
     let code = answer.code.as_u16().try_into().map_err(|error| wrong(&error))?;
@@ -310,4 +326,28 @@ pub(super) fn response(answer: Answer) -> Result<HttpResponse, ConnectorError> {
 
 fn date(text: &str) -> Option<SystemTime> {
     SystemTime::try_from(DateTime::from_str(text, Format::HttpDate).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_cloud::fakes::SetClock;
+    use picket_driver::conformance::orders::Orders;
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// A request is of many, and lasts as long as the last of them waits: whose own time is over does not go with the others.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_late_for_its_caller_does_not_leave() {
+        let (clock, life) = (Arc::new(SetClock::at(0)), Duration::from_secs(930));
+        let traits = picket_cloud::traits("aws i-1".to_owned(), life);
+        let orders = Orders::new(&traits, clock.clone()).await.expect("orders");
+        let call = Call::control(Instant::now() + Duration::from_secs(1), clock, orders.permit());
+        let ticket = Ticket::new(&call, life, None, &Unclear::default());
+        ticket.claim().expect("in time");
+        ticket.unclaim();
+        advance(Duration::from_secs(1)).await;
+        let late = ticket.claim().expect_err("its time is over");
+        assert_eq!((late.kind, late.effect), (ErrorKind::TimedOut, Effect::DidNotHappen), "{late}");
+    }
 }

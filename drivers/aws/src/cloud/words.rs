@@ -4,6 +4,7 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
+use picket_cloud::one_line;
 use picket_driver::{DriverError, Effect, ErrorKind};
 
 use super::wire::{Fate, Stamps};
@@ -283,9 +284,7 @@ fn names(message: &str, id: &str) -> bool {
 
 /// One line, of a length that a log bears, without what only AWS can read.
 fn tame(text: &str) -> String {
-    let text = text.split_once(ENCODED).map_or(text, |(before, _)| before);
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
-    line.trim().to_owned()
+    one_line(text.split_once(ENCODED).map_or(text, |(before, _)| before), SHOWN)
 }
 
 #[cfg(test)]

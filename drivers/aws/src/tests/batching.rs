@@ -152,9 +152,7 @@ async fn of_whom_the_answer_is_lost_nothing_is_known_and_nothing_is_repeated() {
 
 #[tokio::test]
 async fn two_who_ask_of_one_instance_at_once_are_both_answered() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let (reading, identity) = tokio::join!(driver.read_power(&call), driver.identify(&call));
     assert_eq!(reading.expect("read").power, Power::On);
@@ -183,9 +181,7 @@ async fn what_nobody_waits_for_any_more_is_not_sent() {
 /// The same of what goes alone.
 #[tokio::test]
 async fn a_start_is_heard_also_where_its_caller_has_left() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.ec2.with(|world| world.machines.get_mut(&id(0)).expect("there").state = "stopped");
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
@@ -210,9 +206,7 @@ async fn a_start_is_heard_also_where_its_caller_has_left() {
 /// What was sent for a caller who left is heard all the same, so that nothing of it is waited out.
 #[tokio::test]
 async fn an_answer_is_heard_also_where_its_caller_has_left() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
     driver.read_power(&call).await.expect("read");
     let came = async {

@@ -23,9 +23,7 @@ impl Witness for Stopped {
 /// S8: what was permitted long ago AWS does not take, whatever the clocks here say.
 #[tokio::test]
 async fn an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.ec2.with(|world| world.machines.get_mut(&id(0)).expect("there").state = "stopped");
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
@@ -52,9 +50,7 @@ async fn an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken() {
 
 #[tokio::test]
 async fn no_on_goes_without_a_reading_of_just_now() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     for ahead in [None, Some(21)] {
         if let Some(seconds) = ahead {
@@ -70,9 +66,7 @@ async fn no_on_goes_without_a_reading_of_just_now() {
 
 #[tokio::test]
 async fn every_stop_is_by_force_and_never_asks_the_system() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let order = orders.off().await.expect("an order");
     assert!(!driver.power_off(&order, &call).await.expect("taken").already);
@@ -99,9 +93,7 @@ async fn every_stop_is_by_force_and_never_asks_the_system() {
 /// EC2 took it, and gave it up, or an auto-scaling group or a person started the instance since.
 #[tokio::test]
 async fn a_stop_is_sent_again_also_where_the_instance_reads_on() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let order = orders.off().await.expect("an order");
     driver.power_off(&order, &call).await.expect("taken");
@@ -116,9 +108,7 @@ async fn a_stop_is_sent_again_also_where_the_instance_reads_on() {
 
 #[tokio::test]
 async fn what_an_answer_means_is_said_with_its_effect() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let order = orders.off().await.expect("an order");
     use Effect::{DidNotHappen, Unknown};
     for (fault, kind, effect, is_final) in [
@@ -155,9 +145,7 @@ async fn what_an_answer_means_is_said_with_its_effect() {
 
 #[tokio::test]
 async fn what_ec2_has_no_room_for_is_not_waited_out() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.ec2.with(|world| world.machines.get_mut(&id(0)).expect("there").state = "stopped");
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
@@ -186,9 +174,7 @@ async fn a_clock_that_is_wrong_here_keeps_nothing_back() {
 
 #[tokio::test]
 async fn a_question_that_is_refused_keeps_no_off_back() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
     scene.ec2.fail("DescribeInstances", Fault::Refuse("UnauthorizedOperation", "No.", 403));
     driver.power_off(&order, &call).await.expect("taken");
@@ -202,9 +188,7 @@ async fn a_question_that_is_refused_keeps_no_off_back() {
 
 #[tokio::test]
 async fn one_question_that_is_lost_does_not_keep_a_command_open() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     driver.power_off(&orders.off().await.expect("an order"), &call).await.expect("taken");
     scene.ec2.fail("DescribeInstances", Fault::Lose);
@@ -214,9 +198,7 @@ async fn one_question_that_is_lost_does_not_keep_a_command_open() {
 /// What EC2 took it shows a moment later.
 #[tokio::test]
 async fn what_is_shown_late_is_not_over() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.ec2.with(|world| world.machines.get_mut(&id(0)).expect("there").shows = Some("running"));
     driver.power_off(&orders.off().await.expect("an order"), &scene.call(&orders)).await.expect("taken");
     let short = scene.call_of(&orders, Duration::from_millis(10));
@@ -228,9 +210,7 @@ async fn what_is_shown_late_is_not_over() {
 
 #[tokio::test]
 async fn what_is_refused_by_limits_is_sent_again() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.ec2.fail("StopInstances", Fault::Refuse("RequestLimitExceeded", "Request limit exceeded.", 503));
     let order = orders.off().await.expect("an order");
     driver.power_off(&order, &scene.call(&orders)).await.expect("taken the second time");
@@ -246,9 +226,7 @@ async fn what_is_refused_by_limits_is_sent_again() {
 
 #[tokio::test]
 async fn nothing_is_sent_under_a_leadership_that_has_ended() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     driver.read_power(&scene.call(&orders)).await.expect("read");
     let (off, on) = (orders.off().await.expect("an order"), orders.on().await.expect("an order"));
     orders.permit().end();
@@ -263,9 +241,7 @@ async fn nothing_is_sent_under_a_leadership_that_has_ended() {
 
 #[tokio::test]
 async fn a_start_that_is_denied_right_after_our_own_untagging_is_asked_for_again() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let found = driver.inspect_hold(&call).await.expect("inspected");
     let held =

@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use parking_lot::Mutex;
-
 use crate::cloud::SIGNED;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use parking_lot::Mutex;
+use picket_cloud::fakes::{self, header};
 
 /// What goes wrong with the next request of an action.
 #[derive(Clone, Debug)]
@@ -103,14 +101,8 @@ impl Ec2 {
             unlisted: BTreeSet::new(),
         };
         let world = Arc::new(Mutex::new(world));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
-        let endpoint = format!("http://{}", listener.local_addr().expect("bound"));
         let served = world.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, served.clone()));
-            }
-        });
+        let endpoint = fakes::serve(move |head, body| answer(&served, head, body)).await;
         Self { endpoint, world }
     }
 
@@ -132,43 +124,12 @@ impl Ec2 {
     }
 }
 
-async fn serve(mut stream: TcpStream, world: Arc<Mutex<World>>) {
-    while let Some((head, body)) = request(&mut stream).await {
-        let answer = world.lock().answer(&head, &body);
-        let Some((status, text)) = answer else { return };
-        let date = DateTime::from(world.lock().now).fmt(Format::HttpDate).expect("a date");
-        let head = format!(
-            "HTTP/1.1 {status} X\r\nDate: {date}\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\r\n",
-            text.len()
-        );
-        if stream.write_all(format!("{head}{text}").as_bytes()).await.is_err() {
-            return;
-        }
-    }
-}
-
-async fn request(stream: &mut TcpStream) -> Option<(String, String)> {
-    let mut read = Vec::new();
-    loop {
-        let text = String::from_utf8_lossy(&read).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length: usize =
-                header(head, "content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
-            if body.len() >= length {
-                return Some((head.to_owned(), body.to_owned()));
-            }
-        }
-        let mut piece = [0; 16_384];
-        match stream.read(&mut piece).await {
-            Ok(0) | Err(_) => return None,
-            Ok(length) => read.extend_from_slice(&piece[..length]),
-        }
-    }
-}
-
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    let pairs = head.lines().filter_map(|line| line.split_once(": "));
-    pairs.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+fn answer(world: &Mutex<World>, head: String, body: String) -> Option<String> {
+    let mut world = world.lock();
+    let (status, text) = world.answer(&head, &body)?;
+    let date = DateTime::from(world.now).fmt(Format::HttpDate).expect("a date");
+    let head = format!("HTTP/1.1 {status} X\r\nDate: {date}\r\nContent-Type: text/xml");
+    Some(format!("{head}\r\nContent-Length: {}\r\n\r\n{text}", text.len()))
 }
 
 /// `20330518T033320Z`.

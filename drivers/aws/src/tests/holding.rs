@@ -12,9 +12,7 @@ const TAG: &str = "picket-fenced";
 
 #[tokio::test]
 async fn a_tag_that_stood_before_stays_and_nobodys_value_is_written_over() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let set = |value: &str| {
         scene.ec2.with(|world| {
@@ -42,9 +40,7 @@ async fn a_tag_that_stood_before_stays_and_nobodys_value_is_written_over() {
 
 #[tokio::test]
 async fn who_tags_it_after_it_was_inspected_is_not_written_over() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let found = driver.inspect_hold(&call).await.expect("inspected");
     scene.ec2.with(|world| {

@@ -13,10 +13,9 @@ mod volumes;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use picket_core::time::{BootTime, Clock, WallTime};
+use picket_cloud::fakes::SetClock;
 use picket_driver::conformance::orders::Orders;
 use picket_driver::{Call, Context, DriverKind, PowerDriver};
 use serde_json::{Value, json};
@@ -25,24 +24,6 @@ use tokio::time::Instant;
 
 use self::ec2::Ec2;
 use crate::kind::AwsKind;
-
-/// A clock that goes as this machine's does, and is set forward.
-#[derive(Debug)]
-struct SetClock {
-    began: std::time::Instant,
-    ahead: AtomicU64,
-}
-
-impl Clock for SetClock {
-    fn boot(&self) -> BootTime {
-        let ahead = Duration::from_secs(self.ahead.load(Ordering::SeqCst));
-        BootTime::from_boot(Duration::from_secs(1_000) + self.began.elapsed() + ahead)
-    }
-
-    fn wall(&self) -> WallTime {
-        WallTime::from_millis(2_000_000_000_000 + self.boot().since_boot().as_millis() as u64)
-    }
-}
 
 /// EC2, devices of it, and what they need.
 struct Scene {
@@ -60,7 +41,8 @@ fn id(number: usize) -> String {
 impl Scene {
     async fn new(machines: usize) -> Self {
         let ec2 = Ec2::start((0..machines).map(id)).await;
-        let clock = Arc::new(SetClock { began: std::time::Instant::now(), ahead: AtomicU64::new(0) });
+        // It is not EC2's.
+        let clock = Arc::new(SetClock::at(2_000_001_000));
         let context = Context { clock: clock.clone(), random: Arc::new(|_: &mut [u8]| {}) };
         let home = tempfile::tempdir().expect("a directory");
         std::fs::write(home.path().join("config"), "[default]\nregion = eu-central-1\n").expect("written");
@@ -69,6 +51,14 @@ impl Scene {
         std::fs::write(&credentials, keys).expect("written");
         std::fs::set_permissions(&credentials, PermissionsExt::from_mode(0o600)).expect("it is ours");
         Self { ec2, kind: AwsKind::default(), context, clock, home }
+    }
+
+    /// With one machine, its driver and orders for that.
+    async fn of_one() -> (Self, Arc<dyn PowerDriver>, Orders) {
+        let scene = Self::new(1).await;
+        let driver = scene.driver(0);
+        let orders = scene.orders(&driver).await;
+        (scene, driver, orders)
     }
 
     fn driver(&self, number: usize) -> Arc<dyn PowerDriver> {
@@ -99,7 +89,7 @@ impl Scene {
     }
 
     fn ahead(&self, seconds: u64) {
-        self.clock.ahead.fetch_add(seconds, Ordering::SeqCst);
+        self.clock.ahead(seconds);
     }
 
     fn far_time(&self) -> SystemTime {

@@ -1,53 +1,33 @@
 //! S18: what the SDK would log of its requests is not heard, however much is to be logged.
 
-use std::io::Write;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-use tracing_subscriber::filter::LevelFilter;
-
+use picket_cloud::fakes::Log;
 use picket_driver::{DriverKind, ErrorKind};
 use serde_json::json;
 
 use super::ec2::Fault;
 use super::{Scene, id};
 
-#[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn no_secret_is_logged_where_everything_is() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(LevelFilter::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _heard = tracing::subscriber::set_default(subscriber);
-    tracing::trace!("heard");
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let log = Log::of_everything();
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
     driver.power_off(&orders.off().await.expect("an order"), &call).await.expect("taken");
     driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
-    let text = String::from_utf8_lossy(&log.0.lock()).into_owned();
-    assert!(text.contains("heard"));
+    let text = log.text();
     for secret in ["hunter2", "hunter3", "Signature="] {
         assert!(!text.contains(secret), "{secret} is in the log");
     }
+}
+
+/// Whoever stands in between may repeat what was asked: what is secret in it is not shown.
+#[tokio::test]
+async fn no_token_is_shown_that_an_answer_repeats() {
+    let (scene, driver, orders) = Scene::of_one().await;
+    scene.ec2.fail("DescribeInstances", Fault::Refuse("AuthFailure", "You sent hunter3", 401));
+    let error = driver.read_power(&scene.call(&orders)).await.expect_err("refused").to_string();
+    assert!(error.contains("You sent [struck out]") && !error.contains("hunter3"), "{error}");
 }
 
 /// What STS answers has keys in it, also where nobody can read it.
@@ -60,19 +40,23 @@ async fn no_answer_of_sts_is_shown() {
         scene.ec2.endpoint
     );
     std::fs::write(scene.home.path().join("config"), config).expect("written");
-    let keys = "[base]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\n";
+    let keys = "[base]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\naws_session_token = hunter3\n";
     std::fs::write(scene.home.path().join("credentials"), keys).expect("written");
-    scene.ec2.fail("AssumeRole", Fault::Garble);
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
-    let error = driver.read_power(&scene.call(&orders)).await.expect_err("no credentials");
-    assert_eq!(error.kind, ErrorKind::Authentication, "{error}");
-    let shown = format!("{error} {error:?}");
-    // The same as the bytes of which it is made.
-    for secret in ["hunter2", "hunter4", "117, 110, 116, 101, 114"] {
-        assert!(!shown.contains(secret), "{shown}");
+    for (number, fault) in
+        [Fault::Garble, Fault::Refuse("AccessDenied", "You sent hunter3", 403)].into_iter().enumerate()
+    {
+        scene.ec2.fail("AssumeRole", fault);
+        let driver = scene.driver(0);
+        let orders = scene.orders(&driver).await;
+        let error = driver.read_power(&scene.call(&orders)).await.expect_err("no credentials");
+        assert_eq!(error.kind, ErrorKind::Authentication, "{error}");
+        let shown = format!("{error} {error:?}");
+        // The same as the bytes of which it is made.
+        for secret in ["hunter2", "hunter3", "hunter4", "117, 110, 116, 101, 114"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        assert_eq!(scene.ec2.heard("AssumeRole").len(), number + 1, "{error}");
     }
-    assert_eq!(scene.ec2.heard("AssumeRole").len(), 1, "{error}");
 }
 
 /// S1: whoever is on the way could say off, also where AWS's own files have the place.

@@ -53,9 +53,7 @@ async fn an_instance_that_shows_no_volumes_is_not_terminated() {
 
 #[tokio::test]
 async fn of_what_is_attached_the_root_stays_and_what_ebs_does_not_know_is_an_error() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let volumes = driver.volumes().expect("it knows of volumes");
     let told = volumes.attached(&call).await.expect("told");
@@ -143,9 +141,7 @@ async fn detaches_go_in_the_order_in_which_they_were_asked_for() {
 /// EC2 tells no end of a detach: a volume that is attached all the same says that one of ours was taken.
 #[tokio::test]
 async fn a_detach_that_came_to_nothing_is_told_with_how_the_volume_stands() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let at = VolumeAt { id: "vol-devsdf".to_owned(), device: "/dev/sdf".to_owned() };
     let volumes = driver.volumes().expect("it has");
     let words = async || match volumes.standing(&at, &scene.call(&orders)).await.expect("told") {
@@ -169,9 +165,7 @@ async fn a_detach_that_came_to_nothing_is_told_with_how_the_volume_stands() {
 /// S4: EC2 detaches from who runs, and who was off when the attempt was permitted may run by now.
 #[tokio::test]
 async fn a_detach_whose_look_grew_old_is_not_sent() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     driver.read_power(&scene.call(&orders)).await.expect("read");
     let volumes = driver.volumes().expect("it has");
     let order = orders.release(volumes.max_in_flight().expect("bounded")).await.expect("an order");

@@ -10,19 +10,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::join_all;
 use parking_lot::Mutex;
+use picket_cloud::gather;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::rates::Group;
 use super::words::Failure;
 use super::{Cloud, Stamps, region_of};
 
-/// Who comes within this goes along.
-const GATHER: Duration = Duration::from_millis(5);
-/// While more come, it is waited for them, but no longer than this.
-const LONGEST_GATHER: Duration = Duration::from_millis(25);
 /// For each that a round was of, the next one begins so much later.
 const EACH: Duration = Duration::from_millis(5);
 /// But no later than this: a reading is of three rounds.
@@ -79,11 +76,15 @@ impl<Q: Question> Batch<Q> {
         Self { zone: zone.to_owned(), waiting: Mutex::new(waiting) }
     }
 
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Waiting<Q::Said>> {
+        self.waiting.lock()
+    }
+
     /// Asks of one, with whoever else asks now.
     pub(super) async fn ask(self: &Arc<Self>, cloud: &Arc<Cloud>, id: &str, call: &Call) -> Outcome<Q::Said> {
         let (tell, told) = oneshot::channel();
         let begins = {
-            let mut waiting = self.waiting.lock();
+            let mut waiting = self.lock();
             waiting.items.push_back(Item { id: id.to_owned(), call: call.clone(), tell });
             !std::mem::replace(&mut waiting.gathers, true)
         };
@@ -98,18 +99,10 @@ impl<Q: Question> Batch<Q> {
 
     /// One for all who wait: takes them together.
     async fn gather(self: Arc<Self>, cloud: Arc<Cloud>) {
-        let (mut seen, mut waited) = (0, Duration::ZERO);
-        while waited < LONGEST_GATHER {
-            sleep(GATHER).await;
-            waited += GATHER;
-            let now = self.waiting.lock().items.len();
-            if now == std::mem::replace(&mut seen, now) {
-                break;
-            }
-        }
+        gather(usize::MAX, || self.lock().items.len()).await;
         self.turn(&cloud).await;
         let items: Vec<Item<Q::Said>> = {
-            let mut waiting = self.waiting.lock();
+            let mut waiting = self.lock();
             waiting.gathers = false;
             waiting.items.drain(..).filter(|item| !item.tell.is_closed()).collect()
         };
@@ -129,7 +122,7 @@ impl<Q: Question> Batch<Q> {
         let parts: Vec<_> =
             parts.into_iter().map(|(part, ids)| self.clone().resolve(cloud.clone(), part, ids)).collect();
         let rest = LONGEST_REST.min(EACH * u32::try_from(all).unwrap_or(u32::MAX));
-        let mut waiting = self.waiting.lock();
+        let mut waiting = self.lock();
         waiting.next_at = Some(Instant::now() + rest);
         waiting.last = Some(tokio::spawn(async move {
             join_all(parts.into_iter().map(tokio::spawn)).await;
@@ -139,7 +132,7 @@ impl<Q: Question> Batch<Q> {
     /// Waits until another round may begin.
     async fn turn(&self, cloud: &Cloud) {
         let (last, next_at) = {
-            let mut waiting = self.waiting.lock();
+            let mut waiting = self.lock();
             (waiting.last.take(), waiting.next_at)
         };
         if let Some(last) = last {
@@ -148,7 +141,7 @@ impl<Q: Question> Batch<Q> {
         if let Some(next_at) = next_at {
             sleep_until(next_at).await;
         }
-        let hurried = || self.waiting.lock().items.iter().any(|item| !item.call.may_only_read());
+        let hurried = || self.lock().items.iter().any(|item| !item.call.may_only_read());
         cloud.rates.room(region_of(&self.zone), Q::GROUP, hurried).await;
     }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use picket_cloud::{CLOCKS, Token, Unanswered, redact};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Secret, source};
 use picket_reach::excerpt;
-use picket_reach::web::{self, Answer, NoAnswer};
+use picket_reach::web::{self, Answer};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, RequestBuilder, Url};
 use ring::rand::SystemRandom;
@@ -22,9 +23,6 @@ use time::format_description::well_known::{Rfc2822, Rfc3339};
 
 use super::USUAL;
 use super::credentials::{Credentials, External, Own, Place, Subject};
-use super::struck::without;
-use super::token::{CLOCKS, Token};
-use super::words::unused_proxy;
 
 /// What the token is for.
 const COMPUTE: &str = "https://www.googleapis.com/auth/compute";
@@ -205,9 +203,7 @@ impl Login<'_> {
             }
             Place::Web { url, headers } => {
                 let request = headers.iter().try_fold(self.web.get(url.clone()), |request, (name, value)| {
-                    let mut value = HeaderValue::from_bytes(value.expose()).ok()?;
-                    value.set_sensitive(true);
-                    Some(request.header(name, value))
+                    Some(request.header(name, redact::header(value.expose())?))
                 });
                 let request = request.ok_or_else(|| {
                     wrong(ErrorKind::Settings, "a header of credential_source cannot be sent")
@@ -261,18 +257,12 @@ impl Login<'_> {
         let answer = web::exchange_up_to(LONGEST, request, self.call.deadline()).await;
         let answered_at = self.call.now();
         let answer = answer.map_err(|failed| {
-            let (kind, why) = match failed {
-                NoAnswer::NeverSent(why) => {
-                    (ErrorKind::Unreachable, format!("{why}{}", unused_proxy(&place)))
-                }
-                NoAnswer::Broken(why) => (ErrorKind::Protocol, format!("the answer broke off: {why}")),
-                NoAnswer::Late => (ErrorKind::TimedOut, "no answer in time".to_owned()),
-            };
+            let Unanswered { kind, why, .. } = Unanswered::of(failed, &place);
             wrong(kind, format!("no token: {whom} at {place}: {why}"))
         })?;
         let answer = match answer.code.as_u16() {
             200 => answer,
-            _ => without(answer, &secrets.iter().map(|secret| secret.as_bytes()).collect::<Vec<_>>()),
+            _ => redact::answer(answer, &secrets.iter().map(|secret| secret.as_bytes()).collect::<Vec<_>>()),
         };
         Ok(Heard { asked_at, answered_at, answer })
     }
@@ -332,16 +322,14 @@ fn made(token: String, life: Option<Duration>, heard: &Heard) -> Result<Token, D
             "the token comes without a word on how long it lives, which would bound what carries it",
         )
     })?;
-    Ok(Token { secret: Secret::new(token), asked_at: heard.asked_at, answered_at: heard.answered_at, life })
+    let (asked_at, answered_at) = (heard.asked_at, heard.answered_at);
+    Ok(Token { secret: Secret::new(token), said: (), life, asked_at, answered_at })
 }
 
 /// A token as a request bears it.
 pub(super) fn bearer(secret: &Secret) -> Result<HeaderValue, DriverError> {
-    let text = [b"Bearer ", secret.expose()].concat();
-    let mut value = HeaderValue::from_bytes(&text)
-        .map_err(|_| wrong(ErrorKind::Protocol, "the token cannot be sent: it is no header's value"))?;
-    value.set_sensitive(true);
-    Ok(value)
+    redact::header(&[b"Bearer ", secret.expose()].concat())
+        .ok_or_else(|| wrong(ErrorKind::Protocol, "the token cannot be sent: it is no header's value"))
 }
 
 /// What a service account says of itself, signed with its key.

@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
+use picket_cloud::bucket::Pause;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until};
@@ -19,39 +20,33 @@ const MOST: u32 = 1_500;
 const WINDOW: Duration = Duration::from_secs(61);
 /// What is sent within this counts as sent at once.
 const GRAIN: Duration = Duration::from_millis(100);
-/// After Google refused because of its limits nothing is sent for so long, doubling, and never beyond the next minute's beginning.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// What was sent in the last minute.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Minute(Mutex<State>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     sent: VecDeque<(Instant, u32)>,
     count: u32,
-    paused_until: Option<Instant>,
-    pause: Duration,
-}
-
-impl Default for Minute {
-    fn default() -> Self {
-        let pause = FIRST_PAUSE;
-        Self(Mutex::new(State { sent: VecDeque::new(), count: 0, paused_until: None, pause }))
-    }
+    /// Never beyond the next minute's beginning.
+    pause: Pause,
 }
 
 impl Minute {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+
     /// Takes one where there is one; else says when there may be.
     fn try_take(&self, now: Instant) -> Result<(), Instant> {
-        let mut state = self.0.lock();
+        let mut state = self.state();
         while let Some((at, count)) = state.sent.front().copied().filter(|(at, _)| now >= *at + WINDOW) {
             debug_assert!(now >= at, "time goes on");
             state.sent.pop_front();
             state.count -= count;
         }
-        if let Some(until) = state.paused_until.filter(|until| *until > now) {
+        if let Some(until) = state.pause.until(now) {
             return Err(until);
         }
         if let Some((at, _)) = state.sent.front().filter(|_| state.count >= MOST) {
@@ -84,7 +79,7 @@ impl Minute {
 
     /// Google took one.
     pub(super) fn accepted(&self) {
-        self.0.lock().pause = FIRST_PAUSE;
+        self.state().pause.accepted();
     }
 
     /// Google refused one because of its limits, by its clock at that time: others use them, too. It is tried again, and at the next
@@ -94,10 +89,7 @@ impl Minute {
     }
 
     fn refused_at(&self, now: Instant, date: Option<OffsetDateTime>) {
-        let mut state = self.0.lock();
-        let pause = date.map_or(state.pause, |date| state.pause.min(next_minute(date)));
-        state.paused_until = Some(now + pause);
-        state.pause = (state.pause * 2).min(LONGEST_PAUSE);
+        self.state().pause.refused(now, date.map(next_minute));
     }
 }
 
@@ -146,6 +138,7 @@ mod tests {
         }
         assert_eq!(waits, [500, 1_000, 2_000, 4_000, 8_000, 8_000, 1_000]);
         minute.refused_at(now, None);
-        assert_eq!(minute.try_take(now), Err(now + FIRST_PAUSE), "something was taken since");
+        let first = Err(now + Duration::from_millis(500));
+        assert_eq!(minute.try_take(now), first, "something was taken since");
     }
 }

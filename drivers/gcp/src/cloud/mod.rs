@@ -13,34 +13,30 @@ mod lookups;
 mod minute;
 mod questions;
 mod rates;
-mod struck;
-mod token;
 mod words;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
+use picket_cloud::{CLOCKS, Clients, Token, Tokens, redact};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault};
 use picket_reach::web::{self, Answer};
+use reqwest::Url;
 use reqwest::header::AUTHORIZATION;
-use reqwest::{Client, Url};
 use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
 use self::batch::Batch;
-pub(crate) use self::command::{Bound, Command, Told};
+pub(crate) use self::command::{Command, Told};
 use self::credentials::{Credentials, Usual};
 use self::login::{Login, bearer};
 use self::rates::Group;
 pub(crate) use self::rates::Rates;
-use self::struck::without;
-use self::token::{CLOCKS, Token};
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;
 use crate::operation::Operation;
@@ -53,8 +49,6 @@ const METADATA_HOST: &str = "GCE_METADATA_HOST";
 const LONGEST: usize = 32 << 20;
 /// Connections that are kept for questions, to one place.
 const KEPT: usize = 16;
-/// A token is renewed so long before its end, or a quarter of its life where that is shorter.
-const RENEWED: Duration = Duration::from_secs(120);
 /// After we were refused a token none is asked for again for so long; for a fence shorter: who gives tokens may only be starting.
 const REFUSED: Duration = Duration::from_secs(30);
 const REFUSED_A_FENCE: Duration = Duration::from_secs(5);
@@ -64,7 +58,7 @@ const USUAL: u64 = 3_600;
 pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(USUAL + CLOCKS.as_secs());
 
 /// Who asks, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) project: String,
     pub(crate) credentials_file: Option<PathBuf>,
@@ -85,13 +79,8 @@ pub(crate) struct Cloud {
     account: Account,
     endpoint: String,
     metadata: String,
-    questions: Client,
-    logins: Client,
-    commands: Client,
-    held: RwLock<Option<Arc<Token>>>,
-    renewing: tokio::sync::Mutex<Refusal>,
-    /// The longest life that a token of it was given, or is asked for, in seconds.
-    longest: AtomicU64,
+    clients: Clients,
+    tokens: Tokens,
     rates: Arc<Rates>,
     batches: Mutex<HashMap<String, Zone>>,
 }
@@ -103,10 +92,6 @@ struct Zone {
     unfinished: Arc<Batch<questions::Unfinished>>,
     operations: Arc<Batch<questions::Named>>,
 }
-
-/// When and why we were refused a token last.
-#[derive(Default)]
-struct Refusal(Option<(BootTime, DriverError)>);
 
 impl std::fmt::Debug for Cloud {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -120,23 +105,15 @@ impl Cloud {
         let who = who.map_err(|why| SettingFault::new("credentials_file", why))?;
         // Whoever names a time is given no other; where the file says another one later, what is given then counts.
         let longest = who.and_then(|who| who.asks_for()).unwrap_or(USUAL);
-        let ca_file = account.ca_file.as_deref();
-        // Who asks over plain HTTP may have a machine without CAs; tokens may come over HTTPS all the same.
-        let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
-        let https = !plain || web::client(true, ca_file).is_ok();
-        let wrong = |why: String| SettingFault::new("ca_file", why);
+        let clients = Clients::at(account.endpoint.as_deref(), KEPT, account.ca_file.as_deref());
         let host = std::env::var(METADATA_HOST).ok().filter(|host| !host.is_empty());
         let metadata = account.metadata.clone().or_else(|| host.map(|host| format!("http://{host}")));
         Ok(Self {
-            questions: web::client_keeping(KEPT, https, ca_file).map_err(wrong)?,
-            logins: web::client(https, ca_file).map_err(wrong)?,
-            commands: web::commands(https, ca_file).map_err(wrong)?,
+            clients: clients.map_err(|why| SettingFault::new("ca_file", why))?,
             endpoint: account.endpoint.clone().unwrap_or_else(|| ENDPOINT.to_owned()),
             metadata: metadata.unwrap_or_else(|| METADATA.to_owned()),
             account,
-            held: RwLock::default(),
-            renewing: tokio::sync::Mutex::default(),
-            longest: AtomicU64::new(longest),
+            tokens: Tokens::asked_for(longest),
             rates,
             batches: Mutex::default(),
         })
@@ -145,18 +122,7 @@ impl Cloud {
     /// S8: how long what carries a token may still be taken, by the longest life that one was given. The metadata server gives also
     /// what is left of one, and the next one lives longer.
     pub(crate) fn longest_life(&self) -> Duration {
-        Duration::from_secs(self.longest.load(Ordering::Relaxed)) + CLOCKS
-    }
-
-    /// The token that is there, where it serves at all.
-    fn held(&self, now: BootTime) -> Option<Arc<Token>> {
-        let token = self.held.read().clone()?;
-        (!token.serves(now).is_zero()).then_some(token)
-    }
-
-    /// The same, where it need not be renewed yet.
-    fn fresh(&self, now: BootTime) -> Option<Arc<Token>> {
-        self.held(now).filter(|token| token.serves(now) > RENEWED.min(token.life / 4))
+        self.tokens.longest_life().unwrap_or(USUAL_LIFE)
     }
 
     /// Where Compute Engine is asked.
@@ -171,58 +137,14 @@ impl Cloud {
 
     /// A token that serves, a new one if need be.
     async fn token(&self, call: &Call) -> Result<Arc<Token>, DriverError> {
-        if let Some(token) = self.fresh(call.now()) {
-            return Ok(token);
-        }
-        let late =
-            |_| DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, "no token was to be had in time");
-        let mut renewing =
-            tokio::time::timeout_at(call.deadline(), self.renewing.lock()).await.map_err(late)?;
-        // Somebody else may have renewed it meanwhile.
-        if let Some(token) = self.fresh(call.now()) {
-            return Ok(token);
-        }
         let pause = if call.may_only_read() { REFUSED } else { REFUSED_A_FENCE };
-        if let Some((when, error)) = &renewing.0
-            && call.now().since(*when) < pause
-        {
-            let detail = format!("{}; not asked again for {pause:?}", error.detail);
-            return Err(DriverError { detail, ..error.clone() });
-        }
-        renewing.0 = None;
-        let made = self.log_in(call).await;
-        if let Err(error) = &made
-            && matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden)
-        {
-            renewing.0 = Some((call.now(), error.clone()));
-        }
-        let made = match made {
-            Ok(token) => token,
-            // Who gives tokens may be away for a moment: what is left of the old one serves.
-            Err(error) => return self.held(call.now()).ok_or(error),
-        };
-        let token = Arc::new(made);
-        let seconds = token.life.as_secs() + u64::from(token.life.subsec_nanos() > 0);
-        self.longest.fetch_max(seconds, Ordering::Relaxed);
-        *self.held.write() = Some(token.clone());
-        Ok(token)
+        self.tokens.get(call, pause, self.log_in(call)).await
     }
 
     async fn log_in(&self, call: &Call) -> Result<Token, DriverError> {
         let wrong = |why| DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, why);
         let who = Credentials::find(self.account.credentials_file.as_deref()).map_err(wrong)?;
-        Login { web: &self.logins, metadata: &self.metadata, call }.by(&who).await
-    }
-
-    /// Somebody does not know that token: it is not used again.
-    fn forget(&self, token: &Arc<Token>, now: BootTime) {
-        if token.is_young(now) {
-            return;
-        }
-        let mut held = self.held.write();
-        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
-            *held = None;
-        }
+        Login { web: &self.clients.logins, metadata: &self.metadata, call }.by(&who).await
     }
 
     /// Where something is, with what is asked of it. `path` begins at `projects/`.
@@ -264,7 +186,7 @@ impl Cloud {
             self.rates.wait(&bucket, method, call).await?;
             let token = self.token(call).await?;
             let place = self.place(path, query)?;
-            let request = self.questions.get(place).header(AUTHORIZATION, bearer(&token.secret)?);
+            let request = self.clients.questions.get(place).header(AUTHORIZATION, bearer(&token.secret)?);
             let asked_at = call.now();
             let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
             let answer = match answer {
@@ -284,11 +206,11 @@ impl Cloud {
                     Err(error) => senseless(&error.to_string()),
                 };
             }
-            let answer = without(answer, &[token.secret.expose()]);
+            let answer = redact::answer(answer, &[token.secret.expose()]);
             let failure = Failure::of(method, &answer);
             match failure.kind {
                 ErrorKind::Authentication if !renewed && !token.is_young(call.now()) => {
-                    self.forget(&token, call.now());
+                    self.tokens.forget(&token, call.now());
                     renewed = true;
                 }
                 // It is asked again as soon as its limits let it, while its caller waits.

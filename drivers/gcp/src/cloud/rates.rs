@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use picket_driver::bucket::{Bucket, Limit};
+use picket_cloud::bucket::{Bucket, Limit};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use time::OffsetDateTime;
 use tokio::time::timeout_at;

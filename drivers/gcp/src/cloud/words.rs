@@ -1,8 +1,9 @@
 //! What Compute Engine says where it does not do what was asked, for people and for what comes next.
 
+use picket_cloud::{Unanswered, one_line};
 use picket_driver::{DriverError, Effect, ErrorKind};
+use picket_reach::excerpt;
 use picket_reach::web::{Answer, NoAnswer};
-use picket_reach::{excerpt, proxy};
 use serde::Deserialize;
 
 const SHOWN: usize = 400;
@@ -54,12 +55,6 @@ pub(crate) struct Failure {
     pub(crate) words: String,
 }
 
-/// That a proxy is set for that place, and not asked: to be put after why nobody was reached.
-pub(super) fn unused_proxy(url: &str) -> String {
-    let told = url.parse().ok().and_then(|url| proxy::unused(&url));
-    told.map(|told| format!(" ({told})")).unwrap_or_default()
-}
-
 impl Failure {
     pub(crate) fn into_error(self) -> DriverError {
         let effect = if self.unclear { Effect::Unknown } else { Effect::DidNotHappen };
@@ -102,20 +97,9 @@ impl Failure {
 
     /// There was none.
     pub(super) fn unanswered(method: &str, endpoint: &str, failed: NoAnswer) -> Self {
-        let (kind, unclear, why) = match failed {
-            NoAnswer::NeverSent(why) => {
-                (ErrorKind::Unreachable, false, format!("{why}{}", unused_proxy(endpoint)))
-            }
-            NoAnswer::Broken(why) => (ErrorKind::Protocol, true, format!("the answer broke off: {why}")),
-            NoAnswer::Late => (ErrorKind::TimedOut, true, "no answer in time".to_owned()),
-        };
-        Self {
-            kind,
-            unclear,
-            status: 0,
-            reason: String::new(),
-            words: format!("{method}, {endpoint}: {why}"),
-        }
+        let Unanswered { kind, unclear, why } = Unanswered::of(failed, endpoint);
+        let words = format!("{method}, {endpoint}: {why}");
+        Self { kind, unclear, status: 0, reason: String::new(), words }
     }
 
     /// It was answered, and with no success.
@@ -128,7 +112,7 @@ impl Failure {
         let plain = details.iter().filter_map(said).find(|reason| PLAIN.contains(&reason.as_str()));
         let reason = plain.or_else(|| errors.iter().chain(&details).find_map(said)).unwrap_or_default();
         let (kind, unclear) = meaning(status, &reason);
-        let message = if message.is_empty() { excerpt(&answer.body) } else { tame(&message) };
+        let message = if message.is_empty() { excerpt(&answer.body) } else { one_line(&message, SHOWN) };
         let hint = hint(method, kind, &reason, &message);
         let told = if reason.is_empty() { String::new() } else { format!("{reason}: ") };
         let words = format!("{method}: {hint}{status} {told}{message}");
@@ -203,12 +187,6 @@ fn missing(message: &str) -> Option<String> {
         parts.len() == 3 && parts.iter().all(letters)
     };
     message.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').find(is_permission).map(str::to_owned)
-}
-
-/// One line, of a length that a log bears.
-fn tame(text: &str) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
-    line.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -329,17 +307,5 @@ mod tests {
         }
         let body = json!({ "error": { "errors": [{ "reason": "notFound" }], "details": [{ "reason": "RESOURCE_NOT_FOUND" }] } });
         assert!(failure(404, body.to_string()).is_not_found());
-    }
-
-    #[test]
-    fn what_was_not_answered_is_unknown_unless_nothing_was_sent() {
-        for (failed, kind, unclear) in [
-            (NoAnswer::NeverSent("refused".to_owned()), ErrorKind::Unreachable, false),
-            (NoAnswer::Broken("reset".to_owned()), ErrorKind::Protocol, true),
-            (NoAnswer::Late, ErrorKind::TimedOut, true),
-        ] {
-            let said = Failure::unanswered("instances.stop", "https://compute.googleapis.com", failed);
-            assert_eq!((said.kind, said.unclear), (kind, unclear), "{}", said.words);
-        }
     }
 }

@@ -15,9 +15,7 @@ macro_rules! operations {
 
 #[tokio::test]
 async fn only_a_whole_list_of_operations_says_that_nothing_is_under_way() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
     for text in [
@@ -67,9 +65,7 @@ async fn only_a_whole_list_of_operations_says_that_nothing_is_under_way() {
 
 #[tokio::test]
 async fn an_instance_that_does_not_tell_its_disks_has_not_none() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let volumes = driver.volumes().expect("volumes");
     let data = VolumeAt {
@@ -114,9 +110,7 @@ async fn an_instance_that_does_not_tell_its_disks_has_not_none() {
 
 #[tokio::test]
 async fn a_disk_that_is_not_told_in_full_or_not_by_compute_engine_is_not_free() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let volumes = driver.volumes().expect("volumes");
     let data = VolumeAt {
@@ -149,9 +143,7 @@ async fn a_disk_that_is_not_told_in_full_or_not_by_compute_engine_is_not_free() 
 /// A proxy's 404 does not say that an instance is gone.
 #[tokio::test]
 async fn who_does_not_know_compute_engine_does_not_say_what_is_not_there() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     for text in ["<html>no such page</html>", "{}", ""] {
         scene.compute.fail("instances.get", Fault::Say(404, text));

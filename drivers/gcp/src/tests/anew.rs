@@ -16,9 +16,7 @@ fn requests(scene: &Scene, method: &str) -> Vec<String> {
 /// Of the old request Compute Engine would say that it was taken, and do nothing.
 #[tokio::test]
 async fn a_start_that_came_to_nothing_is_told_and_sent_anew() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     scene.compute.machine(&id(0), |machine| (machine.status, machine.lasts) = ("TERMINATED", true));
     driver.read_power(&call).await.expect("read");
@@ -43,9 +41,7 @@ async fn a_start_that_came_to_nothing_is_told_and_sent_anew() {
 
 #[tokio::test]
 async fn what_ended_with_an_error_when_it_was_answered_was_not_taken() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     const FAILED: &str = r#"{"name":"o","status":"DONE","insertTime":"2033-05-18T03:33:20Z","error":{"errors":[{"code":"NO_ROOM"}]}}"#;
     for method in ["instances.stop", "instances.start"] {
@@ -76,9 +72,7 @@ async fn what_ended_with_an_error_when_it_was_answered_was_not_taken() {
 
 #[tokio::test]
 async fn an_answer_that_does_not_say_how_old_it_is_is_told_and_nothing_more_is_sent() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     scene.compute.fail("instances.stop", Fault::Say(200, r#"{"name":"o","status":"RUNNING"}"#));
     let order = orders.off().await.expect("an order");
@@ -91,9 +85,7 @@ async fn an_answer_that_does_not_say_how_old_it_is_is_told_and_nothing_more_is_s
 /// S2: that it is stopped may be its own doing. Ours counts once it is done.
 #[tokio::test]
 async fn off_is_told_once_our_own_stop_has_done_what_it_was_for() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
     scene.compute.machine(&id(0), |machine| machine.lasts = true);
     driver.power_off(&order, &call).await.expect("taken");
@@ -121,9 +113,7 @@ async fn off_is_told_once_our_own_stop_has_done_what_it_was_for() {
 /// What begins and ends between two questions neither of them sees.
 #[tokio::test]
 async fn off_is_told_where_it_is_stopped_still_once_nothing_was_under_way() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
     let started = |world: &mut super::compute::World| {
@@ -145,9 +135,7 @@ async fn a_stop_waits_for_no_question_that_limits_refuse_or_that_is_forbidden() 
     for (status, reason) in
         [(403, "rateLimitExceeded"), (429, ""), (403, "forbidden"), (500, "internalError")]
     {
-        let scene = Scene::new(1).await;
-        let driver = scene.driver(0);
-        let orders = scene.orders(&driver).await;
+        let (scene, driver, orders) = Scene::of_one().await;
         for _ in 0..50 {
             scene.compute.fail("instances.get", Fault::Refuse(status, reason, "No."));
         }
@@ -163,9 +151,7 @@ async fn a_stop_waits_for_no_question_that_limits_refuse_or_that_is_forbidden() 
 /// A list may be late: of what was taken the name is known.
 #[tokio::test]
 async fn what_was_taken_is_over_once_its_own_operation_says_so() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.compute.machine(&id(0), |machine| machine.lasts = true);
     let order = orders.off().await.expect("an order");
     driver.power_off(&order, &scene.call(&orders)).await.expect("taken");

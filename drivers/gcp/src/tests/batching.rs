@@ -124,9 +124,7 @@ async fn one_that_cannot_be_read_is_everybody_else_s_no_matter() {
 
 #[tokio::test]
 async fn two_who_ask_of_one_instance_at_once_are_both_answered() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let (reading, identity) = tokio::join!(driver.read_power(&call), driver.identify(&call));
     assert_eq!(reading.expect("read").power, Power::On);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use picket_cloud::fakes::header;
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, Witness};
 use serde_json::json;
 
-use super::compute::{Compute, Fault, header};
+use super::compute::{Compute, Fault};
 use super::{Scene, id};
 
 /// What a whole machine does that is stopped between its permit and its packet: meanwhile Google's time goes on, and none of ours.
@@ -22,9 +23,7 @@ impl Witness for Stopped {
 /// S8: what was permitted long ago is not taken, whatever the clocks here say.
 #[tokio::test]
 async fn an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
@@ -46,9 +45,7 @@ async fn an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken() {
 /// S8: none is asked for on the way, and none that came after the store's last word is used.
 #[tokio::test]
 async fn an_on_goes_with_a_token_from_before_the_store_s_last_word_or_not_at_all() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let without = driver.power_on(orders.on().await.expect("an order"), &call).await.expect_err("no token");
     assert_eq!(
@@ -84,9 +81,7 @@ async fn a_token_that_lives_longer_than_the_ledger_says_bears_no_on() {
 
 #[tokio::test]
 async fn every_stop_skips_the_graceful_shutdown_and_names_the_numeric_id() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     let order = orders.off().await.expect("an order");
     assert!(!driver.power_off(&order, &call).await.expect("taken").already);
@@ -106,9 +101,7 @@ async fn every_stop_skips_the_graceful_shutdown_and_names_the_numeric_id() {
 
 #[tokio::test]
 async fn what_an_answer_means_is_said_with_its_effect() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     use Effect::{DidNotHappen, Unknown};
     for (fault, kind, effect) in [
         (Fault::Refuse(401, "authError", "No."), ErrorKind::Authentication, DidNotHappen),
@@ -135,9 +128,7 @@ async fn what_an_answer_means_is_said_with_its_effect() {
 
 #[tokio::test]
 async fn what_is_refused_by_limits_is_sent_again_and_an_on_once() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let limited = || Fault::Refuse(403, "rateLimitExceeded", "Quota exceeded");
     scene.compute.fail("instances.stop", limited());
     let order = orders.off().await.expect("an order");
@@ -161,9 +152,7 @@ async fn what_is_refused_by_limits_is_sent_again_and_an_on_once() {
 
 #[tokio::test]
 async fn nothing_is_sent_under_a_leadership_that_has_ended() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     driver.read_power(&scene.call(&orders)).await.expect("read");
     let (off, on) = (orders.off().await.expect("an order"), orders.on().await.expect("an order"));
     orders.permit().end();

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use picket_cloud::fakes::{self, header};
 use reqwest::Url;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 
 pub(super) const ZONE: &str = "europe-west1-b";
 pub(super) const PROJECT: &str = "p-1";
@@ -107,14 +106,8 @@ impl Compute {
         // Not the time of this machine: nothing shall depend on that.
         let world = World { now: 2_000_000_000, machines, life: Some(3_600), page: 500, ..World::default() };
         let world = Arc::new(Mutex::new(world));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
-        let endpoint = format!("http://{}", listener.local_addr().expect("bound"));
         let served = world.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, served.clone()));
-            }
-        });
+        let endpoint = fakes::serve(move |head, body| answer(&served, head, body)).await;
         Self { endpoint, world }
     }
 
@@ -140,46 +133,13 @@ impl Compute {
     }
 }
 
-async fn serve(mut stream: TcpStream, world: Arc<Mutex<World>>) {
-    while let Some((head, body)) = request(&mut stream).await {
-        let (answer, date) = {
-            let mut world = world.lock();
-            (
-                world.answer(head, body),
-                at(world.now).format(&Rfc2822).expect("a date").replace("+0000", "GMT"),
-            )
-        };
-        let Some((status, text)) = answer else { return };
-        let head = format!(
-            "HTTP/1.1 {status} X\r\nDate: {date}\r\nMetadata-Flavor: Google\r\nContent-Length: {}\r\n\r\n",
-            text.len()
-        );
-        if stream.write_all(format!("{head}{text}").as_bytes()).await.is_err() {
-            return;
-        }
-    }
-}
-
-async fn request(stream: &mut TcpStream) -> Option<(String, String)> {
-    let mut read = Vec::new();
-    loop {
-        let text = String::from_utf8_lossy(&read).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = header(head, "content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
-            if body.len() >= length {
-                return Some((head.to_owned(), body.to_owned()));
-            }
-        }
-        match stream.read_buf(&mut read).await {
-            Ok(0) | Err(_) => return None,
-            Ok(_) => {}
-        }
-    }
-}
-
-pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    let mut pairs = head.lines().filter_map(|line| line.split_once(": "));
-    pairs.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+fn answer(world: &Mutex<World>, head: String, body: String) -> Option<String> {
+    let mut world = world.lock();
+    let told = world.answer(head, body);
+    let date = at(world.now).format(&Rfc2822).expect("a date").replace("+0000", "GMT");
+    let (status, text) = told?;
+    let head = format!("HTTP/1.1 {status} X\r\nDate: {date}\r\nMetadata-Flavor: Google");
+    Some(format!("{head}\r\nContent-Length: {}\r\n\r\n{text}", text.len()))
 }
 
 fn at(seconds: i64) -> OffsetDateTime {

@@ -2,11 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use picket_cloud::fakes::header;
 use picket_driver::{Effect, ErrorKind};
 use ring::signature::{KeyPair, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
 use serde_json::{Value, json};
 
-use super::compute::{Fault, header};
+use super::compute::Fault;
 use super::{KEY, Scene};
 
 fn form(body: &str) -> std::collections::BTreeMap<String, String> {
@@ -16,9 +17,7 @@ fn form(body: &str) -> std::collections::BTreeMap<String, String> {
 
 #[tokio::test]
 async fn a_service_account_signs_for_itself() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     driver.read_power(&scene.call(&orders)).await.expect("read");
     let asked = scene.compute.heard("/token");
     let sent = form(&asked[0].body);
@@ -154,9 +153,7 @@ async fn a_token_without_a_word_on_its_life_is_not_used() {
 
 #[tokio::test]
 async fn who_is_refused_a_token_does_not_ask_again_and_again() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.compute.fail("/token", Fault::Refuse(400, "invalid_grant", "Invalid JWT Signature."));
     for _ in 0..3 {
         let error = driver.read_power(&scene.call(&orders)).await.expect_err("refused");
@@ -171,9 +168,7 @@ async fn who_is_refused_a_token_does_not_ask_again_and_again() {
 
 #[tokio::test]
 async fn a_token_is_renewed_before_its_end_and_where_it_is_refused() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let read = async || driver.read_power(&scene.call(&orders)).await.map(|reading| reading.power);
     read().await.expect("read");
     scene.ahead(3_400);

@@ -12,10 +12,9 @@ mod volumes;
 mod whose;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use picket_core::time::{BootTime, Clock, WallTime};
+use picket_cloud::fakes::SetClock;
 use picket_driver::conformance::orders::Orders;
 use picket_driver::{Call, Context, DriverKind, PowerDriver};
 use serde_json::{Value, json};
@@ -27,25 +26,6 @@ use crate::kind::GcpKind;
 
 /// Nobody's: it signs in these tests alone.
 const KEY: &str = include_str!("key.pem");
-
-/// A clock that goes as this machine's does, and is set forward.
-#[derive(Debug)]
-struct SetClock {
-    began: std::time::Instant,
-    ahead: AtomicU64,
-}
-
-impl Clock for SetClock {
-    fn boot(&self) -> BootTime {
-        let ahead = Duration::from_secs(self.ahead.load(Ordering::SeqCst));
-        BootTime::from_boot(Duration::from_secs(1_000) + self.began.elapsed() + ahead)
-    }
-
-    fn wall(&self) -> WallTime {
-        // As the stand-in's: it begins with the 1,000 s for which this machine is up.
-        WallTime::from_millis(1_999_999_000_000 + self.boot().since_boot().as_millis() as u64)
-    }
-}
 
 /// Compute Engine, devices of it, and what they need.
 struct Scene {
@@ -63,7 +43,7 @@ fn id(number: usize) -> String {
 impl Scene {
     async fn new(machines: usize) -> Self {
         let compute = Compute::start((0..machines).map(id)).await;
-        let clock = Arc::new(SetClock { began: std::time::Instant::now(), ahead: AtomicU64::new(0) });
+        let clock = Arc::new(SetClock::at(2_000_000_000));
         let context = Context { clock: clock.clone(), random: Arc::new(|_: &mut [u8]| {}) };
         let scene = Self {
             compute,
@@ -87,6 +67,14 @@ impl Scene {
         std::fs::write(&path, text).expect("written");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("ours");
         path.display().to_string()
+    }
+
+    /// With one machine, its driver and orders for that.
+    async fn of_one() -> (Self, Arc<dyn PowerDriver>, Orders) {
+        let scene = Self::new(1).await;
+        let driver = scene.driver(0);
+        let orders = scene.orders(&driver).await;
+        (scene, driver, orders)
     }
 
     fn driver(&self, number: usize) -> Arc<dyn PowerDriver> {
@@ -128,7 +116,7 @@ impl Scene {
 
     /// Time goes by, here and there.
     fn ahead(&self, seconds: u64) {
-        self.clock.ahead.fetch_add(seconds, Ordering::SeqCst);
+        self.clock.ahead(seconds);
         self.compute.with(|world| world.now += i64::try_from(seconds).expect("not so long"));
     }
 }

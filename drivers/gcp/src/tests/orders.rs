@@ -28,9 +28,7 @@ fn somebody_s(kind: &str, of: usize) -> Op {
 
 #[tokio::test]
 async fn an_order_that_is_sent_again_is_the_same_request_until_it_was_taken() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let order = orders.off().await.expect("an order");
     scene.compute.fail("instances.stop", Fault::Lose);
     let error = driver.power_off(&order, &scene.call(&orders)).await.expect_err("lost");
@@ -55,9 +53,7 @@ async fn an_order_that_is_sent_again_is_the_same_request_until_it_was_taken() {
 /// What was done for a caller who left is over: who started it since is stopped by another request.
 #[tokio::test]
 async fn a_stop_that_nobody_heard_of_does_not_stand_for_the_next_one() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
     driver.read_power(&call).await.expect("read");
     let came = async {
@@ -95,9 +91,7 @@ async fn an_answer_of_old_is_not_taken_for_a_stop_of_ours() {
 
 #[tokio::test]
 async fn a_command_whose_answer_was_lost_is_over_once_its_operation_is() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     scene.compute.machine(&id(0), |machine| (machine.status, machine.lasts) = ("TERMINATED", true));
     driver.read_power(&call).await.expect("read");
@@ -160,9 +154,7 @@ async fn a_device_that_is_made_anew_knows_what_was_sent_before() {
 /// What never came may come as long as its token lives.
 #[tokio::test]
 async fn a_command_that_was_lost_on_its_way_is_waited_out() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.compute.fail("instances.stop", Fault::Drop);
     let order = orders.off().await.expect("an order");
     driver.power_off(&order, &scene.call(&orders)).await.expect_err("lost");
@@ -175,9 +167,7 @@ async fn a_command_that_was_lost_on_its_way_is_waited_out() {
 
 #[tokio::test]
 async fn only_terminated_with_nothing_under_way_that_may_start_it_is_off() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     for (status, theirs, power) in [
         ("RUNNING", None, Power::On),
         ("TERMINATED", None, Power::Off),
@@ -204,9 +194,7 @@ async fn only_terminated_with_nothing_under_way_that_may_start_it_is_off() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_under_way_at_the_instance_is_waited_for_and_then_it_is_told() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let order = orders.off().await.expect("an order");
     scene.compute.with(|world| world.operations.push(somebody_s("reset", 0)));
     let error = driver.power_off(&order, &scene.call(&orders)).await.expect_err("it lasts");
@@ -226,9 +214,7 @@ async fn what_is_under_way_at_the_instance_is_waited_for_and_then_it_is_told() {
 
 #[tokio::test]
 async fn a_stop_that_came_to_nothing_is_told_and_sent_again() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
     scene.compute.machine(&id(0), |machine| machine.lasts = true);
     driver.power_off(&order, &call).await.expect("taken");
@@ -251,9 +237,7 @@ async fn a_stop_that_came_to_nothing_is_told_and_sent_again() {
 /// What was sent for a caller who left is heard all the same, so that nothing of it is waited out.
 #[tokio::test]
 async fn an_answer_is_heard_also_where_its_caller_has_left() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
     driver.read_power(&call).await.expect("read");
     let came = async {

@@ -1,47 +1,19 @@
 //! S18: no secret is logged, however much is to be logged.
 
-use std::io::Write;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-use tracing_subscriber::filter::LevelFilter;
+use picket_cloud::fakes::Log;
 
 use super::compute::Fault;
 use super::{KEY, Scene};
 
-#[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn no_secret_is_logged_where_everything_is() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(LevelFilter::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _heard = tracing::subscriber::set_default(subscriber);
-    tracing::trace!("heard");
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let log = Log::of_everything();
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
     driver.power_off(&orders.off().await.expect("an order"), &call).await.expect("taken");
     driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
-    let text = String::from_utf8_lossy(&log.0.lock()).into_owned();
-    assert!(text.contains("heard"));
+    let text = log.text();
     for secret in ["hunter2", "assertion", KEY.lines().nth(1).expect("a line")] {
         assert!(!text.contains(secret), "{secret} is in the log");
     }
@@ -50,9 +22,7 @@ async fn no_secret_is_logged_where_everything_is() {
 /// Whoever stands in between may repeat what was asked: what is secret in it is not shown.
 #[tokio::test]
 async fn no_secret_is_shown_that_an_answer_repeats() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("read");
     let heard = scene.compute.heard("instances.get").remove(0).head;

@@ -76,9 +76,7 @@ async fn a_disk_is_attached_until_both_say_otherwise() {
 /// S4: what Compute Engine says right before a detach is newer than what it was permitted by.
 #[tokio::test]
 async fn what_runs_by_now_loses_nothing() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     driver.read_power(&scene.call(&orders)).await.expect("told");
     let releasing = orders.release(Duration::from_secs(7_200)).await.expect("stored");
     let permit = orders.release_permit(&releasing).await.expect("permitted");
@@ -98,9 +96,7 @@ async fn what_runs_by_now_loses_nothing() {
 /// That a detach was taken says little: how its operation ended is told while the disk is attached still, and no longer.
 #[tokio::test]
 async fn a_detach_whose_operation_came_to_nothing_says_why() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
     driver.read_power(&scene.call(&orders)).await.expect("told");
     let releasing = orders.release(Duration::from_secs(7_200)).await.expect("stored");
@@ -133,9 +129,7 @@ async fn a_detach_whose_operation_came_to_nothing_says_why() {
 /// S4: what was proven off lets nothing go while Compute Engine does not say that it is off. A person's word stands there.
 #[tokio::test]
 async fn what_does_not_say_that_it_is_off_by_now_loses_nothing() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     driver.read_power(&scene.call(&orders)).await.expect("told");
     let life = Duration::from_secs(7_200);
     let proven = orders.proven_release(life).await.expect("stored");
@@ -181,9 +175,7 @@ impl<F: Fn() + Send + Sync> Witness for Then<F> {
 /// S4: a breach cuts the call off, and what connects for it goes on by itself.
 #[tokio::test]
 async fn a_detach_whose_caller_was_cut_off_is_not_sent() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("told");
@@ -210,9 +202,7 @@ async fn a_detach_whose_caller_was_cut_off_is_not_sent() {
 /// S4: a connection takes seconds, and who was off when it began may be on when it is there.
 #[tokio::test]
 async fn a_detach_whose_look_grew_old_is_not_sent() {
-    let scene = Scene::new(1).await;
-    let driver = scene.driver(0);
-    let orders = scene.orders(&driver).await;
+    let (scene, driver, orders) = Scene::of_one().await;
     scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
     let call = scene.call(&orders);
     driver.read_power(&call).await.expect("told");
@@ -223,9 +213,7 @@ async fn a_detach_whose_look_grew_old_is_not_sent() {
     scene.ahead(3);
     volumes.detach(&releasing.order, &permit, &at, false, &call).await.expect("it is off just now");
     let clock = scene.clock.clone();
-    let slow = Then(AtomicU64::new(0), move || {
-        clock.ahead.fetch_add(3, Ordering::SeqCst);
-    });
+    let slow = Then(AtomicU64::new(0), move || clock.ahead(3));
     scene
         .compute
         .machine(&id(0), |machine| machine.disks.push(("data".to_owned(), format!("data-{}", id(0)))));

@@ -2,26 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use parking_lot::Mutex;
-use picket_core::order::Order;
-use picket_core::time::{BootTime, WallTime};
-use picket_driver::unclear::Sending;
-use picket_driver::{Barrier, Call, DriverError, Effort, ErrorKind};
+use parking_lot::{Mutex, MutexGuard};
+use picket_cloud::{Bound, Sending, Unanswered, redact};
+use picket_core::time::BootTime;
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use picket_reach::web::{self, Answer, NoAnswer};
-use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::header::HeaderName;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
-use tokio::time::{Instant, timeout_at};
 
 use super::keystone::Token;
 use super::{LONGEST, Service, words};
 
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const REQUEST_ID: &str = "x-openstack-request-id";
-/// How long after its call the answer to a command is still heard.
-const HEARD: Duration = Duration::from_secs(60);
 
 /// How a command was answered.
 #[derive(Debug)]
@@ -47,45 +42,31 @@ impl Told {
     }
 }
 
-/// How late a command may be taken (S8).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound {
-    /// As the ledger says; `None`: nothing bounds it there.
-    pub(crate) life: Option<Duration>,
-    /// When the store said so for the last time: a token that was got later is none of its.
-    pub(crate) checked_at: Option<BootTime>,
-    /// When the permit's own time is over: later than that it does not begin to go.
-    pub(crate) not_after: Option<WallTime>,
-}
-
-impl Bound {
-    /// Of what is stored, and sent without asking the store once more.
-    pub(crate) fn of(order: &Order) -> Self {
-        Self { life: order.life(), checked_at: None, not_after: None }
-    }
-}
-
 /// Commands that a service took, by its names for them: its answers are heard for longer than their calls, and end up here all the same. With each
 /// stands until when its token lives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taken(Arc<Mutex<BTreeMap<String, BootTime>>>);
 
 impl Taken {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, BootTime>> {
+        self.0.lock()
+    }
+
     /// Another one was taken. An older one is kept no longer than it stands in the ledger: its host may be gone for good.
     pub(crate) fn took(&self, name: String, until: BootTime, now: BootTime) {
-        let mut all = self.0.lock();
+        let mut all = self.all();
         all.retain(|_, until| *until > now);
         all.insert(name, until);
     }
 
     /// The request ids of these starts.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.lock().keys().cloned().collect()
+        self.all().keys().cloned().collect()
     }
 
     /// That one has ended.
     pub(crate) fn ended(&self, name: &str) {
-        self.0.lock().remove(name);
+        self.all().remove(name);
     }
 }
 
@@ -100,36 +81,6 @@ pub(crate) struct Command<'a> {
     pub(crate) bound: Option<Bound>,
     /// It is followed after it was taken; `None`: its answer is all that matters of it.
     pub(crate) taken: Option<Taken>,
-}
-
-/// Why there is no answer.
-#[derive(Debug)]
-pub(super) enum Unanswered {
-    NeverSent(String),
-    /// It might not go any more, once there was a connection.
-    Barred(DriverError),
-    Broken(String),
-    Late,
-}
-
-impl Unanswered {
-    pub(super) fn into_error(self, effort: &Effort, place: &str) -> DriverError {
-        let (kind, why) = match self {
-            Unanswered::Barred(error) => return error,
-            Unanswered::NeverSent(why) => (ErrorKind::Unreachable, why),
-            Unanswered::Broken(why) => (ErrorKind::Protocol, format!("the answer broke off: {why}")),
-            Unanswered::Late => (ErrorKind::TimedOut, "no answer in time".to_owned()),
-        };
-        effort.error(kind, format!("{place}: {why}"))
-    }
-}
-
-pub(super) fn unanswered(failed: NoAnswer) -> Unanswered {
-    match failed {
-        NoAnswer::NeverSent(why) => Unanswered::NeverSent(why),
-        NoAnswer::Broken(why) => Unanswered::Broken(why),
-        NoAnswer::Late => Unanswered::Late,
-    }
 }
 
 /// Whether an answer leaves open what became of the command. A service's own word has its name for the request with it; what comes from
@@ -150,62 +101,52 @@ pub(super) fn request_id(answer: &Answer) -> Option<String> {
     answer.header(REQUEST_ID).map(str::to_owned)
 }
 
-/// Sends a command, whose caller may go away: its answer is heard all the same, and for longer than the call lasts. Whether it may go is
-/// asked once more when there is a connection: that may take seconds.
-pub(super) async fn carry(
-    request: RequestBuilder,
-    token: Arc<Token>,
-    sending: Sending,
-    taken: Option<(Taken, BootTime)>,
-    not_after: Option<WallTime>,
-    call: &Call,
-) -> Result<Answer, Unanswered> {
-    let deadline = call.deadline();
-    let barrier = Barrier::default();
-    let word = barrier.word(call, not_after);
-    let clock = call.clone();
-    let carried = tokio::spawn(async move {
-        let answered = match bearing(request, &token) {
-            Ok(request) => web::exchange_at_a_word(LONGEST, request, deadline + HEARD, word).await,
-            Err(unsent) => Err(unsent),
-        };
-        let clear = match &answered {
+/// A command whose answer may come when its caller has left.
+pub(super) struct Heard {
+    pub(super) sending: Sending,
+    /// Where it is followed after it was taken, and until when.
+    pub(super) taken: Option<(Taken, BootTime)>,
+    pub(super) call: Call,
+}
+
+impl Heard {
+    /// What its answer says of it, whether or not its caller waits for it.
+    pub(super) fn hear(self, answered: &Result<Answer, NoAnswer>) {
+        let clear = match answered {
             Ok(answer) => !is_unclear(answer.code, request_id(answer).is_some()),
             Err(failed) => matches!(failed, NoAnswer::NeverSent(_)),
         };
         // Before it is clear: nobody is to find neither.
-        let is_followed = match (&answered, taken) {
+        let is_followed = match (answered, self.taken) {
             (Ok(answer), Some((taken, until))) if answer.code == StatusCode::ACCEPTED => {
                 let name = request_id(answer);
-                name.map(|name| taken.took(name, until, clock.now())).is_some()
+                name.map(|name| taken.took(name, until, self.call.now())).is_some()
             }
             _ => true,
         };
         if clear && is_followed {
-            sending.answered();
+            self.sending.answered();
         }
-        answered
-    });
-    match timeout_at(deadline, carried).await {
-        Ok(Ok(answered)) => {
-            answered.map_err(|failed| barrier.barred().map_or_else(|| unanswered(failed), Unanswered::Barred))
-        }
-        Ok(Err(gone)) => Err(Unanswered::Broken(gone.to_string())),
-        Err(_late) => Err(Unanswered::Late),
     }
 }
 
-fn bearing(request: RequestBuilder, token: &Token) -> Result<RequestBuilder, NoAnswer> {
-    let Ok(mut value) = HeaderValue::from_bytes(token.secret.expose()) else {
-        return Err(NoAnswer::NeverSent("the token cannot be sent: it is no header's value".to_owned()));
-    };
-    value.set_sensitive(true);
+/// The request with that token.
+pub(super) fn bearing(request: RequestBuilder, token: &Token) -> Result<RequestBuilder, DriverError> {
+    let detail = "the token cannot be sent: it is no header's value";
+    let value = redact::header(token.secret.expose());
+    let value = value.ok_or_else(|| DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, detail))?;
     Ok(request.header(TOKEN, value))
 }
 
-async fn exchange(request: RequestBuilder, token: &Token, end: Instant) -> Result<Answer, Unanswered> {
-    let request = bearing(request, token).map_err(unanswered)?;
-    web::exchange_up_to(LONGEST, request, end).await.map_err(unanswered)
+/// An error of a question, or of a command, that nobody answered.
+pub(super) fn unanswered(failed: NoAnswer, effort: &Effort, place: &str) -> DriverError {
+    let Unanswered { kind, why, .. } = Unanswered::of(failed, place);
+    effort.error(kind, format!("{place}: {why}"))
+}
+
+/// An answer without the token, unless it is what was asked for: whoever stands in between may repeat it.
+pub(super) fn without(answer: Answer, token: &Token) -> Answer {
+    if answer.code.is_success() { answer } else { redact::answer(answer, &[token.secret.expose()]) }
 }
 
 pub(super) async fn ask(
@@ -214,9 +155,9 @@ pub(super) async fn ask(
     call: &Call,
     place: &str,
 ) -> Result<Answer, DriverError> {
-    exchange(request, token, call.deadline())
-        .await
-        .map_err(|failed| failed.into_error(&Effort::reading(), place))
+    let answer = web::exchange_up_to(LONGEST, bearing(request, token)?, call.deadline()).await;
+    let answer = answer.map_err(|failed| unanswered(failed, &Effort::reading(), place))?;
+    Ok(without(answer, token))
 }
 
 pub(super) fn versioned(request: RequestBuilder, version: &str) -> RequestBuilder {
@@ -225,6 +166,8 @@ pub(super) fn versioned(request: RequestBuilder, version: &str) -> RequestBuilde
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -11,11 +11,8 @@ use time::format_description::well_known::Rfc3339;
 
 use super::catalog::Catalog;
 
-/// By how much the clocks of Keystone and of the services may differ: each service compares a token's end with its own.
-pub(crate) const CLOCKS: Duration = Duration::from_secs(30);
-
-/// A token that is younger than this was not revoked meanwhile.
-const YOUNG: Duration = Duration::from_secs(10);
+/// A token of Keystone's.
+pub(crate) type Token = picket_cloud::Token<Said>;
 
 /// Who logs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,11 +50,10 @@ impl Named {
 }
 
 impl Login {
-    /// A text without the secret in it.
-    pub(crate) fn without_secret(&self, text: &str) -> String {
+    /// What nobody else knows.
+    pub(crate) fn secret(&self) -> &Secret {
         let (Login::Password { password: secret, .. } | Login::ApplicationCredential { secret, .. }) = self;
-        let secret = String::from_utf8_lossy(secret.expose());
-        if secret.is_empty() { text.to_owned() } else { text.replace(&*secret, "...") }
+        secret
     }
 
     /// The body of the request. Holds secrets: it is sent, and never shown.
@@ -85,24 +81,20 @@ impl Login {
     }
 }
 
-/// A token, and what Keystone said with it.
-pub(crate) struct Token {
-    pub(crate) secret: Secret,
+/// What Keystone says with a token.
+pub(crate) struct Said {
     /// The user's id: whose actions are ours.
     pub(crate) user: String,
     /// The id of the project for which it is; `None`: for all of the cloud.
     pub(crate) project: Option<String>,
-    pub(crate) roles: Vec<String>,
+    roles: Vec<String>,
     pub(super) catalog: Catalog,
-    asked_at: BootTime,
-    answered_at: BootTime,
-    /// From its issue to its end.
-    pub(crate) life: Duration,
 }
 
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Token").field("user", &self.user).field("life", &self.life).finish_non_exhaustive()
+impl Said {
+    /// Whether Nova takes it for an administrator's (its policy `context_is_admin`, as it comes).
+    pub(crate) fn is_admin(&self) -> bool {
+        self.roles.iter().any(|role| role == "admin")
     }
 }
 
@@ -139,51 +131,28 @@ struct Role {
     name: String,
 }
 
-impl Token {
-    /// What was answered with 201 to a request that was asked at `asked_at`.
-    pub(crate) fn read(
-        secret: Secret,
-        body: &[u8],
-        asked_at: BootTime,
-        answered_at: BootTime,
-    ) -> Result<Self, String> {
-        let Answer { token } =
-            serde_json::from_slice(body).map_err(|error| format!("it is no token: {error}"))?;
-        let stamp = |text: &str| {
-            OffsetDateTime::parse(text, &Rfc3339).map_err(|error| format!("{text:?} is no time: {error}"))
-        };
-        let life = stamp(&token.expires_at)? - stamp(&token.issued_at)?;
-        let life = Duration::try_from(life).ok().filter(|life| !life.is_zero());
-        let life = life.ok_or("it ends before it begins")?;
-        let roles = token.roles.into_iter().map(|role| role.name).collect();
-        let (user, project) = (token.user.id, token.project.map(|project| project.id));
-        Ok(Self { secret, user, project, roles, catalog: token.catalog, asked_at, answered_at, life })
-    }
-
-    /// Whether Nova takes it for an administrator's (its policy `context_is_admin`, as it comes).
-    pub(crate) fn is_admin(&self) -> bool {
-        self.roles.iter().any(|role| role == "admin")
-    }
-
-    /// Whether it was got after that.
-    pub(crate) fn is_newer_than(&self, moment: BootTime) -> bool {
-        self.answered_at > moment
-    }
-
-    /// Whether Keystone gave it just now: every service knows it, or none will.
-    pub(crate) fn is_young(&self, now: BootTime) -> bool {
-        now.since(self.answered_at) < YOUNG
-    }
-
-    /// How long it serves at least.
-    pub(crate) fn serves(&self, now: BootTime) -> Duration {
-        self.life.saturating_sub(now.since(self.asked_at))
-    }
-
-    /// How long what carries it may still be taken: the services' clocks may be late.
-    pub(crate) fn outlives(&self, now: BootTime) -> Duration {
-        (self.life + CLOCKS).saturating_sub(now.since(self.answered_at))
-    }
+/// What was answered with 201 to a request that was asked at `asked_at`.
+pub(super) fn token(
+    secret: Secret,
+    body: &[u8],
+    asked_at: BootTime,
+    answered_at: BootTime,
+) -> Result<Token, String> {
+    let Answer { token } =
+        serde_json::from_slice(body).map_err(|error| format!("it is no token: {error}"))?;
+    let stamp = |text: &str| {
+        OffsetDateTime::parse(text, &Rfc3339).map_err(|error| format!("{text:?} is no time: {error}"))
+    };
+    let life = stamp(&token.expires_at)? - stamp(&token.issued_at)?;
+    let life = Duration::try_from(life).ok().filter(|life| !life.is_zero());
+    let life = life.ok_or("it ends before it begins")?;
+    let said = Said {
+        user: token.user.id,
+        project: token.project.map(|project| project.id),
+        roles: token.roles.into_iter().map(|role| role.name).collect(),
+        catalog: token.catalog,
+    };
+    Ok(Token { secret, said, life, asked_at, answered_at })
 }
 
 #[cfg(test)]
@@ -207,16 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn a_token_serves_shorter_than_it_may_be_taken() {
+    fn what_keystone_says_with_a_token_is_read() {
         let body = answer("2026-11-22T14:00:00.000000Z", "2026-11-22T15:00:00.000000Z");
-        let token = Token::read(Secret::new("s"), &body, at(100), at(103)).expect("a token");
-        assert_eq!((token.life, token.is_admin()), (Duration::from_secs(3600), false));
-        assert_eq!((token.user.as_str(), token.project.as_deref()), ("u1", Some("p1")));
-        assert_eq!(token.serves(at(200)), Duration::from_secs(3500));
-        assert_eq!(token.outlives(at(203)), Duration::from_secs(3500) + CLOCKS);
-        assert_eq!(token.serves(at(5000)), Duration::ZERO);
-        assert_eq!(token.catalog.regions(), ["one", "two"]);
-        assert!(!format!("{token:?}").contains("s\""));
+        let token = token(Secret::new("s"), &body, at(100), at(103)).expect("a token");
+        assert_eq!((token.life, token.said.is_admin()), (Duration::from_secs(3600), false));
+        assert_eq!((token.said.user.as_str(), token.said.project.as_deref()), ("u1", Some("p1")));
+        assert_eq!((token.asked_at, token.answered_at), (at(100), at(103)));
+        assert_eq!(token.said.catalog.regions(), ["one", "two"]);
     }
 
     #[test]
@@ -226,10 +192,10 @@ mod tests {
             ("2026-11-22T15:00:00Z", "2026-11-22T15:00:00Z", "before it begins"),
             ("yesterday", "2026-11-22T14:00:00Z", "\"yesterday\" is no time"),
         ] {
-            let wrong = Token::read(Secret::new("s"), &answer(issued, expires), at(1), at(1));
+            let wrong = token(Secret::new("s"), &answer(issued, expires), at(1), at(1));
             assert!(wrong.expect_err("no life").contains(why));
         }
-        let cut = Token::read(Secret::new("s"), b"{\"token\": {", at(1), at(1)).expect_err("cut off");
+        let cut = token(Secret::new("s"), b"{\"token\": {", at(1), at(1)).expect_err("cut off");
         assert!(cut.contains("it is no token"), "{cut}");
     }
 

@@ -1,11 +1,12 @@
 //! Asking Keystone for a token.
 
+use picket_cloud::redact;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Secret};
 use picket_reach::web;
 use reqwest::StatusCode;
 
 use super::asking::unanswered;
-use super::keystone::Token;
+use super::keystone::{self, Token};
 use super::words::{self, said};
 use super::{Cloud, LONGEST};
 
@@ -15,15 +16,20 @@ impl Cloud {
     /// By the login of the settings.
     pub(super) async fn log_in(&self, call: &Call) -> Result<Token, DriverError> {
         let place = format!("{}/auth/tokens", self.settings.identity);
+        let secrets = [self.settings.login.secret().expose()];
         let wrong = |kind, detail: String| {
             // An answer may repeat what was asked.
-            let detail = self.settings.login.without_secret(&detail);
+            let detail = redact::text(&detail, &secrets);
             DriverError::new(kind, Effect::DidNotHappen, format!("Keystone, POST {place}: {detail}"))
         };
-        let request = self.logins.post(&place).json(&self.settings.login.body());
+        let request = self.clients.logins.post(&place).json(&self.settings.login.body());
         let asked_at = call.now();
         let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
-        let answer = answer.map_err(|failed| unanswered(failed).into_error(&Effort::reading(), &place))?;
+        let answer = answer.map_err(|failed| unanswered(failed, &Effort::reading(), &place))?;
+        let answer = match answer.code {
+            StatusCode::CREATED => answer,
+            _ => redact::answer(answer, &secrets),
+        };
         match answer.code {
             StatusCode::CREATED => {
                 let secret = answer.header(SUBJECT_TOKEN).map(Secret::new);
@@ -36,7 +42,7 @@ impl Cloud {
                         format!("the answer is longer than {LONGEST} bytes"),
                     ));
                 }
-                Token::read(secret, &answer.body, asked_at, call.now())
+                keystone::token(secret, &answer.body, asked_at, call.now())
                     .map_err(|why| wrong(ErrorKind::Protocol, why))
             }
             StatusCode::NOT_FOUND if !words::is_nobody(&answer) => {
@@ -56,49 +62,24 @@ impl Cloud {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Arc;
-    use std::time::Duration;
 
-    use picket_core::time::{BootTime, Clock, WallTime};
+    use picket_cloud::fakes;
     use reqwest::Url;
     use serde_json::json;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
-    use tokio::time::Instant;
 
     use super::super::CloudSettings;
     use super::super::keystone::{Login, Named, Scope};
     use super::*;
+    use crate::fake_nova;
 
-    #[derive(Debug)]
-    struct Still;
-
-    impl Clock for Still {
-        fn boot(&self) -> BootTime {
-            BootTime::default()
-        }
-
-        fn wall(&self) -> WallTime {
-            WallTime::default()
-        }
-    }
+    /// JSON and forms have it otherwise.
+    const SECRET: &str = "hunter2 \"really\"/";
 
     /// A Keystone that answers each login so, and a cloud of it.
     async fn cloud(login: Login, status: &str, body: &str) -> Cloud {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let identity = format!("http://{}/v3", listener.local_addr().expect("an address"));
         let head = format!("HTTP/1.1 {status}\r\nX-Subject-Token: t\r\nContent-Length: {}", body.len());
         let answer = format!("{head}\r\n\r\n{body}");
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut piece = [0; 4_096];
-                let length = stream.read(&mut piece).await.expect("a request");
-                assert!(length > 0, "nothing was asked");
-                stream.write_all(answer.as_bytes()).await.expect("written");
-                // A close before all was read would take the answer back.
-                while let Ok(1..) = stream.read(&mut piece).await {}
-            }
-        });
+        let identity = format!("{}/v3", fakes::serve(move |_, _| Some(answer.clone())).await);
         let settings = CloudSettings {
             identity: Url::parse(&identity).expect("a URL"),
             login,
@@ -114,30 +95,31 @@ mod tests {
     async fn a_secret_that_keystone_repeats_is_not_shown() {
         let user = || Named::Id("u1".to_owned());
         let logins = [
-            Login::Password { user: user(), password: Secret::new("hunter2"), scope: Scope::System },
-            Login::ApplicationCredential { credential: user(), secret: Secret::new("hunter2") },
+            Login::Password { user: user(), password: Secret::new(SECRET), scope: Scope::System },
+            Login::ApplicationCredential { credential: user(), secret: Secret::new(SECRET) },
         ];
         let says = |message: &str| json!({ "error": { "message": message, "title": "Oh" } }).to_string();
-        let no_time =
-            json!({ "token": { "issued_at": "", "expires_at": "hunter2", "user": { "id": "u1" } } });
+        let no_time = json!({ "token": { "issued_at": "", "expires_at": SECRET, "user": { "id": "u1" } } });
         for login in logins {
             for (status, body) in [
-                ("400 Bad Request", says("'hunter2' is too short")),
-                ("401 Unauthorized", says("hunter2 is not the password")),
-                ("403 Forbidden", says("hunter2 may not")),
-                ("404 Not Found", says("Could not find credential: hunter2")),
+                ("400 Bad Request", says(&format!("'{SECRET}' is too short"))),
+                ("401 Unauthorized", says(&format!("{SECRET} is not the password"))),
+                ("403 Forbidden", says(&format!("{SECRET} may not"))),
+                // Of what is shown the end is in the middle of it.
+                ("400 Bad Request", says(&format!("{}{SECRET}", ".".repeat(288)))),
+                ("404 Not Found", says(&format!("Could not find credential: {SECRET}"))),
                 ("404 Not Found", format!("<html>You sent: {}</html>", login.body())),
-                ("500 Oh", "hunter2 makes no sense".to_owned()),
-                ("503 Busy", says("hunter2, later")),
+                ("500 Oh", format!("{SECRET} makes no sense")),
+                ("503 Busy", says(&format!("{SECRET}, later"))),
                 ("201 Created", no_time.to_string()),
             ] {
                 let cloud = cloud(login.clone(), status, &body).await;
-                // No bound of an idle machine: what is slow here is the machine.
-                let call = Call::reading(Instant::now() + Duration::from_secs(30), Arc::new(Still));
+                let call = fake_nova::reading();
                 for _ in ["asked", "perhaps remembered"] {
                     let error = cloud.token(&call).await.expect_err("no token");
                     let text = format!("{error} {error:?} {cloud:?}");
-                    assert!(text.contains("...") && !text.contains("hunter2"), "{status}: {text}");
+                    let is_shown = ["hun", "ter2", "really"].iter().any(|part| text.contains(part));
+                    assert!(text.contains("[struck ") && !is_shown, "{status}: {text}");
                 }
             }
         }

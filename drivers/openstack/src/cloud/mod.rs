@@ -13,22 +13,20 @@ mod services;
 mod words;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use picket_cloud::{CLOCKS, Clients, Tokens, Unclear, carry};
 use picket_core::time::BootTime;
-use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Unclear};
-use picket_reach::web;
-use reqwest::{Client, StatusCode, Url};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
+use picket_reach::web::NoAnswer;
+use reqwest::{StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::Mutex;
 
-pub(crate) use self::asking::{Bound, Command, Taken, Told};
-use self::asking::{Unanswered, ask, carry, request_id, versioned};
+pub(crate) use self::asking::{Command, Taken, Told};
+use self::asking::{Heard, ask, bearing, request_id, unanswered, versioned, without};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
-use self::keystone::CLOCKS;
+use self::keystone::Said;
 pub(crate) use self::keystone::Token;
 pub(crate) use self::services::Service;
 pub(crate) use self::words::{said, tame};
@@ -37,8 +35,6 @@ pub(crate) use self::words::{said, tame};
 const LONGEST: usize = 4 << 20;
 /// Connections that are kept for questions, to one place.
 const KEPT: usize = 64;
-/// A token is renewed so long before its end, or a quarter of its life where that is shorter.
-const RENEWED: Duration = Duration::from_secs(120);
 /// After Keystone refused who we say we are it is not asked again for so long: accounts are locked after a few tries.
 const REFUSED: Duration = Duration::from_secs(30);
 /// How long tokens live before one was seen: what Keystone comes with (`[token] expiration`), and what clocks may differ by.
@@ -55,20 +51,11 @@ pub(crate) enum Found<T> {
 /// The cloud.
 pub(crate) struct Cloud {
     settings: CloudSettings,
-    questions: Client,
-    logins: Client,
-    commands: Client,
-    held: RwLock<Option<Arc<Token>>>,
-    renewing: Mutex<Refusal>,
-    /// The longest life that a token of it was given, in seconds.
-    longest: AtomicU64,
+    clients: Clients,
+    tokens: Tokens<Said>,
     /// The compute API's microversion that both know.
     version: tokio::sync::OnceCell<String>,
 }
-
-/// When and why Keystone refused us last.
-#[derive(Default)]
-struct Refusal(Option<(BootTime, String)>);
 
 impl std::fmt::Debug for Cloud {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,15 +68,10 @@ impl Cloud {
     pub(crate) fn new(settings: CloudSettings) -> Result<Self, String> {
         let services = settings.endpoints.values();
         let https = std::iter::once(&settings.identity).chain(services).any(|url| url.scheme() == "https");
-        let ca_file = settings.ca_file.as_deref();
         Ok(Self {
-            questions: web::client_keeping(KEPT, https, ca_file)?,
-            logins: web::client(https, ca_file)?,
-            commands: web::commands(https, ca_file)?,
+            clients: Clients::new(KEPT, https, settings.ca_file.as_deref())?,
             settings,
-            held: RwLock::default(),
-            renewing: Mutex::default(),
-            longest: AtomicU64::new(0),
+            tokens: Tokens::default(),
             version: tokio::sync::OnceCell::new(),
         })
     }
@@ -100,78 +82,29 @@ impl Cloud {
         format!("{}{}", self.settings.identity, region.unwrap_or_default())
     }
 
-    /// Whether it is what those settings say.
-    pub(crate) fn is_of(&self, settings: &CloudSettings) -> bool {
-        self.settings == *settings
-    }
-
     /// S8: how long what carries a token may still be taken, by the longest life that one was given.
     pub(crate) fn longest_life(&self) -> Duration {
-        match self.longest.load(Ordering::Relaxed) {
-            0 => USUAL_LIFE,
-            seconds => Duration::from_secs(seconds) + CLOCKS,
-        }
+        self.tokens.longest_life().unwrap_or(USUAL_LIFE)
     }
 
     /// Whether it knows how long tokens live here.
     pub(crate) fn has_seen_a_token(&self) -> bool {
-        self.longest.load(Ordering::Relaxed) != 0
-    }
-
-    /// The token that is there, where it need not be renewed yet.
-    fn fresh(&self, now: BootTime) -> Option<Arc<Token>> {
-        self.last(now).filter(|token| token.serves(now) > RENEWED.min(token.life / 4))
-    }
-
-    /// The token that is there, where it serves at all.
-    fn last(&self, now: BootTime) -> Option<Arc<Token>> {
-        let token = self.held.read().clone()?;
-        (!token.serves(now).is_zero()).then_some(token)
+        self.tokens.longest_life().is_some()
     }
 
     /// The token with which a command would go.
     pub(crate) fn held(&self, now: BootTime) -> Option<Arc<Token>> {
-        self.last(now)
+        self.tokens.held(now)
     }
 
     /// Whether we are an administrator there; `None`: nobody said yet.
     pub(crate) fn is_admin(&self) -> Option<bool> {
-        self.held.read().as_ref().map(|token| token.is_admin())
+        self.tokens.last().map(|token| token.said.is_admin())
     }
 
     /// A token that serves, a new one if need be.
     pub(crate) async fn token(&self, call: &Call) -> Result<Arc<Token>, DriverError> {
-        if let Some(token) = self.fresh(call.now()) {
-            return Ok(token);
-        }
-        let mut renewing = self.renewing.lock().await;
-        // Somebody else may have renewed it meanwhile.
-        if let Some(token) = self.fresh(call.now()) {
-            return Ok(token);
-        }
-        if let Some((when, why)) = &renewing.0
-            && call.now().since(*when) < REFUSED
-        {
-            let detail = format!("{why}; not asked again for {REFUSED:?}");
-            return Err(DriverError::new(ErrorKind::Authentication, Effect::DidNotHappen, detail));
-        }
-        renewing.0 = None;
-        let made = self.log_in(call).await;
-        if let Err(error) = &made
-            && error.kind == ErrorKind::Authentication
-        {
-            renewing.0 = Some((call.now(), error.detail.clone()));
-        }
-        let made = match made {
-            Ok(token) => token,
-            // Keystone may be away for a moment: what is left of the old one serves.
-            Err(error) => return self.last(call.now()).ok_or(error),
-        };
-        let token = Arc::new(made);
-        let seconds = token.life.as_secs() + u64::from(token.life.subsec_nanos() > 0);
-        self.longest.fetch_max(seconds, Ordering::Relaxed);
-        *self.held.write() = Some(token.clone());
-        Ok(token)
+        self.tokens.get(call, REFUSED, self.log_in(call)).await
     }
 
     /// Where a service is.
@@ -181,7 +114,7 @@ impl Cloud {
             return Ok(url.clone());
         }
         let region = self.settings.region.as_deref();
-        let all = token.catalog.regions();
+        let all = token.said.catalog.regions();
         if region.is_none() && all.len() > 1 {
             let detail = format!(
                 "the cloud has several regions ({}): name one, in region or in clouds.yaml",
@@ -190,8 +123,8 @@ impl Cloud {
             return Err(DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail));
         }
         let interfaces = &self.settings.interfaces;
-        let said = token.catalog.endpoint(kinds, interfaces, region).ok_or_else(|| {
-            let detail = token.catalog.without(kinds, interfaces, region);
+        let said = token.said.catalog.endpoint(kinds, interfaces, region).ok_or_else(|| {
+            let detail = token.said.catalog.without(kinds, interfaces, region);
             DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail)
         })?;
         clouds_yaml::web_url(said).map_err(|why| {
@@ -210,7 +143,7 @@ impl Cloud {
         loop {
             let token = self.token(call).await?;
             let place = format!("{}{path}", self.place(service, &token)?);
-            let mut request = self.questions.get(&place);
+            let mut request = self.clients.questions.get(&place);
             if service == Service::Compute {
                 request = versioned(request, self.version(&token, call).await?);
             }
@@ -238,7 +171,7 @@ impl Cloud {
                 }
                 StatusCode::NOT_FOUND => return Ok(Found::NotThere(said(&answer))),
                 StatusCode::UNAUTHORIZED if !renewed && !token.is_young(call.now()) => {
-                    self.forget(&token, call.now());
+                    self.tokens.forget(&token, call.now());
                     renewed = true;
                 }
                 StatusCode::UNAUTHORIZED => {
@@ -269,19 +202,11 @@ impl Cloud {
                 .error(ErrorKind::Authentication, "there is no token that serves: a question comes first"));
         };
         if let Some(bound) = bound {
-            let left = token.outlives(call.now());
-            if let Some(life) = bound.life.filter(|life| left > *life) {
-                let detail = format!("a token lives for {left:?} more, and {life:?} stand in the ledger");
-                return Err(effort.error(ErrorKind::Refused, detail));
-            }
-            if bound.checked_at.is_some_and(|checked_at| token.is_newer_than(checked_at)) {
-                let detail = "the token is newer than the store's last word: that is asked for again";
-                return Err(effort.error(ErrorKind::Refused, detail));
-            }
+            bound.allows(&token, call).map_err(|error| effort.judge(error))?;
         }
         let place = format!("{}{path}", self.place(service, &token)?);
         let asked = format!("{method} {path}");
-        let mut request = self.commands.request(method, &place);
+        let mut request = self.clients.commands.request(method, &place);
         if service == Service::Compute {
             let Some(version) = self.version.get() else {
                 return Err(
@@ -293,23 +218,28 @@ impl Cloud {
         if let Some(body) = body {
             request = request.json(&body);
         }
+        let request = bearing(request, &token).map_err(|error| effort.judge(error))?;
         effort.may_send(call)?;
         effort.sent();
         let asked_at = call.now();
         let until = asked_at + self.longest_life();
-        let (sending, taken) = (unclear.sending(until), taken.map(|taken| (taken, until)));
-        let not_after = bound.and_then(|bound| bound.not_after);
-        let answer = match carry(request, token.clone(), sending, taken, not_after, call).await {
-            Ok(answer) => answer,
-            Err(failed) => {
-                if matches!(failed, Unanswered::NeverSent(_) | Unanswered::Barred(_)) {
+        let taken = taken.map(|taken| (taken, until));
+        let heard = Heard { sending: unclear.sending(until), taken, call: call.clone() };
+        let answer = match carry(request, LONGEST, bound, call, |answered: &_| heard.hear(answered)).await {
+            Ok(Ok(answer)) => without(answer, &token),
+            Ok(Err(failed)) => {
+                if matches!(failed, NoAnswer::NeverSent(_)) {
                     effort.unsent();
                 }
-                return Err(failed.into_error(effort, &place));
+                return Err(unanswered(failed, effort, &place));
+            }
+            Err(barred) => {
+                effort.unsent();
+                return Err(effort.judge(barred));
             }
         };
         if answer.code == StatusCode::UNAUTHORIZED {
-            self.forget(&token, call.now());
+            self.tokens.forget(&token, call.now());
         }
         let words = match answer.code {
             StatusCode::UNAUTHORIZED => words::refused_anew(&answer, &asked),
@@ -317,17 +247,6 @@ impl Cloud {
         };
         let request = request_id(&answer);
         Ok(Told { code: answer.code, request, asked_at, answered_at: call.now(), words })
-    }
-
-    /// A service does not know that token. One that Keystone gave just now is known everywhere, and what is refused is the request.
-    fn forget(&self, token: &Arc<Token>, now: BootTime) {
-        if token.is_young(now) {
-            return;
-        }
-        let mut held = self.held.write();
-        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
-            *held = None;
-        }
     }
 
     /// The newest microversion that both know.
@@ -341,7 +260,7 @@ impl Cloud {
                 place.set_path(&path.split('/').take(at + 1).collect::<Vec<_>>().join("/"));
             }
             let place = format!("{place}/");
-            let answer = ask(self.questions.get(&place), token, call, &place).await?;
+            let answer = ask(self.clients.questions.get(&place), token, call, &place).await?;
             let wrong = |detail: String| {
                 DriverError::new(
                     ErrorKind::Unsupported,

@@ -1,11 +1,14 @@
 //! What services say, for people and for what comes next.
 
+use picket_cloud::one_line;
 use picket_driver::ErrorKind;
 use picket_reach::excerpt;
 use picket_reach::web::Answer;
 use reqwest::StatusCode;
 use serde_json::Value;
 
+/// Of what a service says so many characters are shown.
+const SHOWN: usize = 300;
 /// Below this a server's state does not say what is needed (2.79: detaching by the volume's id as it is today; Train).
 const OLDEST: (u32, u32) = (2, 79);
 /// The newest whose answers are known.
@@ -50,8 +53,7 @@ pub(crate) fn kind_of(code: StatusCode) -> ErrorKind {
 
 /// One line, of a length that a log bears.
 pub(crate) fn tame(text: &str) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
-    line.trim().to_owned()
+    one_line(text, SHOWN)
 }
 
 /// The microversion to speak, by what the compute API's own document says.

@@ -17,9 +17,40 @@ pub struct Limit {
     pub a_second: f64,
 }
 
-/// After the far side refused because of its limits nothing is sent for so long, doubling.
+/// After the far side refused because of its limits nothing is sent for so long, doubling until it takes something.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// Until when nothing is sent, because the far side refused by its limits.
+#[derive(Debug)]
+pub struct Pause {
+    until: Option<Instant>,
+    next: Duration,
+}
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self { until: None, next: FIRST_PAUSE }
+    }
+}
+
+impl Pause {
+    /// When it is over; `None`: there is none now.
+    pub fn until(&self, now: Instant) -> Option<Instant> {
+        self.until.filter(|until| *until > now)
+    }
+
+    /// The far side refused. Its own limits are full again after so long, where that is known: nothing waits longer.
+    pub fn refused(&mut self, now: Instant, full: Option<Duration>) {
+        self.until = Some(now + full.map_or(self.next, |full| full.min(self.next)));
+        self.next = (self.next * 2).min(LONGEST_PAUSE);
+    }
+
+    /// The far side took something.
+    pub fn accepted(&mut self) {
+        self.next = FIRST_PAUSE;
+    }
+}
 
 /// One bucket.
 #[derive(Debug)]
@@ -32,15 +63,13 @@ pub struct Bucket {
 struct State {
     tokens: f64,
     at: Option<Instant>,
-    /// Nothing is taken before this.
-    paused_until: Option<Instant>,
-    pause: Duration,
+    pause: Pause,
 }
 
 impl Bucket {
     /// A full one.
     pub fn new(limit: Limit) -> Self {
-        let state = State { tokens: limit.size, at: None, paused_until: None, pause: FIRST_PAUSE };
+        let state = State { tokens: limit.size, at: None, pause: Pause::default() };
         Self { limit, state: Mutex::new(state) }
     }
 
@@ -50,7 +79,7 @@ impl Bucket {
         let passed = state.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         state.tokens = (state.tokens + passed.as_secs_f64() * self.limit.a_second).min(self.limit.size);
         state.at = Some(now);
-        if let Some(until) = state.paused_until.filter(|until| *until > now) {
+        if let Some(until) = state.pause.until(now) {
             return Err(until);
         }
         let missing = tokens.min(self.limit.size) + reserve - state.tokens;
@@ -126,14 +155,14 @@ impl Bucket {
         let mut state = self.state.lock();
         state.tokens -= 1.0;
         let missing = Duration::from_secs_f64((-state.tokens).max(0.0) / self.limit.a_second);
-        state.paused_until.filter(|until| *until > now).unwrap_or(now) + missing
+        state.pause.until(now).unwrap_or(now) + missing
     }
 
     /// How long nothing is taken, after a refusal.
     pub fn pause(&self) -> Option<Duration> {
         let state = self.state.lock();
-        let left = state.paused_until?.saturating_duration_since(Instant::now());
-        (!left.is_zero()).then_some(left)
+        let now = Instant::now();
+        state.pause.until(now).map(|until| until - now)
     }
 
     /// How many may be taken at once now, at least one.
@@ -157,13 +186,12 @@ impl Bucket {
         let mut state = self.state.lock();
         // What is promised to others is promised still.
         (state.tokens, state.at) = (state.tokens.min(0.0), Some(now));
-        state.paused_until = Some(now + full.map_or(state.pause, |full| full.min(state.pause)));
-        state.pause = (state.pause * 2).min(LONGEST_PAUSE);
+        state.pause.refused(now, full);
     }
 
     /// The far side took one.
     pub fn accepted(&self) {
-        self.state.lock().pause = FIRST_PAUSE;
+        self.state.lock().pause.accepted();
     }
 }
 

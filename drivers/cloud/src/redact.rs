@@ -1,29 +1,37 @@
 //! What is secret is struck out of answers before anything of them is shown: whoever stands in between may repeat what was asked (S18).
+//!
+//! **Invariant.** It is struck out before a text is shortened: of a secret that is cut in two the first half would stay.
 
 use picket_reach::web::Answer;
+use reqwest::header::HeaderValue;
 
 /// What stands there instead.
 const STRUCK: &str = "[struck out]";
 
-/// That answer without these, as they are and as a form has them.
-pub(super) fn without(mut answer: Answer, secrets: &[&[u8]]) -> Answer {
-    let mut text = String::from_utf8_lossy(&answer.body).into_owned();
-    let mut changed = false;
+/// That answer without these, in whichever form they stand there.
+pub fn answer(mut answer: Answer, secrets: &[&[u8]]) -> Answer {
+    let read = String::from_utf8_lossy(&answer.body);
+    let struck = text(&read, secrets);
+    if struck != read {
+        answer.body = struck.into_bytes();
+    }
+    answer
+}
+
+/// That text without these: as they are, as JSON has them and as a form has them.
+pub fn text(text: &str, secrets: &[&[u8]]) -> String {
+    let mut text = text.to_owned();
     for secret in secrets {
         let plain = String::from_utf8_lossy(secret).trim().to_owned();
-        // As JSON and as a form have it.
         let json = serde_json::to_string(&plain).unwrap_or_default();
         let json = json.trim_matches('"').to_owned();
         for form in [json.replace('/', "\\/"), json, as_form(&plain), plain] {
             if !form.is_empty() && text.contains(&form) {
-                (text, changed) = (text.replace(&form, STRUCK), true);
+                text = text.replace(&form, STRUCK);
             }
         }
     }
-    if changed {
-        answer.body = text.into_bytes();
-    }
-    answer
+    text
 }
 
 /// As a form has it (application/x-www-form-urlencoded).
@@ -38,6 +46,13 @@ fn as_form(text: &str) -> String {
         }
     }
     form
+}
+
+/// A header's value that no debug print shows; `None`: no header can have it.
+pub fn header(value: &[u8]) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_bytes(value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 #[cfg(test)]
@@ -60,10 +75,18 @@ mod tests {
             ("refresh_token=ya29.a%2Fb%2Bc%3Dd%22e&x=1".to_owned(), "refresh_token=[struck out]&x=1"),
             ("<html>No.</html>".to_owned(), "<html>No.</html>"),
         ] {
-            let code = StatusCode::from_u16(403).expect("a status");
-            let answer = Answer { code, headers: HeaderMap::new(), body: body.into_bytes(), cut: false };
-            let told = without(answer, &[secret.as_bytes(), b""]);
+            assert_eq!(text(&body, &[secret.as_bytes(), b""]), wanted);
+            let (code, headers) = (StatusCode::FORBIDDEN, HeaderMap::new());
+            let told = Answer { code, headers, body: body.into_bytes(), cut: false };
+            let told = answer(told, &[secret.as_bytes()]);
             assert_eq!(String::from_utf8_lossy(&told.body), wanted);
         }
+    }
+
+    #[test]
+    fn a_header_s_secret_is_not_in_a_debug_print() {
+        let value = header(b"hunter2").expect("a value");
+        assert!(value == "hunter2" && !format!("{value:?}").contains("hunter2"));
+        assert_eq!(header(b"a\nb"), None);
     }
 }

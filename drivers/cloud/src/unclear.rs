@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use picket_core::time::BootTime;
 
 /// Until when each of them may be taken.
@@ -24,9 +24,13 @@ pub struct Sending {
 }
 
 impl Unclear {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.0.lock()
+    }
+
     /// One is about to be sent, which may be taken until then. A caller who goes away before the answer leaves it unclear.
     pub fn sending(&self, until: BootTime) -> Sending {
-        let mut open = self.0.lock();
+        let mut open = self.open();
         let id = open.next;
         open.next += 1;
         open.commands.push((id, until));
@@ -35,7 +39,7 @@ impl Unclear {
 
     /// The last moment at which one of them may be taken, if that is yet to come.
     pub fn until(&self, now: BootTime) -> Option<BootTime> {
-        let mut open = self.0.lock();
+        let mut open = self.open();
         open.commands.retain(|(_, until)| *until > now);
         open.commands.iter().map(|(_, until)| *until).max()
     }
@@ -44,7 +48,7 @@ impl Unclear {
 impl Sending {
     /// Its end is known.
     pub fn answered(self) {
-        self.of.0.lock().commands.retain(|(id, _)| *id != self.id);
+        self.of.open().commands.retain(|(id, _)| *id != self.id);
     }
 }
 
