@@ -89,6 +89,11 @@ impl Step {
         self.keys.is_empty() && self.effects.is_empty() && self.record == *before
     }
 
+    /// Whether an effect is entered that was not open `before`: something is about to be sent.
+    pub fn begins(&self, before: &NodeRecord) -> bool {
+        self.record.ledger.open().iter().any(|open| before.ledger.get(open.id).is_none())
+    }
+
     fn written(&self, written: Written, guard: Guard) -> Saved {
         let (version, revision) = (written.version, written.revision);
         let stored = Stored { version, revision, record: self.record.clone() };

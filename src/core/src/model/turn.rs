@@ -159,14 +159,7 @@ impl Turn<'_> {
         let me = self.me();
         me.stored = stored;
         for one in opened {
-            let id = match one {
-                Opened::Hold(order) => order.effect(),
-                Opened::Off(order) => order.effect(),
-                Opened::Unhold(order) => order.effect(),
-                Opened::On(order) => order.effect(),
-                Opened::Release(order) => order.effect(),
-                Opened::Receipt(order) => order.effect(),
-            };
+            let id = one.effect();
             me.own.insert(id);
             me.counted.insert(id, tick);
         }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A fixture that cannot be made ends its test.
 
+use std::collections::BTreeMap;
+
 use futures::executor::block_on;
 
 use super::save;
@@ -30,6 +32,28 @@ fn what_is_stored_opens() {
     assert_eq!((stored.version, &stored.record), (player.stored.version.next(), &record));
     assert!(matches!(opened.as_slice(), [Opened::Off(_)]));
     assert_eq!(block_on(player.store.load(&node())).unwrap().unwrap(), stored);
+}
+
+#[test]
+fn a_step_begins_something_where_it_enters_an_effect() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let (off, lost) =
+        (player.step(off()).unwrap(), player.step(Event::Lost { device: device("bmc") }).unwrap());
+    assert_eq!((off.begins(player.record()), lost.begins(player.record())), (true, false));
+    let opened = player.off_intent(&["bmc"]);
+    assert_eq!(opened[0].effect(), player.record().ledger.open()[0].id);
+    let lost = player.step(Event::Lost { device: device("bmc") }).unwrap();
+    assert!(!lost.begins(player.record()), "the off was open before");
+}
+
+#[test]
+fn an_event_that_carries_another_has_its_word() {
+    let carried = || Box::new(off());
+    let sessions = Event::InSessions { event: carried(), sessions: BTreeMap::new(), lives: BTreeMap::new() };
+    assert_eq!(sessions.label(), "off_intent");
+    let after =
+        Event::After { found: vec![Event::Lost { device: device("bmc") }], event: Box::new(sessions) };
+    assert_eq!(after.label(), "off_intent");
 }
 
 #[test]

@@ -16,7 +16,6 @@ mod idling;
 mod inbox;
 mod kept;
 mod kept_off;
-mod labels;
 mod looking;
 mod measuring;
 mod obstacles;

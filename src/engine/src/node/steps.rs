@@ -17,7 +17,7 @@ use super::away::Waiting;
 use super::command::store_failure;
 use super::measuring::Standing;
 use super::sessions::Sessions;
-use super::{Failure, Fatal, NodeTask, labels, standing};
+use super::{Failure, Fatal, NodeTask, standing};
 
 /// Where a node stands; a phase's loop ends when this changes.
 pub(super) type Place = (&'static str, u64, Option<(FenceId, u32)>);
@@ -38,7 +38,7 @@ impl NodeTask {
     /// Decides, stores, and only then opens the effects.
     pub(super) async fn apply(&mut self, event: Event<'_>) -> Result<Vec<Opened>, Failure> {
         let event = self.after_met(event);
-        let label = labels::event_label(&event);
+        let label = event.label();
         let term = self.hands.leadership().term();
         let before = self.place();
         let (was_normal, began) = (self.record().phase == Phase::Normal, self.now());
@@ -62,8 +62,7 @@ impl NodeTask {
         }
         let told = self.teller.step(self.record(), &step, label);
         // At the end of the gateway nothing is begun any more; what ends is stored.
-        let ledger = &self.record().ledger;
-        let begins = step.record().ledger.open().iter().any(|open| ledger.get(open.id).is_none());
+        let begins = step.begins(self.record());
         let work = self.work.clone();
         // Whoever waits there for the end of the gateway reads power all the same where something stands (K3).
         let _piece = if begins { self.of_store(work.begin()).await } else { work.go_on() };
@@ -218,14 +217,7 @@ impl NodeTask {
     fn note_effects(&mut self, opened: &[Opened]) {
         let now = self.now();
         for one in opened {
-            let id = match one {
-                Opened::Hold(order) => order.effect(),
-                Opened::Off(order) => order.effect(),
-                Opened::Unhold(order) => order.effect(),
-                Opened::On(order) => order.effect(),
-                Opened::Release(order) => order.effect(),
-                Opened::Receipt(order) => order.effect(),
-            };
+            let id = one.effect();
             self.own.insert(id);
             self.counted_from.insert(id, now);
         }
