@@ -57,7 +57,6 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use digest::Bytes;
 use explore::Checked;
 
 use self::gateways::Gateway;
