@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::actions::{Do, Luck};
 use super::gateways::{CALL, Call, Kinds, Task, Then};
-use super::store::now;
+use super::store::{boot, now};
 use super::turn::{Eye, Turn};
 use super::weaken::Weak;
 use super::world::{DEVICES, Verb, device, number};
 use crate::device::IdentityMatch;
 use crate::event::Event;
 use crate::gate::{self, GateFault};
+use crate::ground::Look;
 use crate::order::{Opened, PendingOn, UnholdOrder};
 use crate::outcome::Reason;
 use crate::power::{Epoch, Power};
@@ -189,7 +190,8 @@ impl Turn<'_> {
         run.sent[d] = true;
         let Some(pending) = pending else { return };
         let (store, stored) = (self.store(), self.gateway().stored.clone());
-        let order = match now(gate::on_order(&store, &leadership, &stored, &pending)) {
+        let look = Look { device: device(d), asked_at: boot(tick), reading: Some(self.read(d)) };
+        let order = match now(gate::on_order(&store, &leadership, &stored, &pending, &look, None)) {
             Ok(order) => order,
             Err(GateFault::Store(StoreError::Deposed(_) | StoreError::Conflict { .. })) => {
                 return self.resign();

@@ -315,20 +315,18 @@ impl NodeTask {
 
     fn looked(&mut self, device: DeviceId, did: Did) -> Option<Look> {
         self.show(&device, &did);
-        let Did::Read { asked_at, result } = did else { return None };
+        let Did::Read { result, .. } = &did else { return None };
         if result.as_ref().is_err_and(|error| error.kind == picket_driver::ErrorKind::NoTurn) {
             // Nobody asked it: that is no look, and a person's word waits for one (S4, S12).
             return None;
         }
-        match &result {
+        match result {
             Err(error) if is_another_s(error) => {
                 let _before = self.exchanged.insert(device.clone(), error.detail.clone());
             }
             _ => drop(self.exchanged.remove(&device)),
         }
-        let reading = result.ok();
-        let asked_at = reading.as_ref().map_or(asked_at, |reading| reading.asked_at);
-        Some(Look { device, asked_at, reading })
+        Some(did.look(&device))
     }
 
     /// The host devices as the fence has them, else as the settings do.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::DeviceClass;
 use picket_core::gate::{self, GateFault};
 use picket_core::ids::DeviceId;
 use picket_core::order::PendingOn;
@@ -23,18 +22,17 @@ use crate::node::{Fatal, NodeTask};
 /// An on that was taken and is not seen is sent again after this.
 const REPEAT: Duration = Duration::from_secs(15);
 
-/// Why an on does not go after that reading: it showed nothing, or it made a session that does not stand in the ledger.
-fn not_now(looked: &Did, is_stored: bool) -> Option<DriverError> {
-    let Did::Read { result, .. } = looked else { return None };
-    match result {
-        Err(error) => Some(DriverError { effect: Effect::DidNotHappen, ..error.clone() }),
-        Ok(_) if is_stored => None,
-        Ok(_) => Some(DriverError::new(
-            ErrorKind::Refused,
-            Effect::DidNotHappen,
-            "its session began just now: the on is stored with it first",
-        )),
-    }
+/// Why an on was not sent after that reading, as its device's error. The store's and the record's faults stay what they are.
+fn not_sent(looked: &Did, fault: GateFault) -> Result<DriverError, GateFault> {
+    let kind = match (&fault, looked.error()) {
+        (GateFault::Unread(_), Some(error)) => {
+            return Ok(DriverError { effect: Effect::DidNotHappen, ..error.clone() });
+        }
+        (GateFault::Unread(_) | GateFault::OldLook(_), _) => ErrorKind::TimedOut,
+        (GateFault::NewSession(_), _) => ErrorKind::Refused,
+        _ => return Err(fault),
+    };
+    Ok(DriverError::new(kind, Effect::DidNotHappen, fault.to_string()))
 }
 
 impl NodeTask {
@@ -134,21 +132,20 @@ impl NodeTask {
             };
             let until = parts.clock.boot() + hands.time(on.device()) + letting::FRESH;
             let (device, looked) = hands.read(on.device()).await;
-            // What a parent is asked goes in no session, and lets go also of one whose whereabouts nobody tells.
-            let is_parent = hands.class(&device) == Some(DeviceClass::Parent);
-            let is_stored = hands.session(&device).as_deref() == on.session();
-            if let Some(why) = not_now(&looked, is_stored).filter(|_| !is_parent) {
-                return (device, looked, Ok(Did::On(on.effect(), Err(why))));
+            let (look, session) = (looked.look(&device), hands.session(&device));
+            let session = session.as_deref();
+            if gate::on_serves(&stored.record, on, &look, session, parts.clock.boot()).is_ok() {
+                parts.hooks.reached("sending on").await;
+                if is_asked && parts.clock.boot() > until {
+                    let why = "the question whether it may go is too old: it is asked once more";
+                    let late = DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, why);
+                    return (device, looked, Ok(Did::On(on.effect(), Err(late))));
+                }
             }
-            parts.hooks.reached("sending on").await;
-            if is_asked && parts.clock.boot() > until {
-                let why = "the question whether it may go is too old: it is asked once more";
-                let late = DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, why);
-                return (device, looked, Ok(Did::On(on.effect(), Err(late))));
-            }
-            let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {
+            let (store, leadership) = (&*parts.store, hands.leadership());
+            let sent = match gate::on_order(store, leadership, &stored, on, &look, session).await {
                 Ok(order) => Ok(hands.on(order, life).await.1),
-                Err(fault) => Err(fault),
+                Err(fault) => not_sent(&looked, fault).map(|why| Did::On(on.effect(), Err(why))),
             };
             (device, looked, sent)
         }
