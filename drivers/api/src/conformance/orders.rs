@@ -284,7 +284,7 @@ impl Draft<'_> {
         let at = self.orders.clock.wall();
         let step = machine::step(record, version, event, leadership.term(), at).map_err(words)?;
         let saved = step::save(&Forgetful, leadership, &step).await.map_err(words)?;
-        let (stored, opened) = step.open(saved);
+        let (stored, opened) = step.open(saved).into_parts();
         self.stored = stored;
         Ok(opened)
     }

@@ -114,7 +114,7 @@ impl Turn<'_> {
             self.resign();
             return Err(Failure::Fatal);
         };
-        let (mut stored, opened) = step.open(saved);
+        let (mut stored, opened) = step.open(saved).into_parts();
         // Told to people alone: without them the record stays as small as what it decides.
         if let Some(fence) = &mut stored.record.fence {
             fence.moments.clear();

@@ -82,7 +82,7 @@ impl NodeTask {
             }
         };
         let standing = Standing::of(self.record());
-        let (stored, opened) = step.open(saved);
+        let (stored, opened) = step.open(saved).into_parts();
         self.stored = Arc::new(stored);
         self.forget_stored_met();
         self.office.stored(&self.stored.record);
