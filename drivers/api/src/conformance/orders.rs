@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::device::HoldFound;
 use picket_core::confirm::{ConfirmedOff, Judge, Verdict};
 use picket_core::device::{DeviceSpec, Grade, IdentityMatch};
 use picket_core::election::{Election, ElectionError, Leadership, Lease, Won, lead};
@@ -23,7 +24,7 @@ use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, S
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_core::topology::{Level, Topology};
 
-use crate::driver::{HoldFound, Traits};
+use crate::driver::Traits;
 
 const RELEASE: &str = "release";
 /// The judge confirms after fewer readings than these, where all of them say Off.
