@@ -208,6 +208,7 @@ mod tests {
             liveness: None,
             mark: String::new(),
             drills: false,
+            paces: Arc::default(),
         }
     }
 

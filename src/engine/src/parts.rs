@@ -25,6 +25,7 @@ use crate::error::EngineError;
 use crate::hooks::Hooks;
 use crate::logins::Logins;
 use crate::own::Own;
+use crate::paces::Paces;
 use crate::parents::Parents;
 use crate::receipts::Receipts;
 use crate::twins::Twins;
@@ -82,6 +83,8 @@ pub struct NodePlan {
     pub mark: String,
     /// One of its groups allows drills, and none forbids them.
     pub drills: bool,
+    /// Its pauses and its patience.
+    pub paces: Arc<Paces>,
 }
 
 impl NodePlan {

@@ -15,7 +15,7 @@ use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, PowerDriver, SettingFault};
-use picket_engine::{NodePlan, Own};
+use picket_engine::{NodePlan, Own, Paces};
 use picket_release::{ForNode, Releaser, unmade};
 use picket_server::Tls;
 use serde_json::json;
@@ -72,6 +72,7 @@ pub(crate) fn all(
         grouping: &settings.groups,
         groups: settings.groups.members().by_node(),
         alike: BTreeSet::new(),
+        paces: Arc::default(),
         simulated: simulated.is_some(),
         sources,
         is_whole: told.is_empty(),
@@ -188,6 +189,8 @@ struct Builder<'a> {
     groups: BTreeMap<NodeId, BTreeSet<String>>,
     /// Nodes that are in the same ones share them.
     alike: BTreeSet<Arc<BTreeSet<String>>>,
+    /// All nodes have the same ones.
+    paces: Arc<Paces>,
     /// Its devices switch no real machine (S1).
     simulated: bool,
     /// The settings had no fault before: what is missing of a level was not told yet.
@@ -258,6 +261,7 @@ impl Builder<'_> {
             fenced_for: node.fenced_for.clone(),
             labels: node.labels.clone(),
             drills: self.grouping.allows_drills(&*groups),
+            paces: self.paces.clone(),
             liveness: self.sources.of(node, &groups, self.faults),
             groups,
             mark: String::new(),

@@ -240,6 +240,7 @@ impl Setup {
                 .liveness
                 .clone()
                 .filter(|_| self.lives.as_ref().is_none_or(|only| *only == node.name)),
+            paces: Arc::default(),
             mark: format!(
                 "{:?} {:?} {} {:?} {address:?} {identities:?}",
                 node.levels,

@@ -334,6 +334,7 @@ impl Shape {
             units: BTreeMap::new(),
             retries: BTreeMap::new(),
             drills: false,
+            paces: Arc::default(),
         }
     }
 

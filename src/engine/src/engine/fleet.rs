@@ -239,6 +239,7 @@ fn of_record(record: &NodeRecord, planned: Option<&NodePlan>) -> NodePlan {
         units: BTreeMap::new(),
         retries: BTreeMap::new(),
         drills: false,
+        paces: planned.map(|plan| plan.paces.clone()).unwrap_or_default(),
         mark: String::new(),
     }
 }

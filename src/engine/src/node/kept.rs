@@ -71,6 +71,7 @@ mod tests {
             liveness: None,
             mark: String::new(),
             drills: false,
+            paces: Arc::default(),
         })
     }
 

@@ -143,7 +143,8 @@ impl NodeTask {
 
     /// Applies an event of our own. While the store is away it is tried again, and nothing else happens meanwhile.
     pub(super) async fn persist(&mut self, make: impl Fn() -> Event<'static>) -> Result<Vec<Opened>, Fatal> {
-        self.persist_in(Waiting::watching(), make).await
+        let waiting = Waiting::watching(&self.plan.paces);
+        self.persist_in(waiting, make).await
     }
 
     /// The same of what says that the node is not proven off, after what of it is gone: what else stands goes meanwhile, also where the store
@@ -154,7 +155,8 @@ impl NodeTask {
         make: impl Fn() -> Event<'static>,
     ) -> Result<Vec<Opened>, Fatal> {
         self.take_away_all_but(&gone);
-        self.persist_in(Waiting::unproven(), || standing::after(gone.clone(), make())).await
+        let waiting = Waiting::unproven(&self.plan.paces);
+        self.persist_in(waiting, || standing::after(gone.clone(), make())).await
     }
 
     pub(super) async fn persist_in(
@@ -181,7 +183,7 @@ impl NodeTask {
             Err(Failure::Refused(refused)) => {
                 // The phases ask only for what the rules allow; if they do not, the safe thing is to do nothing.
                 tracing::error!(%refused, "a step of our own was refused");
-                tokio::time::sleep(Duration::from_secs(1)).await;
+                tokio::time::sleep(self.plan.paces.refused_step).await;
                 Ok(Some(Err(refused)))
             }
             Err(Failure::Unavailable(why)) => {
@@ -205,7 +207,7 @@ impl NodeTask {
         &mut self,
         make: impl Fn() -> Event<'static>,
     ) -> Result<Result<Vec<Opened>, Refused>, Fatal> {
-        let mut waiting = Waiting::watching();
+        let mut waiting = Waiting::watching(&self.plan.paces);
         loop {
             let event = self.in_sessions(make());
             if let Some(became) = self.try_to_persist(event, &mut waiting).await? {

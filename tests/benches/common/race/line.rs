@@ -183,6 +183,7 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
         units: BTreeMap::new(),
         retries: BTreeMap::new(),
         drills: false,
+        paces: Arc::default(),
         mark: String::new(),
     })
 }

@@ -79,6 +79,7 @@ impl Inside {
             units: BTreeMap::new(),
             retries: BTreeMap::new(),
             drills: false,
+            paces: Arc::default(),
             mark: String::new(),
         };
         let incarnation = Incarnation::mint(clock.wall(), [7; 10]);

@@ -12,15 +12,12 @@ use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, Effect, ErrorKind};
 
-use super::letting::{self, Clearance};
+use super::Intended;
+use super::letting::Clearance;
 use super::vouching::Vouched;
-use super::{Intended, PACE};
 use crate::node::hands::Did;
 use crate::node::whose::Ours;
 use crate::node::{Fatal, NodeTask};
-
-/// An on that was taken and is not seen is sent again after this.
-const REPEAT: Duration = Duration::from_secs(15);
 
 /// Why an on was not sent after that reading, as its device's error. The store's and the record's faults stay what they are.
 fn not_sent(looked: &Did, fault: GateFault) -> Result<DriverError, GateFault> {
@@ -55,13 +52,14 @@ impl NodeTask {
             return Ok(None);
         }
         if clearance.bar.is_some() {
-            return Ok(Some(self.now() + letting::PACE));
+            return Ok(Some(self.now() + self.plan.paces.clearance));
         }
         let of_ours = |on: &&PendingOn| ours.contains_key(on.device());
         let to_send = pending.ons.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
         let again = self.send_on(to_send, &ours, vouched).await?;
         let unsaid = dark.iter().filter(|device| !ours.contains_key(*device));
-        let whose = unsaid.map(|device| self.asked_again(device, true, PACE * 2));
+        let pace = self.plan.paces.on_watch * 2;
+        let whose = unsaid.map(|device| self.asked_again(device, true, pace));
         Ok(Some(self.now() + whose.chain([again]).min().unwrap_or(again)))
     }
 
@@ -76,7 +74,7 @@ impl NodeTask {
         let is_asked = self.is_asked_before_an_on();
         let mut sending: FuturesUnordered<_> =
             pending.map(|on| self.send_one(on, life(on), is_asked)).collect();
-        let mut again = REPEAT;
+        let (mut again, pace) = (self.plan.paces.on_repeat, self.plan.paces.on_watch);
         while let Some((device, looked, sent)) = sending.next().await {
             self.show(&device, &looked);
             let did = match sent {
@@ -86,7 +84,7 @@ impl NodeTask {
                 }
                 Err(fault) => {
                     tracing::warn!(%fault, "the on is not sent now");
-                    again = again.min(self.asked_again(&device, true, PACE * 2));
+                    again = again.min(self.asked_again(&device, true, pace * 2));
                     continue;
                 }
             };
@@ -99,7 +97,7 @@ impl NodeTask {
                 Did::On(effect, Err(error)) => {
                     tracing::warn!(%device, %effect, %error, "the on was not seen to be taken");
                     vouched.refused.insert(device.clone(), error.to_string());
-                    let pace = if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 };
+                    let pace = if error.effect == Effect::DidNotHappen { pace * 2 } else { pace * 4 };
                     again = again.min(self.asked_again(&device, true, pace));
                 }
                 _ => {}
@@ -120,6 +118,7 @@ impl NodeTask {
         is_asked: bool,
     ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
         let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
+        let serves = self.plan.paces.clearance_serves;
         async move {
             // What is shared is waited for before power is read: nothing comes between the store's word and the on.
             let (_turns, hands) = match hands.in_turn(on.device()).await {
@@ -130,7 +129,7 @@ impl NodeTask {
                     return (on.device().clone(), looked, Ok(Did::On(on.effect(), Err(error))));
                 }
             };
-            let until = parts.clock.boot() + hands.time(on.device()) + letting::FRESH;
+            let until = parts.clock.boot() + hands.time(on.device()) + serves;
             let (device, looked) = hands.read(on.device()).await;
             let (look, session) = (looked.look(&device), hands.session(&device));
             let session = session.as_deref();

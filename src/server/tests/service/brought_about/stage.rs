@@ -206,6 +206,7 @@ pub fn plan(node: &'static str, settings: &Settings, ground: &Ground, parents: &
         units: BTreeMap::new(),
         retries: BTreeMap::new(),
         drills: false,
+        paces: Arc::default(),
         groups: Arc::new(groups),
         liveness: None,
     }

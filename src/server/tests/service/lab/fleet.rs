@@ -112,6 +112,7 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
         units: BTreeMap::new(),
         retries: BTreeMap::new(),
         drills: node != "n10",
+        paces: Arc::default(),
         groups: Arc::new(node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect()),
         liveness: node.ends_with("alive").then(|| Arc::new(Alive) as _),
         mark: String::new(),
