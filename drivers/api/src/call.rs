@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
+use picket_answers::device::{DriverError, Effect, ErrorKind};
 use picket_core::election::Leadership;
 use picket_core::ground::PermitCheck;
 use picket_core::power::Epoch;
 use picket_core::time::{BootTime, Clock, WallTime};
 use tokio::time::Instant;
-
-use crate::error::{DriverError, Effect, ErrorKind};
 
 /// Told each time that the permit was asked and holds, between that and the sending: a test may stop the process there.
 pub trait Witness: Send + Sync + std::fmt::Debug {

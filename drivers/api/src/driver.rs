@@ -1,19 +1,18 @@
 //! The trait.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::device::{Accepted, DriverError, HoldFound, HoldReport, Identified};
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight};
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
-use picket_core::power::{Epoch, Power, Reading};
+use picket_core::power::{Power, Reading};
 use picket_core::rules::Rules;
 use picket_core::time::BootTime;
 
 use crate::call::Call;
-use crate::error::DriverError;
 use crate::volumes::Volumes;
 
 /// What a device is, told without any I/O.
@@ -63,42 +62,6 @@ pub struct Shared {
     pub at_once: usize,
     /// Each answer is of another machine, and one that is slow says nothing of the others: a cloud. Else it goes by its slowest.
     pub each_for_itself: bool,
-}
-
-/// What a device said of whose machine it controls.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identified {
-    /// [`Identity::default`] if it says nothing.
-    pub identity: Identity,
-    /// The device's life in which it said so: in another one it may be another device, at the same address (S13). `None` for a
-    /// device without epochs.
-    pub epoch: Option<Epoch>,
-}
-
-/// The device took a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    /// When the first copy of the request was sent.
-    pub asked_at: BootTime,
-    /// When the device's yes arrived. Only readings asked for after this may count.
-    pub answered_at: BootTime,
-    /// The device's life in which it was taken.
-    pub epoch: Option<Epoch>,
-    /// The device said that it was in that state already.
-    pub already: bool,
-}
-
-/// The settings that a driver found before a hold, in its own keys; they are put back at unfence. A key that begins with
-/// `HoldState::SEEN` is not put back: its value was so before the first off of this generation, and is found anew in the next one.
-pub type HoldFound = BTreeMap<String, String>;
-
-/// What a hold, or its undoing, did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HoldReport {
-    /// What is engaged now, in words (`restore policy always-off`).
-    pub engaged: Vec<String>,
-    /// What could not be done and why, in words; empty if nothing.
-    pub detail: String,
 }
 
 /// One way to see or cut a node's power. Making one does no I/O.

@@ -1,7 +1,8 @@
 //! What a call has sent so far, and what its failure would therefore mean (S10).
 
+use picket_answers::device::{DriverError, Effect, ErrorKind};
+
 use crate::call::Call;
-use crate::error::{DriverError, Effect, ErrorKind};
 
 /// Whether, and how often, a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,6 @@ pub mod call;
 pub mod conformance;
 pub mod driver;
 pub mod effort;
-pub mod error;
 pub mod registry;
 pub mod secret;
 pub mod source;
@@ -19,9 +18,11 @@ pub mod table;
 pub mod volumes;
 
 pub use call::{Call, Witness};
-pub use driver::{Accepted, HoldFound, HoldReport, Identified, PowerDriver, Shared, Traits};
+pub use driver::{PowerDriver, Shared, Traits};
 pub use effort::Effort;
-pub use error::{DriverError, Effect, ErrorKind, Refusal};
+pub use picket_answers::device::{
+    Accepted, DriverError, Effect, ErrorKind, HoldFound, HoldReport, Identified, Refusal,
+};
 pub use registry::{Context, DriverKind, Random, SettingFault};
 pub use secret::Secret;
 pub use volumes::{Standing, Volume, VolumeAt, Volumes};

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::device::DriverError;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 
 use crate::call::Call;
-use crate::error::DriverError;
 
 /// One volume that is attached to the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

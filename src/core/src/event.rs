@@ -1,6 +1,7 @@
 //! What can happen to a node.
 
 mod asked;
+mod label;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,14 +1,16 @@
-//! The last gate before a power-on and before each release attempt: the store is asked once more (S6).
+//! The last gates: what is asked right before an off, a power-on or a release attempt goes out. Before the latter two the store is
+//! asked once more (S6).
 
 use crate::device::DeviceClass;
 use crate::election::Leadership;
-use crate::ground::{ATTEMPT_LIFE, Look, LookFault, PermitCheck, ReleaseGround, ReleasePermit};
+use crate::ground::{ATTEMPT_LIFE, LOOK_LIFE, Look, LookFault, PermitCheck, ReleaseGround, ReleasePermit};
+use crate::ids::DeviceId;
 use crate::ledger::EffectKind;
 use crate::machine;
-use crate::order::{OnOrder, PendingOn};
-use crate::record::Phase;
+use crate::order::{OffOrder, OnOrder, PendingOn};
+use crate::record::{NodeRecord, Phase};
 use crate::store::{Store, StoreError, Stored};
-use crate::time::Clock;
+use crate::time::{BootTime, Clock};
 
 /// Why the gate stays closed. Nothing was sent.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -25,16 +27,76 @@ pub enum GateFault {
     /// The record does not permit it.
     #[error("not permitted in this state: {0}")]
     State(String),
+    /// The device did not answer the reading that comes right before its on.
+    #[error("{0} was not read")]
+    Unread(DeviceId),
+    /// The device was looked at too long ago.
+    #[error("the look before it is too old: it is looked at again first")]
+    OldLook(DeviceId),
+    /// The reading made a session that does not stand in the ledger.
+    #[error("its session began just now: the on is stored with it first")]
+    NewSession(DeviceId),
+}
+
+/// Whether an off may go out at `now`. The look before it serves
+/// [`until`](crate::confirm::Judge::look_serves_until) a moment, that moment included. Later a foreign power cycle may have begun, and
+/// what the device says of the off could not be believed.
+///
+/// # Errors
+/// [`GateFault::OldLook`]: nothing is sent, and the device is looked at again.
+pub fn off_serves(order: &OffOrder, until: BootTime, now: BootTime) -> Result<(), GateFault> {
+    if now > until { Err(GateFault::OldLook(order.device().clone())) } else { Ok(()) }
+}
+
+/// Whether an on may go out at `now` after that look at its device, which was made in a `session` of that name.
+///
+/// The device has answered, whatever it said. That answer is at most as old as one call of the device may take, or two
+/// seconds where a call takes less. The session is the one that stands in the ledger with the on (S8); `None`: the
+/// device's sessions have no names. A parent lets go also of a machine whose whereabouts nobody tells, so its answer is
+/// not asked for.
+///
+/// # Errors
+/// [`GateFault::Unread`], [`GateFault::OldLook`] or [`GateFault::NewSession`]: nothing is sent.
+pub fn on_serves(
+    record: &NodeRecord,
+    pending: &PendingOn,
+    look: &Look,
+    session: Option<&str>,
+    now: BootTime,
+) -> Result<(), GateFault> {
+    let device = pending.device();
+    let spec = record.fence.as_ref().and_then(|fence| fence.topology.device(device));
+    if spec.is_none_or(|spec| spec.class != DeviceClass::Parent) {
+        let of_it = look.reading.as_ref().filter(|_| look.device == *device);
+        let reading = of_it.ok_or_else(|| GateFault::Unread(device.clone()))?;
+        let life = spec.map_or(LOOK_LIFE, |spec| spec.call.max(LOOK_LIFE));
+        if now.since(reading.answered_at) > life {
+            return Err(GateFault::OldLook(device.clone()));
+        }
+    }
+    if session != pending.session() {
+        return Err(GateFault::NewSession(device.clone()));
+    }
+    Ok(())
 }
 
 /// Asks the store once more and makes the order for *one* sending of an on. The only maker of [`OnOrder`].
+///
+/// `look` is the reading right before it, made in `session` ([`on_serves`]).
+///
+/// # Errors
+/// A [`GateFault`]: nothing is sent.
 pub async fn on_order(
     store: &dyn Store,
     leadership: &Leadership,
     stored: &Stored,
     pending: &PendingOn,
+    look: &Look,
+    session: Option<&str>,
 ) -> Result<OnOrder, GateFault> {
     let record = &stored.record;
+    let checked_at = leadership.now();
+    on_serves(record, pending, look, session, checked_at)?;
     let ours = record.ledger.get(pending.effect()).is_some_and(|effect| {
         effect.kind == EffectKind::On(pending.device().clone())
             && effect.generation == record.generation
@@ -47,7 +109,6 @@ pub async fn on_order(
             record.node
         )));
     }
-    let checked_at = leadership.now();
     machine::may_switch_on(record).map_err(|refused| GateFault::State(refused.to_string()))?;
     store.check(leadership.guard(), &record.node, stored.version).await?;
     leadership.check().map_err(|ended| GateFault::Ended(ended.to_string()))?;

@@ -197,6 +197,18 @@ pub enum Opened {
 }
 
 impl Opened {
+    /// The ledger's entry.
+    pub fn effect(&self) -> EffectId {
+        match self {
+            Opened::Hold(order) => order.effect(),
+            Opened::Off(order) => order.effect(),
+            Opened::Unhold(order) => order.effect(),
+            Opened::On(order) => order.effect(),
+            Opened::Release(order) => order.effect(),
+            Opened::Receipt(order) => order.effect(),
+        }
+    }
+
     pub(crate) fn new(record: &NodeRecord, incarnation: Incarnation, locked: LockedEffect) -> Option<Self> {
         let LockedEffect { effect, generation, kind, found } = locked;
         let node = record.node.clone();

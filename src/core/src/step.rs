@@ -1,7 +1,7 @@
 //! The lock between deciding and doing: what a step decided can be sent only once the store has it (S5).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::election::Leadership;
 use crate::ids::{EffectId, Generation, Incarnation, Version};
@@ -11,7 +11,7 @@ use crate::record::{AuditHead, Fence, NodeRecord};
 use crate::store::{Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
 
 /// One effect of a step, not to be sent yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LockedEffect {
     pub(crate) effect: EffectId,
     pub(crate) generation: Generation,
@@ -29,6 +29,7 @@ pub struct Step {
     fences: Vec<Fence>,
     keys: Vec<(String, KeyEntry)>,
     effects: Vec<LockedEffect>,
+    opened: AtomicBool,
 }
 
 /// Proof that the store has a step. Made by [`save`] alone.
@@ -38,6 +39,32 @@ pub struct Saved {
     stored: Stored,
     /// The store's life in which it is stored.
     incarnation: Incarnation,
+}
+
+/// What a step came to in the store: the record as it stands there, and the orders that its effects became. Made by [`Step::open`] alone,
+/// and not to be copied: nobody can say that something is stored which is not.
+#[derive(Debug)]
+#[must_use = "what is stored is in the ledger, and nobody else has its orders"]
+pub struct Landed {
+    stored: Stored,
+    orders: Vec<Opened>,
+}
+
+impl Landed {
+    /// The record, with the version under which it is stored.
+    pub fn stored(&self) -> &Stored {
+        &self.stored
+    }
+
+    /// What may be sent, in that order.
+    pub fn orders(&self) -> &[Opened] {
+        &self.orders
+    }
+
+    /// Both, by value.
+    pub fn into_parts(self) -> (Stored, Vec<Opened>) {
+        (self.stored, self.orders)
+    }
 }
 
 static NONCE: AtomicU64 = AtomicU64::new(1);
@@ -51,6 +78,7 @@ impl Step {
             fences: Vec::new(),
             keys: Vec::new(),
             effects: Vec::new(),
+            opened: AtomicBool::new(false),
         }
     }
 
@@ -89,6 +117,11 @@ impl Step {
         self.keys.is_empty() && self.effects.is_empty() && self.record == *before
     }
 
+    /// Whether an effect is entered that was not open `before`: something is about to be sent.
+    pub fn begins(&self, before: &NodeRecord) -> bool {
+        self.record.ledger.open().iter().any(|open| before.ledger.get(open.id).is_none())
+    }
+
     fn written(&self, written: Written, guard: Guard) -> Saved {
         let (version, revision) = (written.version, written.revision);
         let stored = Stored { version, revision, record: self.record.clone() };
@@ -98,15 +131,14 @@ impl Step {
     /// Opens the effects with the proof that *this* step is stored.
     ///
     /// # Panics
-    /// If `saved` belongs to another step: that is a defect of the caller, and sending would be worse.
-    pub fn open(self, saved: Saved) -> (Stored, Vec<Opened>) {
+    /// If `saved` belongs to another step, or the step was opened before: that is a defect of the caller, and sending would be
+    /// worse. A step that is saved twice may give two proofs, where the store does not answer and the first write is found.
+    pub fn open(&self, saved: Saved) -> Landed {
         assert_eq!(self.nonce, saved.nonce, "effects can be opened only with the proof of their own step");
-        let opened = self
-            .effects
-            .into_iter()
-            .filter_map(|locked| Opened::new(&saved.stored.record, saved.incarnation, locked))
-            .collect();
-        (saved.stored, opened)
+        assert!(!self.opened.swap(true, Ordering::Relaxed), "a step is opened once");
+        let opened = |locked| Opened::new(&saved.stored.record, saved.incarnation, locked);
+        let orders = self.effects.iter().cloned().filter_map(opened).collect();
+        Landed { stored: saved.stored, orders }
     }
 }
 

@@ -136,8 +136,6 @@ impl Own {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use picket_core::device::{DeviceClass, DeviceSpec, Grade, MaxInFlight};
     use picket_core::ground::ReleasePermit;
     use picket_core::ids::DeviceId;
@@ -146,6 +144,7 @@ mod tests {
     use picket_release::{Pace, Progress, ReleaseError, Subject};
 
     use super::*;
+    use crate::spec::NodeSpec;
 
     /// It is asked nothing here.
     #[derive(Debug)]
@@ -194,22 +193,10 @@ mod tests {
             verified: false,
             identity,
         };
-        NodePlan {
-            id: NodeId::new("n1").expect("a good name"),
-            provider_id: Some(provider_id.to_owned()),
-            topology: Topology::new(vec![Level { devices: vec![bmc] }]).expect("a good topology"),
-            drivers: BTreeMap::new(),
-            units: BTreeMap::new(),
-            retries: BTreeMap::new(),
-            releases: Vec::new(),
-            own_host: false,
-            fenced_for: Arc::default(),
-            labels: Arc::default(),
-            groups: Arc::default(),
-            liveness: None,
-            mark: String::new(),
-            drills: false,
-        }
+        let id = NodeId::new("n1").expect("a good name");
+        let topology = Topology::new(vec![Level { devices: vec![bmc] }]).expect("a good topology");
+        let provider_id = Some(provider_id.to_owned());
+        NodePlan::of(NodeSpec { provider_id, ..NodeSpec::new(id, topology) })
     }
 
     /// The BMC addresses of two nodes are swapped: what a device says is shot, whatever a cloud calls its node.

@@ -15,7 +15,7 @@ use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, PowerDriver, SettingFault};
-use picket_engine::{NodePlan, Own};
+use picket_engine::{NodePlan, NodeSpec, Own, Paces};
 use picket_release::{ForNode, Releaser, unmade};
 use picket_server::Tls;
 use serde_json::json;
@@ -72,6 +72,7 @@ pub(crate) fn all(
         grouping: &settings.groups,
         groups: settings.groups.members().by_node(),
         alike: BTreeSet::new(),
+        paces: Arc::default(),
         simulated: simulated.is_some(),
         sources,
         is_whole: told.is_empty(),
@@ -83,7 +84,8 @@ pub(crate) fn all(
         .values()
         .filter_map(|node| {
             let mut plan = builder.node(node)?;
-            plan.own_host = releases::stands_on(&settings.gateway, &plan, is_asked);
+            let own_host = releases::stands_on(&settings.gateway, &plan, is_asked);
+            Arc::make_mut(&mut plan.spec).own_host = own_host;
             plan.mark = mark(settings, node, &plan);
             Some(plan)
         })
@@ -188,6 +190,8 @@ struct Builder<'a> {
     groups: BTreeMap<NodeId, BTreeSet<String>>,
     /// Nodes that are in the same ones share them.
     alike: BTreeSet<Arc<BTreeSet<String>>>,
+    /// All nodes have the same ones.
+    paces: Arc<Paces>,
     /// Its devices switch no real machine (S1).
     simulated: bool,
     /// The settings had no fault before: what is missing of a level was not told yet.
@@ -246,22 +250,18 @@ impl Builder<'_> {
         let groups = Arc::new(self.groups.remove(&node.id).unwrap_or_default());
         let groups = self.alike.get(&groups).cloned().unwrap_or(groups);
         self.alike.insert(groups.clone());
-        Some(NodePlan {
-            id: node.id.clone(),
+        let spec = NodeSpec {
             provider_id: node.provider_id.clone(),
-            topology,
             retries: clouds::retries(node, &drivers),
-            drivers,
-            units: BTreeMap::new(),
-            releases,
-            own_host: false,
             fenced_for: node.fenced_for.clone(),
             labels: node.labels.clone(),
             drills: self.grouping.allows_drills(&*groups),
-            liveness: self.sources.of(node, &groups, self.faults),
-            groups,
-            mark: String::new(),
-        })
+            paces: self.paces.clone(),
+            groups: groups.clone(),
+            ..NodeSpec::new(node.id.clone(), topology)
+        };
+        let liveness = self.sources.of(node, &groups, self.faults);
+        Some(NodePlan { drivers, releases, liveness, ..NodePlan::of(spec) })
     }
 
     /// The node's parent, once the device that tells where it runs is made.

@@ -92,10 +92,9 @@ impl Units {
             units.extend(users.devices.into_iter().map(|whose| (whose, unit.clone())));
         }
         for plan in plans {
-            let ids: Vec<DeviceId> = plan.drivers.keys().cloned().collect();
-            let found =
-                ids.into_iter().filter_map(|id| Some((id.clone(), units.remove(&(plan.id.clone(), id))?)));
-            plan.units.extend(found);
+            let NodePlan { spec, drivers, units: of_plan, .. } = plan;
+            let unit = |id: &DeviceId| Some((id.clone(), units.remove(&(spec.id.clone(), id.clone()))?));
+            of_plan.extend(drivers.keys().filter_map(unit));
         }
         limits
     }

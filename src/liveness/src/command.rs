@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use picket_answers::liveness::Look;
 use picket_core::ids::NodeId;
 use picket_reach::excerpt;
 use picket_reach::process;
 use picket_reach::program::Program;
 use serde_json::json;
 use tokio::time::Instant;
-
-use crate::look::Look;
 
 /// A program, for one node.
 #[derive(Debug)]

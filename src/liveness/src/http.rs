@@ -1,13 +1,12 @@
 //! The kind `http`: a GET whose status says whether a node recovered.
 
+use picket_answers::liveness::Look;
 use picket_core::ids::NodeId;
 use picket_reach::token::Token;
 use picket_reach::web::{self, NoAnswer};
 use picket_reach::{Settings, address, excerpt};
 use reqwest::{Client, Url};
 use tokio::time::Instant;
-
-use crate::look::Look;
 
 const EXAMPLE: &str = "https://{node}.example:10248/healthz";
 

@@ -14,6 +14,7 @@ mod look;
 mod pace;
 mod source;
 
-pub use look::{Liveness, Look, Sign};
+pub use look::{Liveness, Sign};
+pub use picket_answers::liveness::Look;
 pub use picket_reach::SettingFault;
 pub use source::{Ask, Asking, KINDS, Source};

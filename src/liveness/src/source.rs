@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::liveness::Look;
 use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::ids::NodeId;
@@ -15,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::command::Command;
 use crate::http::{Http, Probe};
-use crate::look::{Liveness, Look, Sign};
+use crate::look::{Liveness, Sign};
 use crate::pace::Pace;
 
 /// The kinds that are read here; the gateway reads `kubernetes`, where its build has it.

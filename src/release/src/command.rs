@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::release::{Progress, ReleaseError, Subject};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_reach::process::{self, OVERTIME, Ran, RunError};
@@ -17,9 +18,8 @@ use tokio::time::Instant;
 use crate::allowed::Allowed;
 use crate::message::{Ask, Message};
 use crate::pace::Pace;
-use crate::releaser::{Releaser, Subject};
+use crate::releaser::Releaser;
 use crate::reply::{Reply, Status};
-use crate::said::{Progress, ReleaseError};
 
 /// `EX_TEMPFAIL` of sysexits.h: nothing was done, try again.
 pub const TRY_AGAIN: i32 = 75;

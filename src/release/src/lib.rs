@@ -19,12 +19,11 @@ mod pace;
 pub mod registry;
 pub mod releaser;
 mod reply;
-pub mod said;
 mod volumes;
 pub mod webhook;
 
 pub use pace::Pace;
+pub use picket_answers::release::{Found, Left, LetOn, Prepared, Progress, ReleaseError, Subject, Whose};
 pub use picket_reach::{SettingFault, unmade};
 pub use registry::{KINDS, make};
-pub use releaser::{Devices, ForNode, Found, InParts, Left, Releaser, Subject, Whose};
-pub use said::{LetOn, Machine, Prepared, Progress, ReleaseError};
+pub use releaser::{Devices, ForNode, InParts, Machine, Releaser};

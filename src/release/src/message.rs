@@ -3,14 +3,12 @@
 //! **Invariant.** It outlives this version: fields are added, never renamed and never taken away;
 //! a receiver ignores what it does not know.
 
+use picket_answers::release::{ReleaseError, Subject};
 use picket_core::device::{Grade, IdentityMatch};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::record::Evidence;
 use serde::Serialize;
-
-use crate::releaser::Subject;
-use crate::said::ReleaseError;
 
 /// The document's version.
 pub const VERSION: u32 = 1;

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::release::{Progress, ReleaseError, Subject};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_reach::Settings;
 use tokio::time::Instant;
 
 use crate::pace::{ATTEMPT, Pace};
-use crate::releaser::{Releaser, Subject};
-use crate::said::{Progress, ReleaseError};
+use crate::releaser::Releaser;
 
 /// Completes at once; nothing is sent anywhere.
 #[derive(Debug)]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::release::{Found, Left, LetOn, Prepared, Progress, ReleaseError, Subject, Whose};
 use picket_core::cluster_node::{Belongs, ClusterNode};
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
-use picket_core::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
+use picket_core::ids::{DeviceId, NodeId};
 use picket_core::order::ReleaseOrder;
 use picket_core::power::Power;
 use picket_core::record::Part;
@@ -17,7 +18,6 @@ use picket_driver::{Call, PowerDriver};
 use tokio::time::Instant;
 
 use crate::pace::Pace;
-use crate::said::{LetOn, Machine, Prepared, Progress, ReleaseError};
 
 /// A node's devices, by their drivers.
 pub type Devices = BTreeMap<DeviceId, Arc<dyn PowerDriver>>;
@@ -33,13 +33,13 @@ pub struct ForNode<'n> {
     pub devices: &'n Devices,
 }
 
-/// What was found attached, and which of it is to go.
+/// What the far side says of a machine of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// What is to be let go.
-    pub parts: Vec<Part>,
-    /// What stays, and why, in words.
-    pub stays: Vec<(Part, String)>,
+pub struct Machine {
+    /// What its cloud calls it.
+    pub provider_id: Option<String>,
+    /// What it says of itself.
+    pub identity: Identity,
 }
 
 /// A release that is made of parts: what they are is asked for, and each is let go, and followed, for itself.
@@ -274,53 +274,4 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
 
     /// Looks how far an accepted attempt is; changes nothing. Returns before `until`.
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError>;
-}
-
-/// Of which node something stands at the far side, or is left there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whose {
-    /// The node.
-    pub node: NodeId,
-    /// What its host devices say of themselves, as in [`Subject`].
-    pub identities: Vec<Identity>,
-    /// Whom the far side had for it when it was met first in this fence, or in the last one of a node that is retired; `None`: nobody was met,
-    /// or no fence runs.
-    pub met: Option<String>,
-}
-
-/// Whose leavings are taken away.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// Whose.
-    pub whose: Whose,
-    /// The node's generation, by whoever asks.
-    pub generation: Generation,
-    /// The node is retired, and does not come back.
-    pub gone: bool,
-    /// In its last fence an off was sent: what keeps others away goes only once the node was seen to be back, whatever became of its releases.
-    pub off: bool,
-    /// Whom the far side had for it when it was met first in its last fence, as the history has it: of a node that is back, and where the releaser
-    /// [recalls](Releaser::recalls) it.
-    pub met_last: Option<String>,
-}
-
-/// Of which fence a release is, and about whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
-    /// The node.
-    pub node: NodeId,
-    /// The fence.
-    pub fence: FenceId,
-    /// The generation.
-    pub generation: Generation,
-    /// How often evidence began from zero in it: the machine may have run in between.
-    pub round: u32,
-    /// The release.
-    pub release: ReleaseId,
-    /// What the far side said when it accepted (a status URL).
-    pub accepted: String,
-    /// What the node's host devices say of themselves, as the settings have it or as it was learned (S13). Empty: nobody knows.
-    pub identities: Vec<Identity>,
-    /// Whom the far side had for the node when it was met first in this fence; `None`: nobody was met.
-    pub met: Option<String>,
 }

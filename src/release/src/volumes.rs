@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::release::{Found, Progress, ReleaseError, Subject};
 use picket_core::ground::ReleasePermit;
 use picket_core::ids::DeviceId;
 use picket_core::order::ReleaseOrder;
@@ -18,8 +19,7 @@ use tokio::time::Instant;
 
 use crate::choice::Choice;
 use crate::pace::Pace;
-use crate::releaser::{Devices, ForNode, Found, InParts, Releaser, Subject};
-use crate::said::{Progress, ReleaseError};
+use crate::releaser::{Devices, ForNode, InParts, Releaser};
 
 /// The longest that one call may take.
 const LONGEST: Duration = Duration::from_secs(60);

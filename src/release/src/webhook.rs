@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::release::{Progress, ReleaseError, Subject};
 use picket_core::ground::{ATTEMPT_LIFE, ReleasePermit};
 use picket_core::order::ReleaseOrder;
 use picket_reach::token::Token;
@@ -24,9 +25,8 @@ use tokio::time::Instant;
 use crate::allowed::Allowed;
 use crate::message::Message;
 use crate::pace::Pace;
-use crate::releaser::{Releaser, Subject};
+use crate::releaser::Releaser;
 use crate::reply::{Reply, Status};
-use crate::said::{Progress, ReleaseError};
 
 /// How far the receiver's clock may be from ours: an attempt's life is longer than its `not_after` by so much.
 pub const CLOCK_MARGIN: Duration = Duration::from_secs(5);

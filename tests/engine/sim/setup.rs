@@ -20,7 +20,7 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
 use picket_engine::{
-    Change, Engine, Hooks, Logins, NodePlan, Own, ParentDriver, ParentSettings, Parents, Parts,
+    Change, Engine, Hooks, Logins, NodePlan, NodeSpec, Own, ParentDriver, ParentSettings, Parents, Parts,
     PlannedRelease, Receipts, Unit,
 };
 use picket_liveness::Liveness;
@@ -227,16 +227,21 @@ impl Setup {
         units.extend(shared);
         let specs = topology.iter().flat_map(|level: &Level| &level.devices);
         let identities: Vec<String> = specs.map(|spec| spec.identity.words()).collect();
-        NodePlan {
-            id: NodeId::new(&node.name).expect("a good name"),
-            provider_id: None,
-            topology: Topology::new(topology).expect("a good topology").at(addresses.collect()),
-            drivers,
-            releases,
+        let spec = NodeSpec {
             own_host: node.own_host,
             fenced_for: Arc::new(self.fenced_for.get(&node.name).cloned().unwrap_or_default()),
             labels: Arc::new(self.labels.clone()),
             groups: Arc::new(self.labels.iter().map(|(key, value)| label(key, value)).collect()),
+            drills: self.drills,
+            ..NodeSpec::new(
+                NodeId::new(&node.name).expect("a good name"),
+                Topology::new(topology).expect("a good topology").at(addresses.collect()),
+            )
+        };
+        NodePlan {
+            drivers,
+            units,
+            releases,
             liveness: self
                 .liveness
                 .clone()
@@ -248,9 +253,7 @@ impl Setup {
                 self.without_releases,
                 self.releases.iter().map(|(id, _)| id).collect::<Vec<_>>()
             ),
-            units,
-            retries: BTreeMap::new(),
-            drills: self.drills,
+            ..NodePlan::of(spec)
         }
     }
 

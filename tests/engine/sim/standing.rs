@@ -60,9 +60,19 @@ async fn behind_levels(
     levels: &[&[&str]],
     build: impl FnOnce(&mut World),
 ) -> (Lab, Arc<Cluster>) {
+    lab_of(seed, takes, Setup::new(NODE, levels), build).await
+}
+
+/// The same of that setup.
+async fn lab_of(
+    seed: u64,
+    takes: Duration,
+    setup: Setup,
+    build: impl FnOnce(&mut World),
+) -> (Lab, Arc<Cluster>) {
     eprintln!("seed {seed}");
     tokio::time::advance(s(100)).await;
-    let mut lab = Lab::dark(seed, Setup::new(NODE, levels), build);
+    let mut lab = Lab::dark(seed, setup, build);
     let cluster = Cluster::new(&lab.world, lab.clock.clone());
     cluster.state.lock().takes = takes;
     lab.setup.releases = vec![("taint".to_owned(), cluster.clone())];

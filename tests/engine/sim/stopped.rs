@@ -55,3 +55,13 @@ async fn an_on_goes_in_no_session_that_is_younger_than_the_stores_word() {
     assert_eq!(asked, 2, "the store's word is asked for again");
     assert_eq!(lab.received("bmc").ons, 2, "one copy in the session that is over, and one in the next");
 }
+
+/// What was read before a stop says nothing of now: power is read again before the on.
+#[tokio::test(start_paused = true)]
+async fn an_on_goes_by_no_reading_of_before_a_stop() {
+    let mut lab = lab(2).await;
+    *lab.points.waits_at.lock().expect("whole") = Some(("sending on", s(30)));
+    round(&mut lab).await;
+    let asked = lab.points.seen.lock().expect("whole").iter().filter(|point| *point == "sending on").count();
+    assert_eq!((asked, lab.received("bmc").ons), (2, 1));
+}

@@ -16,7 +16,7 @@ use picket_driver::PowerDriver;
 use picket_driver_sim::{
     Disk, Fault, Link, Random, RestorePolicy, SharedWorld, SimDriver, SimOptions, World,
 };
-use picket_engine::{NodePlan, ParentDriver, ParentSettings, Parents, PlannedRelease};
+use picket_engine::{NodePlan, NodeSpec, ParentDriver, ParentSettings, Parents, PlannedRelease};
 use picket_release::Releaser;
 
 pub(crate) use self::volumes::VOLUMES;
@@ -259,9 +259,11 @@ impl Shape {
     ) -> Vec<NodePlan> {
         self.sessions_live(world, 4, IDLE);
         let own = self.stands_on(gateway);
-        let plan = |node: &NodeShape| NodePlan {
-            own_host: own == Some(node.name.as_str()) && self.weakness != Weakness::NobodyKnowsItsHost,
-            ..self.plan(node, world, link, releaser, parents)
+        let plan = |node: &NodeShape| {
+            let mut plan = self.plan(node, world, link, releaser, parents);
+            let is_own = own == Some(node.name.as_str());
+            Arc::make_mut(&mut plan.spec).own_host = is_own && self.weakness != Weakness::NobodyKnowsItsHost;
+            plan
         };
         let plans = self.nodes.iter().map(plan).collect();
         if self.weakness == Weakness::SessionsNeverEnd {
@@ -319,22 +321,9 @@ impl Shape {
             releaser: releaser.clone(),
         });
         let volumes = self.volumes.then(|| volumes::of(&node.id, &drivers));
-        NodePlan {
-            id: node.id.clone(),
-            provider_id: None,
-            topology: Topology::new(levels).expect("a good topology"),
-            drivers,
-            releases: volumes.into_iter().chain(releases).collect(),
-            own_host: false,
-            fenced_for: Arc::default(),
-            labels: Default::default(),
-            groups: Default::default(),
-            liveness: None,
-            mark: String::new(),
-            units: BTreeMap::new(),
-            retries: BTreeMap::new(),
-            drills: false,
-        }
+        let spec = NodeSpec::new(node.id.clone(), Topology::new(levels).expect("a good topology"));
+        let releases = volumes.into_iter().chain(releases).collect();
+        NodePlan { drivers, releases, ..NodePlan::of(spec) }
     }
 
     fn spec(

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use picket_answers::device::{DriverError, Effect, ErrorKind};
 use picket_core::power::Power;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Trouble;
 use super::checks::{Checked, SETTLES};
 use super::rig::{Rig, Shown, ensure};
-use crate::error::{DriverError, Effect, ErrorKind};
 
 /// How long a call may take that is refused, or comes to nothing.
 const IN_VAIN: Duration = Duration::from_secs(3);

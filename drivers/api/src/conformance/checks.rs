@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use picket_answers::device::{DriverError, Effect, ErrorKind};
 use picket_core::power::Power;
 
 use super::Trouble;
@@ -15,7 +16,6 @@ use super::permits::{each_copy, looking, no_permit, under_way};
 use super::rig::{Rig, Shown, ensure};
 use super::sessions::{bounds, late_copy, on_alone, quiesce, silent_quiesce};
 use super::volumes;
-use crate::error::{DriverError, Effect, ErrorKind};
 
 type Body = for<'a> fn(&'a Rig<'a>) -> Pin<Box<dyn Future<Output = Checked> + Send + 'a>>;
 pub(super) type Checked = Result<Shown, String>;

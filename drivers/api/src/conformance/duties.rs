@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use picket_answers::device::{DriverError, Effect, ErrorKind, HoldFound};
 use picket_core::device::Identity;
 use picket_core::power::{Power, Reading};
 use tokio::time::{Instant, sleep, timeout};
@@ -9,8 +10,6 @@ use tokio::time::{Instant, sleep, timeout};
 use super::Trouble;
 use super::checks::{Checked, SETTLES, SHORT};
 use super::rig::{Rig, Shown, ensure};
-use crate::driver::HoldFound;
-use crate::error::{DriverError, Effect, ErrorKind};
 
 /// A session that is not used ends by itself after 60 s (IPMI 2.0, 6.12.15); a login that was not finished too.
 const IDLES_OUT: Duration = Duration::from_secs(120);

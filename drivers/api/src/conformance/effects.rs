@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use picket_answers::device::{DriverError, Effect, Refusal};
 use picket_core::power::Power;
 
 use super::Trouble;
 use super::checks::{Checked, SETTLES};
 use super::rig::{Rig, Shown, ensure};
-use crate::error::{DriverError, Effect, Refusal};
 
 /// How long a call may take whose answers are all lost.
 const IN_VAIN: Duration = Duration::from_secs(3);

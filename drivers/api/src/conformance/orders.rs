@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_answers::device::HoldFound;
 use picket_core::confirm::{ConfirmedOff, Judge, Verdict};
 use picket_core::device::{DeviceSpec, Grade, IdentityMatch};
 use picket_core::election::{Election, ElectionError, Leadership, Lease, Won, lead};
@@ -23,7 +24,7 @@ use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, S
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_core::topology::{Level, Topology};
 
-use crate::driver::{HoldFound, Traits};
+use crate::driver::Traits;
 
 const RELEASE: &str = "release";
 /// The judge confirms after fewer readings than these, where all of them say Off.
@@ -114,11 +115,14 @@ impl Orders {
         self.bring_back(&mut draft).await?;
         let devices = vec![self.spec.id.clone()];
         let pending: PendingOn =
-            match draft.apply(self.within(session, Event::OnIntent { devices })).await?.pop() {
+            match draft.apply(self.within(session.clone(), Event::OnIntent { devices })).await?.pop() {
                 Some(Opened::On(pending)) => pending,
                 other => return Err(words(format!("{other:?} is no on"))),
             };
-        gate::on_order(&Forgetful, &self.leadership, &draft.stored, &pending).await.map_err(words)
+        let (stored, look) = (&draft.stored, self.look(Some(Power::Off)));
+        gate::on_order(&Forgetful, &self.leadership, stored, &pending, &look, session.as_deref())
+            .await
+            .map_err(words)
     }
 
     /// A release whose attempts may take effect for so long, for one attempt: a person vouches that the node is off.
@@ -159,12 +163,10 @@ impl Orders {
     /// The permit for an attempt of it, for which the store is asked now.
     pub async fn release_permit<'a>(&'a self, releasing: &'a Releasing) -> Result<ReleasePermit<'a>, String> {
         let Releasing { ground, stored, .. } = releasing;
-        let now = self.clock.boot();
-        let reading = match ground {
-            ReleaseGround::Confirmed(_) => Some(self.reading(Power::Off, now)),
-            ReleaseGround::Attested(_) => None,
+        let looks = match ground {
+            ReleaseGround::Confirmed(_) => [self.look(Some(Power::Off))],
+            ReleaseGround::Attested(_) => [self.look(None)],
         };
-        let looks = [Look { device: self.spec.id.clone(), asked_at: now, reading }];
         let permit = gate::release_permit(&Forgetful, &self.leadership, &*self.clock, stored, ground, &looks);
         permit.await.map_err(words)
     }
@@ -242,6 +244,13 @@ impl Orders {
         Err(words("the judge does not confirm it"))
     }
 
+    /// What the device answered just now; `None`: nothing.
+    fn look(&self, power: Option<Power>) -> Look {
+        let now = self.clock.boot();
+        let reading = power.map(|power| self.reading(power, now));
+        Look { device: self.spec.id.clone(), asked_at: now, reading }
+    }
+
     fn reading(&self, power: Power, at: BootTime) -> Reading {
         let epoch = self.spec.has_epochs.then_some(Epoch::FIRST);
         Reading { power, asked_at: at, answered_at: at, epoch, said: String::new(), lowered_by: None }
@@ -250,8 +259,7 @@ impl Orders {
     /// A person vouches. Where there is nothing to release, the one hold drops by itself.
     async fn bring_back(&self, draft: &mut Draft<'_>) -> Result<(), String> {
         let person = Person { name: "conformance".to_owned(), reason: "a test".to_owned() };
-        let look = Look { device: self.spec.id.clone(), asked_at: self.clock.boot(), reading: None };
-        draft.apply(Event::Attest { person, looks: &[look] }).await?;
+        draft.apply(Event::Attest { person, looks: &[self.look(None)] }).await?;
         Ok(())
     }
 }
@@ -277,7 +285,7 @@ impl Draft<'_> {
         let at = self.orders.clock.wall();
         let step = machine::step(record, version, event, leadership.term(), at).map_err(words)?;
         let saved = step::save(&Forgetful, leadership, &step).await.map_err(words)?;
-        let (stored, opened) = step.open(saved);
+        let (stored, opened) = step.open(saved).into_parts();
         self.stored = stored;
         Ok(opened)
     }

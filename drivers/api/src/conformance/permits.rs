@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use picket_answers::device::{DriverError, Effect, ErrorKind, HoldReport};
 use tokio::time::sleep;
 
 use super::Trouble;
 use super::checks::Checked;
 use super::rig::{Rig, Shown, ensure};
 use crate::call::{Call, Witness};
-use crate::driver::HoldReport;
-use crate::error::{DriverError, Effect, ErrorKind};
 
 /// How long a call may take in whose middle its permit ends: time for a copy before and for some after.
 const HALVED: Duration = Duration::from_secs(3);

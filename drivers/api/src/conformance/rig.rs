@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use picket_answers::device::{Accepted, DriverError, HoldFound, HoldReport};
 use picket_core::power::{Power, Reading};
 use picket_core::time::{BootTime, Clock};
 use tokio::time::{Instant, sleep};
@@ -10,8 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::orders::Orders;
 use super::{Subject, lateness};
 use crate::call::Call;
-use crate::driver::{Accepted, HoldFound, HoldReport, PowerDriver};
-use crate::error::DriverError;
+use crate::driver::PowerDriver;
 
 /// Ends a check with words unless the condition holds.
 macro_rules! ensure {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use picket_answers::device::Effect;
 use picket_core::power::Power;
 use tokio::time::sleep;
 
 use super::Trouble;
 use super::checks::{Checked, SETTLES, SHORT};
 use super::rig::{Rig, Shown, ensure};
-use crate::error::Effect;
 
 /// How late a copy is, and by when it surely came.
 const LATE: Duration = Duration::from_millis(1_500);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use picket_answers::device::{DriverError, Effect, ErrorKind};
 use picket_core::ground::ReleasePermit;
 use tokio::time::{Instant, sleep};
 
@@ -9,7 +10,6 @@ use super::checks::{Checked, SETTLES, SHORT, is_silence};
 use super::rig::{Rig, Shown, ensure};
 use super::{Storage, Trouble, VolumeTrouble};
 use crate::call::Call;
-use crate::error::{DriverError, Effect, ErrorKind};
 use crate::volumes::{Standing, Volume, VolumeAt, Volumes};
 
 /// How long a detach takes that takes its time.

@@ -3,12 +3,11 @@
 //! It sees every answer with its asked-at, answered-at and epoch, every off as the device took it, and the ledger.
 //! Nothing but an explicit Off, asked for after our own off was taken, in the same life of the device, counts (S1, S2).
 
-#[cfg(test)]
-mod digest;
 mod lacks;
 mod own_off;
 mod proof;
 mod run;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -54,8 +53,11 @@ pub enum Verdict {
 }
 
 /// Judges one node's fence, from the evidence that this process saw.
-#[derive(Debug)]
-#[cfg_attr(test, derive(Clone))]
+///
+/// It may be copied, and that weakens nothing: a judge opens no door. [`verdict`](Self::verdict) makes a proof on every
+/// call that the evidence bears, so a copy says what the judge itself would say. The lock is [`ConfirmedOff`], which is
+/// not `Clone`.
+#[derive(Clone, Debug)]
 pub struct Judge {
     node: NodeId,
     fence: FenceId,

@@ -6,7 +6,7 @@ use crate::power::Reading;
 use crate::time::BootTime;
 
 /// An off that is ignored is sent again after this.
-const REPEAT: Duration = Duration::from_secs(15);
+pub(super) const REPEAT: Duration = Duration::from_secs(15);
 
 /// Why Off must hold for the long window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

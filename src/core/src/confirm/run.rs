@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::shape::Shape;
 use crate::power::Reading;
 use crate::time::BootTime;
 
@@ -66,21 +67,15 @@ impl Run {
     }
 }
 
-#[cfg(test)]
 impl Run {
-    /// What decides how it goes on.
-    pub(super) fn digest(&self, to: &mut crate::model::bytes::Bytes) {
-        for at in [
-            self.first_asked,
-            self.first_answered,
-            self.last_asked,
-            self.last_answered,
-            self.heard_at,
-            self.counted_at,
-        ] {
-            to.moment(at);
+    /// What decides how it goes on, where no rule asks for more than `lasted` and `readings`.
+    pub(super) fn shape(&self, to: &mut Shape, lasted: Duration, readings: u32) {
+        let Self { first_asked, first_answered, last_asked, last_answered, heard_at, counted_at, count } =
+            self;
+        for at in [first_asked, first_answered, last_asked, last_answered, heard_at, counted_at] {
+            to.age(*at);
         }
-        to.put(self.lasted().as_secs().min(6));
-        to.put(u64::from(self.count.min(3)));
+        to.put(self.lasted().min(lasted).as_secs());
+        to.put(u64::from(readings.min(*count)));
     }
 }

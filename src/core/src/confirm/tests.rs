@@ -9,5 +9,6 @@ mod levels;
 mod long_window;
 mod lost;
 mod own_off;
+mod shape;
 mod supplies;
 mod untold;

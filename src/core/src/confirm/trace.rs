@@ -9,10 +9,9 @@ use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use crate::power::{Began, Epoch, Power, Reading};
 use crate::time::BootTime;
 
-#[cfg(test)]
-mod digest;
 mod off;
 pub(super) mod restart;
+mod shape;
 pub(super) mod silence;
 mod when;
 
@@ -27,8 +26,7 @@ pub(super) struct Word {
     heard_at: BootTime,
 }
 
-#[derive(Debug)]
-#[cfg_attr(test, derive(Clone))]
+#[derive(Clone, Debug)]
 pub(super) struct Trace {
     pub(super) spec: DeviceSpec,
     pub(super) identity: IdentityMatch,

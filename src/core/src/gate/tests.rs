@@ -2,20 +2,21 @@
 
 #![allow(clippy::unwrap_used)] // A fixture that cannot be made ends its test.
 
+mod sending;
+
 use std::time::Duration;
 
 use futures::executor::block_on;
 
-use super::{GateFault, on_order, release_permit};
+use super::{GateFault, release_permit};
 use crate::device::{DeviceClass, DeviceSpec};
 use crate::event::Event;
 use crate::ground::{AttestedOff, Look, LookFault, ReleaseGround};
-use crate::order::{Opened, PendingOn};
 use crate::power::Power::{Off, On, Unknown};
 use crate::power::{Epoch, Power};
 use crate::record::ReleaseStage;
 use crate::store::StoreError;
-use crate::support::{Player, device, host, ms, person, request, s, supply};
+use crate::support::{Player, device, host, ms, person, s, supply};
 use crate::time::{BootTime, Clock, WallTime};
 
 /// A node that is proven off, with something to release.
@@ -280,107 +281,6 @@ fn on_a_person_s_word_all_host_devices_were_asked_and_none_says_on() {
     );
     player.clock.advance(ms(2_001));
     assert!(permit(&player, &ground, &[bmc, agent]).is_err());
-}
-
-/// A node being brought back, and the on that stands in its ledger.
-fn pending() -> (Player, PendingOn) {
-    let mut player = Player::unfencing(&[&[host("bmc")]]);
-    let pending = on_of(player.on_intent(&["bmc"]).unwrap());
-    (player, pending)
-}
-
-fn on_of(opened: Vec<Opened>) -> PendingOn {
-    match opened.into_iter().next() {
-        Some(Opened::On(pending)) => pending,
-        other => panic!("{other:?} is no on"),
-    }
-}
-
-fn order(player: &Player, pending: &PendingOn) -> Result<(), GateFault> {
-    let order = block_on(on_order(&player.store, &player.leadership, &player.stored, pending))?;
-    assert_eq!((order.effect(), order.device()), (pending.effect(), pending.device()));
-    Ok(())
-}
-
-fn is_barred(answer: Result<(), GateFault>) -> bool {
-    matches!(answer, Err(GateFault::State(_)))
-}
-
-#[test]
-fn each_sending_of_an_on_is_asked_for() {
-    let (player, pending) = pending();
-    order(&player, &pending).unwrap();
-    order(&player, &pending).unwrap();
-}
-
-#[test]
-fn an_on_wants_unfencing_and_its_entry() {
-    let (mut player, pending) = pending();
-    player.close_all();
-    assert!(is_barred(order(&player, &pending)), "its entry is closed");
-    let (mut player, pending) = self::pending();
-    player.fence(request(2, &[&[host("bmc")]], &[]));
-    assert!(is_barred(order(&player, &pending)), "a fence won");
-}
-
-#[test]
-fn an_on_of_the_generation_before_stays_locked() {
-    let (mut player, old) = pending();
-    player.apply(Event::OnFailed { detail: String::new() });
-    player.unfence().unwrap();
-    assert!(is_barred(order(&player, &old)), "open, and of another generation");
-    let new = on_of(player.on_intent(&["bmc"]).unwrap());
-    order(&player, &new).unwrap();
-}
-
-#[test]
-fn an_on_of_another_leadership_stays_locked() {
-    let (mut player, pending) = pending();
-    player.store.deposes();
-    assert!(matches!(order(&player, &pending), Err(GateFault::Store(StoreError::Deposed(_)))));
-    player.succeeds();
-    assert!(is_barred(order(&player, &pending)), "it is waited out, not sent");
-}
-
-#[test]
-fn whatever_the_record_says_s7_is_looked_at_again() {
-    let (player, pending) = pending();
-    let with = |change: &dyn Fn(&mut crate::record::NodeRecord)| {
-        let mut stored = player.stored.clone();
-        change(&mut stored.record);
-        block_on(on_order(&player.store, &player.leadership, &stored, &pending)).map(drop)
-    };
-    assert!(with(&|_| {}).is_ok());
-    let kept = Player::fencing(&[&[host("bmc")]], &["detach"]);
-    assert!(is_barred(with(&|record| record.holds = kept.record().holds.clone())));
-    assert!(is_barred(with(&|record| {
-        record.fence.as_mut().unwrap().releases = kept.open_fence().releases.clone();
-    })));
-    assert!(is_barred(with(&|record| record.node = crate::ids::NodeId::new("n2").unwrap())));
-}
-
-#[test]
-fn an_on_is_not_sent_under_a_leadership_that_ended_or_on_a_record_that_changed() {
-    let (player, pending) = pending();
-    player.store.overtakes();
-    assert!(matches!(order(&player, &pending), Err(GateFault::Store(StoreError::Conflict { .. }))));
-    let (player, pending) = self::pending();
-    player.leadership.end();
-    assert!(matches!(order(&player, &pending), Err(GateFault::Ended(_))));
-}
-
-#[test]
-fn an_off_that_was_entered_after_the_on_bars_it() {
-    let (mut player, pending) = pending();
-    let mut other = Player::fencing(&[&[host("bmc")]], &["detach"]);
-    other.off_intent(&["bmc"]);
-    other.off_intent(&["bmc"]);
-    let text = serde_json::to_value(&player.record().ledger).unwrap();
-    let mut open = text["open"].as_array().unwrap().clone();
-    open.push(serde_json::to_value(&other.record().ledger.open()[0]).unwrap());
-    let ledger = serde_json::json!({ "next": 9, "open": open });
-    player.stored.record.ledger = serde_json::from_value(ledger).unwrap();
-    assert!(is_barred(order(&player, &pending)));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::actions::{Do, Luck};
-use super::store::now;
+use super::store::{boot, now};
 use super::tasks::{Bringing, CALL, Call, Kinds, Task, Then};
 use super::turn::{Eye, Turn};
 use super::weaken::Weak;
@@ -12,6 +12,7 @@ use super::world::{DEVICES, Verb, device, number};
 use crate::device::IdentityMatch;
 use crate::event::Event;
 use crate::gate::{self, GateFault};
+use crate::ground::Look;
 use crate::order::Opened;
 use crate::outcome::Reason;
 use crate::power::{Epoch, Power};
@@ -163,7 +164,8 @@ impl Turn<'_> {
         run.sent[d] = true;
         let Some(pending) = pending else { return };
         let (store, stored) = (self.store(), self.gateway().stored.clone());
-        let order = match now(gate::on_order(&store, &leadership, &stored, &pending)) {
+        let look = Look { device: device(d), asked_at: boot(tick), reading: Some(self.read(d)) };
+        let order = match now(gate::on_order(&store, &leadership, &stored, &pending, &look, None)) {
             Ok(order) => order,
             Err(GateFault::Store(StoreError::Deposed(_) | StoreError::Conflict { .. })) => {
                 return self.resign();

@@ -241,7 +241,7 @@ fn task(to: &mut Bytes, setup: &Setup, gateway: &Gateway) {
         }
         Task::Fence(run) => {
             to.put(2);
-            run.judge.digest(to);
+            to.judge(&run.judge);
             for hand in &run.hands[..setup.hosts] {
                 to.flag(hand.live);
                 match &hand.order {

@@ -12,6 +12,7 @@ use super::world::{Verb, device, number};
 use crate::confirm::{Judge, Verdict};
 use crate::device::IdentityMatch;
 use crate::event::Event;
+use crate::gate;
 use crate::ground::{Look, ReleaseGround};
 use crate::order::Opened;
 use crate::outcome::Reason;
@@ -162,11 +163,10 @@ impl Turn<'_> {
     pub(super) fn send_off(&mut self, d: usize) {
         let at = boot(self.tick());
         let Some(run) = self.run() else { return };
-        // In a session that was made after the look, nothing could be believed any more.
-        if at > run.judge.look_serves_until(&device(d)) {
+        let Some(Order::Off(order)) = run.hands[d].order.clone() else { return };
+        if gate::off_serves(&order, run.judge.look_serves_until(&device(d)), at).is_err() {
             return self.off_failed(d);
         }
-        let Some(Order::Off(order)) = run.hands[d].order.clone() else { return };
         self.calls(d, Verb::Off(d), order.effect(), order.generation());
     }
 

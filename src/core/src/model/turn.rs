@@ -115,7 +115,7 @@ impl Turn<'_> {
             self.resign();
             return Err(Failure::Fatal);
         };
-        let (mut stored, opened) = step.open(saved);
+        let (mut stored, opened) = step.open(saved).into_parts();
         // Told to people alone: without them the record stays as small as what it decides.
         if let Some(fence) = &mut stored.record.fence {
             fence.moments.clear();
@@ -160,14 +160,7 @@ impl Turn<'_> {
         let me = self.me();
         me.stored = stored;
         for one in opened {
-            let id = match one {
-                Opened::Hold(order) => order.effect(),
-                Opened::Off(order) => order.effect(),
-                Opened::Unhold(order) => order.effect(),
-                Opened::On(order) => order.effect(),
-                Opened::Release(order) => order.effect(),
-                Opened::Receipt(order) => order.effect(),
-            };
+            let id = one.effect();
             me.own.insert(id);
             me.counted.insert(id, tick);
         }

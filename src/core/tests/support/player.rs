@@ -142,7 +142,7 @@ impl Player {
     pub fn try_apply(&mut self, event: Event<'_>) -> Result<Vec<Opened>, Refused> {
         let step = self.step(event)?;
         let saved = block_on(step::save(&self.store, &self.leadership, &step)).unwrap();
-        let (stored, opened) = step.open(saved);
+        let (stored, opened) = step.open(saved).into_parts();
         self.stored = stored;
         Ok(opened)
     }

@@ -135,6 +135,10 @@ impl Store for OneNode {
         let mut inner = self.0.lock();
         inner.land();
         inner.guarded(guard)?;
+        // What is lost is compared with nothing.
+        if inner.trouble.take_if(|trouble| *trouble == Trouble::SilentlyLost).is_some() {
+            return Err(StoreError::Unknown("no answer".to_owned()));
+        }
         inner.versioned(&write.record.node, write.expected)?;
         let trouble = inner.trouble.take();
         match trouble {
@@ -143,8 +147,7 @@ impl Store for OneNode {
                 return Err(StoreError::Unknown("no answer".to_owned()));
             }
             Some(Trouble::Unavailable) => return Err(StoreError::Unavailable("disk full".to_owned())),
-            Some(Trouble::SilentlyLost) => return Err(StoreError::Unknown("no answer".to_owned())),
-            Some(Trouble::SilentlyDone) | None => {}
+            Some(Trouble::SilentlyDone | Trouble::SilentlyLost) | None => {}
         }
         let written = inner.put(write);
         match trouble {

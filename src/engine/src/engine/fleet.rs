@@ -20,6 +20,7 @@ use crate::looks::Looks;
 use crate::node::{self, Kept, Mailbox};
 use crate::own::Own;
 use crate::parts::{NodePlan, Parts};
+use crate::spec::NodeSpec;
 use crate::view::{Live, NodeView};
 
 /// Requests that may wait for one node's task.
@@ -231,21 +232,16 @@ pub(super) fn orphaned(record: &NodeRecord, plan: Option<&NodePlan>) -> Option<S
 /// What is known of an orphan: its devices as its fence had them, and no way to reach them.
 fn of_record(record: &NodeRecord, planned: Option<&NodePlan>) -> NodePlan {
     let topology = record.fence.as_ref().map_or_else(Topology::none, |fence| fence.topology.clone());
-    NodePlan {
-        id: record.node.clone(),
-        provider_id: planned.and_then(|plan| plan.provider_id.clone()),
-        topology,
-        drivers: BTreeMap::new(),
-        // By these what the releases of its fence set up is taken away, and nothing is let go.
-        releases: planned.map(|plan| plan.releases.clone()).unwrap_or_default(),
-        own_host: false,
-        fenced_for: planned.map(|plan| plan.fenced_for.clone()).unwrap_or_default(),
-        labels: planned.map(|plan| plan.labels.clone()).unwrap_or_default(),
-        groups: planned.map(|plan| plan.groups.clone()).unwrap_or_default(),
-        liveness: None,
-        units: BTreeMap::new(),
-        retries: BTreeMap::new(),
-        drills: false,
-        mark: String::new(),
-    }
+    let spec = NodeSpec::new(record.node.clone(), topology);
+    let Some(planned) = planned else { return NodePlan::of(spec) };
+    let spec = NodeSpec {
+        provider_id: planned.provider_id.clone(),
+        fenced_for: planned.fenced_for.clone(),
+        labels: planned.labels.clone(),
+        groups: planned.groups.clone(),
+        paces: planned.paces.clone(),
+        ..spec
+    };
+    // By these what the releases of its fence set up is taken away, and nothing is let go.
+    NodePlan { releases: planned.releases.clone(), ..NodePlan::of(spec) }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::join_all;
 use picket_core::election::Leadership;
@@ -17,12 +16,7 @@ use tokio::time::Instant;
 use super::NodeTask;
 use super::command::Command;
 use super::inbox::Own;
-
-/// How long the first announcement may take; a later one has as long as an attempt.
-const TIME: Duration = Duration::from_secs(1);
-/// Between two tries.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+use crate::paces::Paces;
 
 /// Whom the far sides of releases have for the node, as they were met in this generation. It is stored with what is stored next: no
 /// call to a device waits for that, and no store that is away makes it forgotten.
@@ -72,9 +66,11 @@ impl NodeTask {
             return;
         }
         let (leadership, told) = (self.hands.leadership().clone(), self.mailbox.own());
+        let paces = self.plan.paces.clone();
         let task = tokio::spawn(async move {
-            let announced =
-                all.into_iter().map(|(subject, releaser)| announced(subject, releaser, &leadership, &told));
+            let announced = all
+                .into_iter()
+                .map(|(subject, releaser)| announced(subject, releaser, &paces, &leadership, &told));
             join_all(announced).await;
         });
         self.announcing = Some(Announcing { of, task });
@@ -168,8 +164,14 @@ impl NodeTask {
 }
 
 /// Tries until it is told, and hands on who was met.
-async fn announced(subject: Subject, releaser: Arc<dyn Releaser>, leadership: &Leadership, told: &Own) {
-    let (mut time, mut pause) = (TIME, FIRST_PAUSE);
+async fn announced(
+    subject: Subject,
+    releaser: Arc<dyn Releaser>,
+    paces: &Paces,
+    leadership: &Leadership,
+    told: &Own,
+) {
+    let (mut time, mut pause) = (paces.first_announcement, paces.announcement.first);
     // A gateway that stood still would announce a fence that another one has ended (S6).
     while leadership.check().is_ok() {
         let asked = releaser.announce(&subject, Instant::now() + time);
@@ -187,6 +189,6 @@ async fn announced(subject: Subject, releaser: Arc<dyn Releaser>, leadership: &L
         }
         tokio::time::sleep(pause).await;
         time = releaser.attempt_time();
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = paces.announcement.after(pause);
     }
 }

@@ -1,7 +1,5 @@
 //! What a fence needs besides the node's devices, as its check finds it: the far sides of its releases, and its liveness source.
 
-use std::time::Duration;
-
 use futures::future::join_all;
 use picket_core::device::Identity;
 use picket_core::ids::DeviceId;
@@ -9,9 +7,6 @@ use picket_core::record::Phase;
 use picket_liveness::Look;
 
 use super::NodeTask;
-
-/// How long the far sides of releases have.
-const RELEASES: Duration = Duration::from_secs(5);
 
 /// What they said at the last check.
 #[derive(Debug, Default)]
@@ -47,13 +42,14 @@ impl NodeTask {
         let lingering =
             self.plan.releases.iter().filter(|plan| !is_orphan && plan.releaser.lingers().is_some());
         let all: Vec<_> = lingering.map(|plan| (plan.id.clone(), plan.releaser.clone())).collect();
+        let time = self.plan.paces.release_check;
         async move {
             let asked = all.iter().map(async |(id, releaser)| {
-                let until = tokio::time::Instant::now() + RELEASES;
+                let until = tokio::time::Instant::now() + time;
                 let said = tokio::time::timeout_at(until, releaser.check(&identities, until));
                 let machine = tokio::time::timeout_at(until, releaser.machine(until));
                 let (said, machine) = tokio::join!(said, machine);
-                let said = said.unwrap_or_else(|_| vec![format!("no answer within {RELEASES:?}")]);
+                let said = said.unwrap_or_else(|_| vec![format!("no answer within {time:?}")]);
                 let said: Vec<String> =
                     said.into_iter().map(|words| format!("release {id}: {words}")).collect();
                 (said, machine.unwrap_or_default())

@@ -17,18 +17,9 @@ use tokio::time::Instant;
 use super::command::Command;
 use super::inbox::Inbox;
 use super::looking::on;
-use super::releasing::{UNKNOWN_LOOKS, WATCH};
 use super::{Fatal, NodeTask};
+use crate::paces::Paces;
 use crate::view::Wait;
-
-/// Wait before a step is tried again that the store did not take; it doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// A store that does not answer for so long is told; then at twice that, and so on.
-const HANGS: Duration = Duration::from_secs(2);
-/// And whoever asks for anything waits no longer than this for their turn.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What spoke against the proof while the store was away: it is stored once that is back.
 #[derive(Debug)]
@@ -46,13 +37,13 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn watching() -> Self {
-        Self { pause: FIRST_PAUSE, watch_at: Some(Instant::now() + WATCH) }
+    pub(super) fn watching(paces: &Paces) -> Self {
+        Self { pause: paces.store.first, watch_at: Some(Instant::now() + paces.power_watch) }
     }
 
     /// With what is to be stored the proof ends anyhow: no reading is needed for that.
-    pub(super) fn unproven() -> Self {
-        Self { watch_at: None, ..Self::watching() }
+    pub(super) fn unproven(paces: &Paces) -> Self {
+        Self { watch_at: None, ..Self::watching(paces) }
     }
 }
 
@@ -60,18 +51,21 @@ impl Waiting {
 struct Hanging {
     since: Instant,
     told_at: Instant,
+    /// A request waits no longer than this.
+    patience: Duration,
     before: Option<Option<Wait>>,
 }
 
 impl Hanging {
-    fn begin() -> Self {
+    fn begin(paces: &Paces) -> Self {
         let since = Instant::now();
-        Self { since, told_at: since + HANGS, before: None }
+        let (told_at, patience) = (since + paces.store_hangs, paces.store_patience);
+        Self { since, told_at, patience, before: None }
     }
 
     /// The next request that has waited for long enough.
     async fn next(&self, mailbox: &mut Inbox) -> Command {
-        tokio::time::sleep_until(self.since + PATIENCE).await;
+        tokio::time::sleep_until(self.since + self.patience).await;
         match mailbox.recv().await {
             Some(command) => command,
             None => std::future::pending().await,
@@ -90,7 +84,8 @@ impl NodeTask {
     /// it is told, and whoever asks for anything meanwhile is told so, too.
     pub(super) async fn of_store<T>(&mut self, asking: impl Future<Output = T>) -> T {
         let mut asking = Box::pin(asking);
-        let (mut waiting, mut hanging) = (Waiting::watching(), Hanging::begin());
+        let (mut waiting, mut hanging) =
+            (Waiting::watching(&self.plan.paces), Hanging::begin(&self.plan.paces));
         let answer = loop {
             let watch_at = waiting.watch_at.filter(|_| self.stands_on_its_proof());
             tokio::select! {
@@ -133,7 +128,7 @@ impl NodeTask {
     /// Waits for the store; whoever asks for anything meanwhile is told that it is away.
     pub(super) async fn turn_away(&mut self, waiting: &mut Waiting, why: &str) {
         let until = Instant::now() + waiting.pause;
-        waiting.pause = (waiting.pause * 2).min(LONGEST_PAUSE);
+        waiting.pause = self.plan.paces.store.after(waiting.pause);
         loop {
             let watch_at = waiting.watch_at.filter(|_| self.stands_on_its_proof());
             tokio::select! {
@@ -177,7 +172,7 @@ impl NodeTask {
     /// One look. Where the proof does not hold by it, it is none from now on, and what stands is taken away at once.
     async fn watch_what_stands(&mut self, waiting: &mut Waiting) {
         let looks = self.glance_within(LOOK_LIFE * 3 / 4, true).await;
-        waiting.watch_at = Some(Instant::now() + WATCH);
+        waiting.watch_at = Some(Instant::now() + self.plan.paces.power_watch);
         if self.is_being_confirmed() {
             return self.readings.heard.extend(looks);
         }
@@ -187,7 +182,7 @@ impl NodeTask {
             // Of one that is released nothing but an On says more than that nothing is to be issued now.
             _ if self.record().phase == Phase::Released => false,
             LookFault::NewEpoch(_) => true,
-            LookFault::NotOff(_) | LookFault::Stale(_) => self.unseen >= UNKNOWN_LOOKS,
+            LookFault::NotOff(_) | LookFault::Stale(_) => self.unseen >= self.plan.paces.looks_without_off,
         };
         if is_doubted {
             self.doubts(looks, &fault);

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -25,9 +24,6 @@ use super::{Fatal, NodeTask, sleep_until};
 use crate::readiness::{Readiness, problems, readiness};
 use crate::units::Unit;
 use crate::view::Checked;
-
-/// Until a check that another request ended is made up for: devices are not asked as often as callers ask.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// A check under way.
 struct Run {
@@ -109,7 +105,7 @@ impl NodeTask {
     fn next_check(&mut self) -> Option<BootTime> {
         let now = self.now();
         match std::mem::take(&mut self.unchecked) {
-            true => Some(now + AGAIN),
+            true => Some(now + self.plan.paces.check_again),
             false => self.schedule.next(now),
         }
     }

@@ -15,13 +15,6 @@ use super::command::Command;
 use super::{Fatal, Ground, NodeTask};
 use crate::parents::ParentAsk;
 
-/// A look for one child serves the others so long at least, where it is not too old by then.
-const SHARED: Duration = Duration::from_millis(250);
-/// Whoever was found to be told what it said is told so, also a moment later.
-const GRACE: Duration = Duration::from_millis(100);
-/// How long a look for children waits for host devices besides those that prove; their readings go on.
-const PATIENCE: Duration = Duration::from_millis(100);
-
 /// What a look for a child said, for the others that ask.
 #[derive(Debug)]
 pub(super) struct SharedLook {
@@ -47,18 +40,20 @@ pub(super) enum Asks {
 impl NodeTask {
     /// Reads what proves, or tells what was read for another child just now. `good`: only where that was Off.
     pub(super) async fn look_for_children(&mut self, good: bool) -> Result<Vec<Look>, Fatal> {
-        if let Some(last) = self.shared_look(GRACE).filter(|last| last.is_good || !good) {
+        if let Some(last) =
+            self.shared_look(self.plan.paces.shared_look_grace).filter(|last| last.is_good || !good)
+        {
             return Ok(last.looks.clone());
         }
         let (asked_at, needed) = (self.now(), self.needed());
         let ground = self.ground.as_ref().map(Arc::downgrade).unwrap_or_default();
-        let looks = self.glance_within(PATIENCE, self.lets_go()).await;
+        let looks = self.glance_within(self.plan.paces.child_look, self.lets_go()).await;
         self.store_sessions().await?;
         let now = self.now();
         let proving = || looks.iter().filter(|look| needed.contains(&look.device));
         let is_off = |look: &Look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::Off);
         let is_good = proving().all(is_off);
-        let serves = now + now.since(asked_at).max(SHARED);
+        let serves = now + now.since(asked_at).max(self.plan.paces.shared_look);
         let oldest = proving().map(Look::asked).min().unwrap_or(asked_at);
         let until = if is_good { serves.min(oldest + LOOK_LIFE * 3 / 4) } else { serves };
         self.shared_look = Some(Box::new(SharedLook { looks: looks.clone(), ground, is_good, until }));

@@ -24,9 +24,6 @@ pub(super) enum Drained {
     Moved,
 }
 
-/// A driver that waits out the life of its session may ask before whether it is over, and each of these questions renews it.
-const ASKING: Duration = Duration::from_secs(90);
-
 impl NodeTask {
     /// Waits until no effect of the kinds that `barring` names is open.
     pub(super) async fn drain(&mut self, barring: fn(&EffectKind) -> bool) -> Result<Drained, Fatal> {
@@ -48,7 +45,9 @@ impl NodeTask {
             let foreign = |open: &&OpenEffect| open.kind.bars_proof() && !self.own.contains(&open.id);
             let open: Vec<&OpenEffect> = self.record().ledger.open().iter().filter(foreign).collect();
             let until = open.iter().filter_map(|open| self.expires_at(open)).max();
-            let bounded = |open: &&OpenEffect| self.life_of(open).is_some() || succession.may_end(open);
+            let bounded = |open: &&OpenEffect| {
+                self.life_of(open).is_some() || succession.may_end(open, &self.plan.paces)
+            };
             if open.is_empty() || !open.iter().all(bounded) {
                 // Whoever goes on asks the same devices.
                 self.lingering.clear();
@@ -109,7 +108,7 @@ impl NodeTask {
                 open.iter().filter(|open| self.own.contains(&open.id)).filter_map(|o| o.kind.device())
             {
                 if asked.insert(device.clone()) {
-                    let time = self.longest_life(&open, device) + ASKING;
+                    let time = self.longest_life(&open, device) + self.plan.paces.session_close;
                     closing.push(self.hands.quiesce(device, time));
                     closed_by = closed_by.max(self.now() + time);
                 }
@@ -127,7 +126,9 @@ impl NodeTask {
             }
             let is_taken_away = |open: &OpenEffect| open.stands().is_some_and(|one| self.takes_away(one));
             let unbounded = open.iter().find(|open| {
-                self.life_of(open).is_none() && !succession.may_end(open) && !is_taken_away(open)
+                self.life_of(open).is_none()
+                    && !succession.may_end(open, &self.plan.paces)
+                    && !is_taken_away(open)
             });
             if let Some(unbounded) = unbounded
                 && closing.is_empty()

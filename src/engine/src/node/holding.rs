@@ -17,9 +17,6 @@ use super::hands::{Did, Doing};
 use super::whose::Ours;
 use super::{Fatal, NodeTask};
 
-/// How often a hold that could not be engaged before the releases is tried after them, and one that was undone.
-const LATE_TRIES: u32 = 5;
-
 /// When a device was asked last whether its hold stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HoldRead {
@@ -34,7 +31,9 @@ impl NodeTask {
     /// Engages what would have barred the releases, and bars nothing any more (S11). What is refused is said, and tried again some
     /// times.
     pub(super) async fn hold_late(&mut self) -> Result<(), Fatal> {
-        let Some(fence) = self.record().fence.as_ref().filter(|_| self.late_tries < LATE_TRIES) else {
+        let Some(fence) =
+            self.record().fence.as_ref().filter(|_| self.late_tries < self.plan.paces.late_holds)
+        else {
             return Ok(());
         };
         let late = |(device, hold): (&DeviceId, &HoldState)| {
@@ -76,7 +75,7 @@ impl NodeTask {
                     // A hold under way keeps its device's session: to whoever looks meanwhile the device would seem silent. Whoever looks all the
                     // time waits for it in the end: it would never be engaged.
                     if !matches!(self.asks(&command), Asks::Nothing) {
-                        if self.holds_cut < LATE_TRIES {
+                        if self.holds_cut < self.plan.paces.late_holds {
                             self.holds_cut += 1;
                             is_whole &= doing.is_empty();
                             doing.clear();
@@ -215,7 +214,8 @@ impl NodeTask {
 
     /// Whether somebody undid something of it that is to be engaged again: some times, since a device may refuse it for good.
     fn is_engaged_again(&self, device: &DeviceId, hold: &HoldState) -> bool {
-        !hold.undone.is_empty() && self.undone_tries.get(device).is_none_or(|tries| *tries < LATE_TRIES)
+        !hold.undone.is_empty()
+            && self.undone_tries.get(device).is_none_or(|tries| *tries < self.plan.paces.late_holds)
     }
 
     /// The holds that are to be read now, and what is noted of each.

@@ -47,31 +47,15 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use picket_core::ids::NodeId;
     use picket_core::time::WallTime;
     use picket_core::topology::Topology;
 
     use super::*;
+    use crate::spec::NodeSpec;
 
     fn plan() -> Arc<NodePlan> {
-        Arc::new(NodePlan {
-            id: NodeId::new("n1").expect("a name"),
-            provider_id: None,
-            topology: Topology::none(),
-            drivers: BTreeMap::new(),
-            units: BTreeMap::new(),
-            retries: BTreeMap::new(),
-            releases: Vec::new(),
-            own_host: false,
-            fenced_for: Arc::default(),
-            labels: Arc::default(),
-            groups: Arc::default(),
-            liveness: None,
-            mark: String::new(),
-            drills: false,
-        })
+        Arc::new(NodePlan::of(NodeSpec::new(NodeId::new("n1").expect("a name"), Topology::none())))
     }
 
     #[test]

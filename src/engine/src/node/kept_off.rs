@@ -18,12 +18,6 @@ use super::hands::{Did, Doing};
 use super::looking::on;
 use super::{Fatal, NodeTask, own_host};
 
-/// A liveness source is asked so often whether the node recovered, while a person is waited for and nothing was sent.
-const ASK_EVERY: Duration = Duration::from_secs(30);
-
-/// The longest pause between two offs that are sent while a person is waited for.
-const LONGEST_OFF_PAUSE: Duration = Duration::from_secs(300);
-
 impl NodeTask {
     /// Kept off while a person is waited for: what reads On, and was switched off by this fence, is switched off again.
     /// It is watched as closely as a fenced node: a BMC that restarts between two looks is noticed only while its session
@@ -32,7 +26,7 @@ impl NodeTask {
         self.wait_for(format!("a decision ({})", reason.words()), "an operator", None);
         let watch = self.parts.rules.watch;
         let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
-        let mut ask_at = self.now() + ASK_EVERY;
+        let mut ask_at = self.now() + self.plan.paces.liveness_watch;
         let (here, entered) = (self.place(), self.now());
         let fence = self.record().fence.as_ref().map(|fence| fence.id);
         if self.given_up_since.map(|(fence, _)| fence) != fence {
@@ -51,7 +45,7 @@ impl NodeTask {
             self.drop_holds_of_the_gone().await?;
             let is_spent = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
             if is_spent && self.now() >= ask_at {
-                ask_at = self.now() + ASK_EVERY;
+                ask_at = self.now() + self.plan.paces.liveness_watch;
                 if self.record().restored.is_none() && self.ends_recovered().await? {
                     return Ok(());
                 }
@@ -90,7 +84,7 @@ impl NodeTask {
             let is_let_be = matches!(reason, Reason::IdentityMismatch | Reason::BeingDeleted);
             if !is_let_be && self.now() >= off_at && self.off_again(&looks).await? {
                 off_at = self.now() + pause;
-                pause = (pause * 2).min(LONGEST_OFF_PAUSE);
+                pause = (pause * 2).min(self.plan.paces.longest_off_pause);
             }
             if !is_let_be && self.place() == here {
                 self.check_holds(&looks).await?;
@@ -106,7 +100,7 @@ impl NodeTask {
     fn may_be_tried_again(&self, looks: &[Look], since: BootTime) -> bool {
         let refuses =
             |device: &DeviceId| self.live.devices.get(device).is_some_and(|live| live.refused.is_some());
-        let is_due = !on(looks).any(refuses) || self.now().since(since) >= LONGEST_OFF_PAUSE;
+        let is_due = !on(looks).any(refuses) || self.now().since(since) >= self.plan.paces.longest_off_pause;
         is_due && on(looks).next().is_some() && self.may_send_a_first_off()
     }
 

@@ -21,9 +21,6 @@ use super::hands::Did;
 use super::whose::is_another_s;
 use super::{Fatal, NodeTask, Place, sleep_until, words};
 
-/// So long a look waits for devices that it must hear, where nothing hurries: each call ends within that, and so does its turn.
-const LONGEST: Duration = Duration::from_secs(3_600);
-
 impl NodeTask {
     /// Notes what a call came to, for whoever looks.
     pub(super) fn show(&mut self, device: &DeviceId, did: &Did) {
@@ -117,7 +114,7 @@ impl NodeTask {
     /// Reads these devices now, side by side, and answers callers meanwhile. `None`: the node was moved.
     pub(super) async fn watch(&mut self, devices: &[DeviceId]) -> Result<Option<Vec<Look>>, Fatal> {
         self.lingering.clear();
-        self.watch_for(devices, &[], LONGEST).await
+        self.watch_for(devices, &[], self.plan.paces.longest_look).await
     }
 
     /// The same, until one of `decisive` says On, and for so long at most: what the others say then is heard by the next one.
@@ -235,7 +232,7 @@ impl NodeTask {
             let heard = std::mem::take(&mut self.lingering.heard);
             self.lingering.clear();
             self.lingering.heard = heard;
-            let looks = self.hear((&hosts, LONGEST), (&[], Duration::ZERO)).await;
+            let looks = self.hear((&hosts, self.plan.paces.longest_look), (&[], Duration::ZERO)).await;
             // One whose turn did not come in all that time was not asked: nothing goes by the word of a person then.
             let is_asked = |host: &DeviceId| looks.iter().any(|look| look.device == *host);
             if on(&looks).next().is_some() || !hosts.iter().all(is_asked) {
@@ -243,7 +240,7 @@ impl NodeTask {
             }
         }
         let besides: Vec<DeviceId> = hosts.into_iter().filter(|host| !needed.contains(host)).collect();
-        let longest = if hurries { LOOK_LIFE } else { LONGEST };
+        let longest = if hurries { LOOK_LIFE } else { self.plan.paces.longest_look };
         self.hear((&needed, longest), (&besides, patience)).await
     }
 
@@ -315,20 +312,18 @@ impl NodeTask {
 
     fn looked(&mut self, device: DeviceId, did: Did) -> Option<Look> {
         self.show(&device, &did);
-        let Did::Read { asked_at, result } = did else { return None };
+        let Did::Read { result, .. } = &did else { return None };
         if result.as_ref().is_err_and(|error| error.kind == picket_driver::ErrorKind::NoTurn) {
             // Nobody asked it: that is no look, and a person's word waits for one (S4, S12).
             return None;
         }
-        match &result {
+        match result {
             Err(error) if is_another_s(error) => {
                 let _before = self.exchanged.insert(device.clone(), error.detail.clone());
             }
             _ => drop(self.exchanged.remove(&device)),
         }
-        let reading = result.ok();
-        let asked_at = reading.as_ref().map_or(asked_at, |reading| reading.asked_at);
-        Some(Look { device, asked_at, reading })
+        Some(did.look(&device))
     }
 
     /// The host devices as the fence has them, else as the settings do.

@@ -16,7 +16,6 @@ mod idling;
 mod inbox;
 mod kept;
 mod kept_off;
-mod labels;
 mod looking;
 mod measuring;
 mod obstacles;
@@ -231,7 +230,7 @@ impl NodeTask {
         let sessions = sessions.taking_over(&stored.record, now);
         let unchecked = parts.check_at_start && live.devices.is_empty();
         let said_first = stored.record.fence.as_ref().map(|fence| fence.said.clone()).unwrap_or_default();
-        let schedule = Schedule::new(parts.rules.check_every, plan.id.as_str());
+        let schedule = Schedule::new(parts.rules.check_every, plan.paces.refused_login, plan.id.as_str());
         Self {
             parts,
             plan,

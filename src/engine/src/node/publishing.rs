@@ -13,12 +13,8 @@ use picket_core::order::Opened;
 use picket_core::record::Phase;
 use picket_core::time::BootTime;
 
-use super::releasing::UNKNOWN_LOOKS;
 use super::{Failure, Fatal, NodeTask, Place};
 use crate::view::{DeviceLive, Live, NodeView, Wait};
-
-/// Wait before power is read again.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// The readings by which a step is decided.
 #[derive(Debug, Default)]
@@ -75,7 +71,7 @@ impl NodeTask {
         while self.readings.are_old {
             if looked > 0 {
                 // What refuses at once may answer a moment later.
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(self.plan.paces.old_readings).await;
             }
             let looks = self.look().await?;
             // Each of these moves the node, and what it is then is shown.
@@ -96,7 +92,7 @@ impl NodeTask {
                 self.readings.are_old = false;
                 self.live_mut().proven = self.is_proven_now();
                 self.show_stored();
-            } else if looked >= UNKNOWN_LOOKS {
+            } else if looked >= self.plan.paces.looks_without_off {
                 return self.lose_proof("it did not read Off once the store had answered".to_owned()).await;
             }
         }

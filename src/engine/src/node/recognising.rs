@@ -18,10 +18,6 @@ use super::command::Command;
 use super::inbox::Own;
 use super::{Fatal, NodeTask};
 
-/// Between two questions, at least; and so many watches of power.
-const PACE: Duration = Duration::from_secs(10);
-const WATCHES: u32 = 3;
-
 /// The task of one fence; it ends with its value.
 #[derive(Debug)]
 pub(super) struct Recognising {
@@ -68,7 +64,8 @@ impl NodeTask {
         if self.recognising.as_ref().is_some_and(|one| one.of == of && one.met == met) {
             return;
         }
-        let pace = PACE.max(self.parts.rules.watch * WATCHES);
+        let paces = &self.plan.paces;
+        let pace = paces.comparison.max(self.parts.rules.watch * paces.comparison_watches);
         let (leadership, told) = (self.hands.leadership().clone(), self.mailbox.own());
         let task = tokio::spawn(async move {
             join_all(

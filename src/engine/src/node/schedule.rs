@@ -7,14 +7,13 @@ use picket_core::ids::DeviceId;
 use picket_core::time::BootTime;
 use picket_driver::ErrorKind;
 
-/// The longest pause between two logins that a device refuses; BMCs lock accounts.
-const LONGEST: Duration = Duration::from_secs(3_600);
-
 /// The schedule of one node.
 #[derive(Debug)]
 pub(super) struct Schedule {
     /// Zero: nothing is checked by itself.
     every: Duration,
+    /// The longest pause between two logins that a device refuses, where checks are not rarer.
+    longest: Duration,
     /// The node's own place within the interval.
     place: Duration,
     /// Devices that refused our credentials: how often in a row, and when they are asked again.
@@ -22,8 +21,8 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn new(every: Duration, node: &str) -> Self {
-        Self { every, place: place(every, node), refused: BTreeMap::new() }
+    pub(super) fn new(every: Duration, longest: Duration, node: &str) -> Self {
+        Self { every, longest, place: place(every, node), refused: BTreeMap::new() }
     }
 
     /// The next check after one at `last`: at the node's place, and not sooner than after half of an interval.
@@ -45,7 +44,7 @@ impl Schedule {
             return;
         }
         let times = self.refused.get(device).map_or(1, |(times, _)| times.saturating_add(1));
-        let pause = (self.every * 2_u32.pow(times.min(12))).min(LONGEST.max(self.every));
+        let pause = (self.every * 2_u32.pow(times.min(12))).min(self.longest.max(self.every));
         self.refused.insert(device.clone(), (times, now + pause));
     }
 
@@ -74,6 +73,7 @@ mod tests {
     use super::*;
 
     const EVERY: Duration = Duration::from_secs(300);
+    const LONGEST: Duration = Duration::from_secs(3_600);
 
     #[test]
     fn ten_thousand_nodes_do_not_burst() {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_check_comes_at_the_nodes_place_and_never_twice_within_half_an_interval() {
         for node in ["n1", "n2", "rack-7-node-31"] {
-            let schedule = Schedule::new(EVERY, node);
+            let schedule = Schedule::new(EVERY, LONGEST, node);
             let mut last = BootTime::from_boot(Duration::from_millis(123_456_789));
             for round in 0..5 {
                 let next = schedule.next(last).expect("scheduled");
@@ -101,12 +101,12 @@ mod tests {
                 last = next;
             }
         }
-        assert_eq!(Schedule::new(Duration::ZERO, "n1").next(BootTime::default()), None);
+        assert_eq!(Schedule::new(Duration::ZERO, LONGEST, "n1").next(BootTime::default()), None);
     }
 
     #[test]
     fn a_device_that_refuses_us_is_asked_more_and_more_rarely() {
-        let mut schedule = Schedule::new(EVERY, "n1");
+        let mut schedule = Schedule::new(EVERY, LONGEST, "n1");
         let bmc = DeviceId::new("bmc").expect("a good name");
         let mut now = BootTime::default();
         let mut pauses = Vec::new();

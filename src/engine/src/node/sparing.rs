@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use picket_core::election::Leadership;
 use picket_core::ids::{Generation, ReleaseId};
@@ -14,10 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::NodeTask;
-
-/// Between two tries.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+use crate::paces::Backoff;
 
 /// The tasks of one fence; they end with its value.
 #[derive(Debug, Default)]
@@ -50,14 +46,15 @@ impl NodeTask {
         for (subject, releaser) in due {
             self.sparing.begun.insert(subject.release.clone());
             let leadership = self.hands.leadership().clone();
-            self.sparing.tasks.spawn(async move { spared(&subject, &*releaser, &leadership).await });
+            let backoff = self.plan.paces.exclusion;
+            self.sparing.tasks.spawn(async move { spared(&subject, &*releaser, &leadership, backoff).await });
         }
     }
 }
 
 /// Tries until it is done.
-async fn spared(subject: &Subject, releaser: &dyn Releaser, leadership: &Leadership) {
-    let (time, mut pause) = (releaser.attempt_time(), FIRST_PAUSE);
+async fn spared(subject: &Subject, releaser: &dyn Releaser, leadership: &Leadership, backoff: Backoff) {
+    let (time, mut pause) = (releaser.attempt_time(), backoff.first);
     // A gateway that stood still would keep others away from a machine that another one has brought back (S6).
     while leadership.check().is_ok() {
         match tokio::time::timeout(time, releaser.spare(subject, Instant::now() + time)).await {
@@ -70,6 +67,6 @@ async fn spared(subject: &Subject, releaser: &dyn Releaser, leadership: &Leaders
             }
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = backoff.after(pause);
     }
 }

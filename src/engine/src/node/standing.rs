@@ -25,12 +25,7 @@ use super::away::Waiting;
 use super::command::Command;
 use super::inbox::Own;
 use super::{Fatal, NodeTask};
-
-/// How long what stands may keep a breach, or the next evidence, from being stored.
-const AT_ONCE: Duration = Duration::from_millis(1_500);
-/// Between two questions of the task.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+use crate::paces::Backoff;
 
 /// What is left of a release that left the settings: its name alone takes nothing away, and nobody's word makes it gone (K3).
 pub(super) const BY_ITS_SETTINGS: &str = "start the gateway with that release in its settings, as it was, which takes away what it set up; then retry";
@@ -95,9 +90,9 @@ impl NodeTask {
             return;
         }
         let told = self.mailbox.own();
-        let clock = self.parts.clock.clone();
+        let (clock, backoff) = (self.parts.clock.clone(), self.plan.paces.withdrawal);
         let task = tokio::spawn(async move {
-            join_all(stands.into_iter().map(|one| one.take_away(&*clock, &told))).await;
+            join_all(stands.into_iter().map(|one| one.take_away(&*clock, backoff, &told))).await;
         });
         self.withdrawing = Some(Withdrawing { effects, task });
     }
@@ -109,7 +104,8 @@ impl NodeTask {
             return Vec::new();
         }
         let asked_at = self.now();
-        let asked = stands.iter().map(|one| one.ask(AT_ONCE));
+        let at_once = self.plan.paces.withdrawal_at_once;
+        let asked = stands.iter().map(|one| one.ask(at_once));
         let answers = join_all(asked).await;
         let mut gone = Vec::new();
         for (one, answer) in stands.into_iter().zip(answers) {
@@ -137,7 +133,8 @@ impl NodeTask {
         let gone = self.withdraw_now().await;
         if !gone.is_empty() {
             self.take_away_all_but(&gone);
-            self.persist_in(Waiting::unproven(), || Event::Withdrawn { effects: gone.clone() }).await?;
+            let waiting = Waiting::unproven(&self.plan.paces);
+            self.persist_in(waiting, || Event::Withdrawn { effects: gone.clone() }).await?;
             self.withdraw_unproven();
         }
         Ok(())
@@ -259,8 +256,9 @@ impl NodeTask {
             .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
             .filter(|(_, releaser)| releaser.lingers().is_some())
             .collect();
+        let at_once = self.plan.paces.withdrawal_at_once;
         async move {
-            let until = Instant::now() + AT_ONCE;
+            let until = Instant::now() + at_once;
             let asked = join_all(all.iter().map(|(subject, releaser)| releaser.is_going(subject, until)));
             let told = tokio::time::timeout_at(until, asked).await.unwrap_or_default();
             told.into_iter().flatten().next()
@@ -295,25 +293,25 @@ impl Stands {
     }
 
     /// Asks until it is gone for good, and says so.
-    async fn take_away(self, clock: &dyn Clock, told: &Own) {
-        let mut pause = FIRST_PAUSE;
+    async fn take_away(self, clock: &dyn Clock, backoff: Backoff, told: &Own) {
+        let mut pause = backoff.first;
         loop {
             let asked_at = clock.boot();
             match self.ask(self.releaser.attempt_time()).await {
                 // Told until it is stored: the word may come while the store is away.
                 Ok(()) if self.is_settled(asked_at) => {
                     told.send(Command::Withdrawn(self.effects.clone()));
-                    pause = LONGEST_PAUSE;
+                    pause = backoff.longest;
                 }
                 // It is gone, and what was sent before may set it up anew until then.
                 Ok(()) => {
-                    let left = self.settled_at.map_or(LONGEST_PAUSE, |at| at.since(clock.boot()));
-                    pause = left.clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                    let left = self.settled_at.map_or(backoff.longest, |at| at.since(clock.boot()));
+                    pause = left.clamp(backoff.first, backoff.longest);
                 }
                 Err(error) => self.warn(&error),
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = backoff.after(pause);
         }
     }
 }

@@ -17,7 +17,7 @@ use super::away::Waiting;
 use super::command::store_failure;
 use super::measuring::Standing;
 use super::sessions::Sessions;
-use super::{Failure, Fatal, NodeTask, labels, standing};
+use super::{Failure, Fatal, NodeTask, standing};
 
 /// Where a node stands; a phase's loop ends when this changes.
 pub(super) type Place = (&'static str, u64, Option<(FenceId, u32)>);
@@ -38,7 +38,7 @@ impl NodeTask {
     /// Decides, stores, and only then opens the effects.
     pub(super) async fn apply(&mut self, event: Event<'_>) -> Result<Vec<Opened>, Failure> {
         let event = self.after_met(event);
-        let label = labels::event_label(&event);
+        let label = event.label();
         let term = self.hands.leadership().term();
         let before = self.place();
         let (was_normal, began) = (self.record().phase == Phase::Normal, self.now());
@@ -62,8 +62,7 @@ impl NodeTask {
         }
         let told = self.teller.step(self.record(), &step, label);
         // At the end of the gateway nothing is begun any more; what ends is stored.
-        let ledger = &self.record().ledger;
-        let begins = step.record().ledger.open().iter().any(|open| ledger.get(open.id).is_none());
+        let begins = step.begins(self.record());
         let work = self.work.clone();
         // Whoever waits there for the end of the gateway reads power all the same where something stands (K3).
         let _piece = if begins { self.of_store(work.begin()).await } else { work.go_on() };
@@ -83,7 +82,7 @@ impl NodeTask {
             }
         };
         let standing = Standing::of(self.record());
-        let (stored, opened) = step.open(saved);
+        let (stored, opened) = step.open(saved).into_parts();
         self.stored = Arc::new(stored);
         self.forget_stored_met();
         self.office.stored(&self.stored.record);
@@ -144,7 +143,8 @@ impl NodeTask {
 
     /// Applies an event of our own. While the store is away it is tried again, and nothing else happens meanwhile.
     pub(super) async fn persist(&mut self, make: impl Fn() -> Event<'static>) -> Result<Vec<Opened>, Fatal> {
-        self.persist_in(Waiting::watching(), make).await
+        let waiting = Waiting::watching(&self.plan.paces);
+        self.persist_in(waiting, make).await
     }
 
     /// The same of what says that the node is not proven off, after what of it is gone: what else stands goes meanwhile, also where the store
@@ -155,7 +155,8 @@ impl NodeTask {
         make: impl Fn() -> Event<'static>,
     ) -> Result<Vec<Opened>, Fatal> {
         self.take_away_all_but(&gone);
-        self.persist_in(Waiting::unproven(), || standing::after(gone.clone(), make())).await
+        let waiting = Waiting::unproven(&self.plan.paces);
+        self.persist_in(waiting, || standing::after(gone.clone(), make())).await
     }
 
     pub(super) async fn persist_in(
@@ -182,7 +183,7 @@ impl NodeTask {
             Err(Failure::Refused(refused)) => {
                 // The phases ask only for what the rules allow; if they do not, the safe thing is to do nothing.
                 tracing::error!(%refused, "a step of our own was refused");
-                tokio::time::sleep(Duration::from_secs(1)).await;
+                tokio::time::sleep(self.plan.paces.refused_step).await;
                 Ok(Some(Err(refused)))
             }
             Err(Failure::Unavailable(why)) => {
@@ -206,7 +207,7 @@ impl NodeTask {
         &mut self,
         make: impl Fn() -> Event<'static>,
     ) -> Result<Result<Vec<Opened>, Refused>, Fatal> {
-        let mut waiting = Waiting::watching();
+        let mut waiting = Waiting::watching(&self.plan.paces);
         loop {
             let event = self.in_sessions(make());
             if let Some(became) = self.try_to_persist(event, &mut waiting).await? {
@@ -218,14 +219,7 @@ impl NodeTask {
     fn note_effects(&mut self, opened: &[Opened]) {
         let now = self.now();
         for one in opened {
-            let id = match one {
-                Opened::Hold(order) => order.effect(),
-                Opened::Off(order) => order.effect(),
-                Opened::Unhold(order) => order.effect(),
-                Opened::On(order) => order.effect(),
-                Opened::Release(order) => order.effect(),
-                Opened::Receipt(order) => order.effect(),
-            };
+            let id = one.effect();
             self.own.insert(id);
             self.counted_from.insert(id, now);
         }

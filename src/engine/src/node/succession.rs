@@ -23,12 +23,7 @@ use super::children::Asks;
 use super::command::Command;
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask};
-
-/// Between two tries to end the same session, first and longest.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often a session is tried to be ended before a person is asked about what nothing else bounds.
-const TRIES: u32 = 3;
+use crate::paces::{Backoff, Paces};
 
 /// A session, as it stands in the ledger.
 type Named = (DeviceId, String);
@@ -53,8 +48,8 @@ struct Try {
 
 impl Try {
     /// Begun again after a pause.
-    fn fail(&mut self, now: BootTime) {
-        let pause = (PAUSE * 2_u32.saturating_pow(self.failed)).min(LONGEST_PAUSE);
+    fn fail(&mut self, now: BootTime, backoff: Backoff) {
+        let pause = backoff.after_failures(self.failed);
         *self = Self { step: Step::Waits, failed: self.failed + 1, not_before: now + pause };
     }
 }
@@ -107,9 +102,9 @@ impl Succession {
     }
 
     /// Whether the effect's session may yet be ended soon.
-    pub(super) fn may_end(&self, open: &OpenEffect) -> bool {
+    pub(super) fn may_end(&self, open: &OpenEffect, paces: &Paces) -> bool {
         let tried = named(open).and_then(|named| self.tries.get(&named));
-        tried.is_some_and(|one| one.failed < TRIES)
+        tried.is_some_and(|one| one.failed < paces.session_end_tries)
     }
 }
 
@@ -172,7 +167,7 @@ impl NodeTask {
                 one.step = Step::Ends;
                 succession.doing.push(self.hands.end_session(device, session));
             } else {
-                one.fail(now);
+                one.fail(now, self.plan.paces.session_end);
                 let said = said.as_ref().map_or_else(ToString::to_string, |_| identity.words());
                 tracing::warn!(%device, session, said, "another's session may be open still: nobody knows that this is its device");
             }
@@ -202,7 +197,7 @@ impl NodeTask {
             tracing::warn!(%device, session = named.1, %error, "another's session may be open still");
             succession.ours.remove(device);
             if let Some(one) = succession.tries.get_mut(&named) {
-                one.fail(now);
+                one.fail(now, self.plan.paces.session_end);
             }
             return Ok(());
         }

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use futures::future::join_all;
 use picket_core::election::Leadership;
@@ -18,18 +17,7 @@ use tokio::time::Instant;
 use super::command::Command;
 use super::{NodeTask, Turns};
 use crate::office::write_note;
-
-/// A leader that did not see a fence goes on with what is undone after it for so long after the node is back.
-const LATELY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Between two questions.
-const PACE: Duration = Duration::from_secs(2);
-const LONGEST_PACE: Duration = Duration::from_secs(60);
-/// What waits for longer than that wants a person.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
-
-/// What came since the last round, by a hand or by a process that had stood still, is found after that.
-const ROUND: Duration = Duration::from_secs(10 * 60);
+use crate::paces::{Backoff, Paces};
 
 /// A task that tidies up after a node's releases; it ends with its value.
 #[derive(Debug)]
@@ -66,7 +54,7 @@ impl NodeTask {
         let mut recalls = !gone && self.is_back_lately() && all.iter().any(recalls);
         let (store, node, generation) =
             (self.parts.store.clone(), self.record().node.clone(), self.record().generation);
-        let leadership = self.hands.leadership().clone();
+        let (leadership, paces) = (self.hands.leadership().clone(), self.plan.paces.clone());
         let task = tokio::spawn(async move {
             // What was sent before a fence ended may come until then.
             let mut pause = all.iter().filter_map(|(.., asked)| asked.releaser.max_in_flight()).max();
@@ -83,17 +71,16 @@ impl NodeTask {
                     let (own, release) = (&own, release.clone());
                     move |is| own.send(Command::NotBack(release.clone(), is))
                 };
-                let done =
-                    join_all(all.iter().map(|(release, left, asked)| {
-                        tidied(left, asked, &leadership, &turns, told(release))
-                    }))
-                    .await;
+                let done = join_all(all.iter().map(|(release, left, asked)| {
+                    tidied(left, asked, &paces, &leadership, &turns, told(release))
+                }))
+                .await;
                 let is_undone =
                     |((.., asked), done): (&(_, _, Asked), &bool)| *done || !asked.releaser.recalls();
                 if recalled && all.iter().zip(&done).all(is_undone) {
                     recalled = note_undone(&*store, &leadership, &node, generation).await.is_err();
                 }
-                tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
+                tokio::time::sleep(pause.take().unwrap_or(paces.cleanup_round)).await;
             }
         });
         self.forget_not_back();
@@ -132,7 +119,8 @@ impl NodeTask {
     /// The node is back since not long ago: what another process began then may not have come to its end.
     fn is_back_lately(&self) -> bool {
         let age = |since| self.office.now_as_of(since).millis().saturating_sub(since.millis());
-        self.record().back_since.is_some_and(|since| u128::from(age(since)) < LATELY.as_millis())
+        let back_since = self.record().back_since;
+        back_since.is_some_and(|since| u128::from(age(since)) < self.plan.paces.cleanup_after.as_millis())
     }
 }
 
@@ -190,13 +178,14 @@ enum What {
 async fn tidied(
     left: &Left,
     asked: &Asked,
+    paces: &Paces,
     leadership: &Leadership,
     turns: &Turns,
     not_back: impl Fn(bool),
 ) -> bool {
-    let is_tidy = done(What::Rest, left, asked, leadership, turns, not_back).await;
+    let is_tidy = done(What::Rest, left, asked, paces, leadership, turns, not_back).await;
     // Whoever has the machines says nothing of whether it is back.
-    is_tidy & done(What::Spared, left, asked, leadership, turns, |_| ()).await
+    is_tidy & done(What::Spared, left, asked, paces, leadership, turns, |_| ()).await
 }
 
 /// Asks until nothing is left to do (true), or until the next round may do it.
@@ -204,12 +193,13 @@ async fn done(
     what: What,
     left: &Left,
     asked: &Asked,
+    paces: &Paces,
     leadership: &Leadership,
     turns: &Turns,
     not_back: impl Fn(bool),
 ) -> bool {
     let began = Instant::now();
-    let (mut pace, mut told, mut is_late) = (PACE, false, false);
+    let (mut pace, mut told, mut is_late) = (paces.cleanup.first, false, false);
     loop {
         // Thousands of nodes begin at once. Whoever has the machines may be away for long: nobody's turn is spent on that.
         let turn = match what {
@@ -240,13 +230,14 @@ async fn done(
                 return true;
             }
             Ok(Ok(Some(why))) => {
-                pace = PACE;
+                pace = paces.cleanup.first;
                 why
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };
-        match began.elapsed() > PATIENCE && !told {
+        let waits_long = began.elapsed() > paces.cleanup_patience;
+        match waits_long && !told {
             true => {
                 tracing::error!(node = %left.whose.node, why, "what a release left stands still: it waits for this for a quarter of an hour")
             }
@@ -254,7 +245,7 @@ async fn done(
                 tracing::debug!(node = %left.whose.node, why, "what a release left is not taken away yet")
             }
         }
-        told |= began.elapsed() > PATIENCE;
+        told |= waits_long;
         if told && waits && !is_late {
             is_late = true;
             not_back(true);
@@ -264,6 +255,7 @@ async fn done(
             return false;
         }
         tokio::time::sleep(pace).await;
-        pace = (pace * 2).min(LONGEST_PACE).min(if told { LONGEST_PACE } else { PACE * 5 });
+        let Backoff { first, longest } = paces.cleanup;
+        pace = paces.cleanup.after(pace).min(if told { longest } else { first * 5 });
     }
 }

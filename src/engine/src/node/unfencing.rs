@@ -8,7 +8,6 @@ mod vouching;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -29,13 +28,6 @@ use self::vouching::Vouched;
 use super::drain::Drained;
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask};
-
-/// Between two readings while On is waited for; a provider's interface is asked at its own interval.
-const PACE: Duration = Duration::from_millis(500);
-/// How often undoing a hold is tried with a device that answers, before the power-on goes first.
-const UNHOLD_TRIES: u32 = 5;
-/// The longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The ons that are stored, and why the rules did not allow one.
 #[derive(Debug)]
@@ -138,7 +130,7 @@ impl NodeTask {
     async fn undo_holds(&mut self) -> Result<bool, Fatal> {
         let here = self.place();
         let mut tries = 0;
-        let mut pause = PACE;
+        let mut pause = self.plan.paces.unhold.first;
         // A BMC that was cut off with its supplies first has to start: what was found must not be forgotten meanwhile.
         let until = self.now() + self.parts.rules.on_deadline;
         while self.record().fence.as_ref().is_some_and(|fence| !fence.holds.is_empty()) {
@@ -184,7 +176,8 @@ impl NodeTask {
                 }
             }
             tries += 1;
-            if !faults.is_empty() && (tries >= UNHOLD_TRIES && !silent || self.now() >= until) {
+            if !faults.is_empty() && (tries >= self.plan.paces.unhold_tries && !silent || self.now() >= until)
+            {
                 // A board that refuses to take its policy back must not keep the node off; it is said in the record.
                 let detail =
                     "could not be undone: put the device's restore policy, watchdog and button back by hand";
@@ -192,7 +185,7 @@ impl NodeTask {
             } else if !faults.is_empty() && self.pause(here, pause).await? {
                 return Ok(false);
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = self.plan.paces.unhold.after(pause);
         }
         Ok(true)
     }
@@ -213,7 +206,7 @@ impl NodeTask {
         let mut pending = self.on_intent(&devices).await?;
         let mut dark: BTreeSet<DeviceId> = devices.iter().cloned().collect();
         let (mut send_at, mut told) = (self.now(), 0u32);
-        let mut rounds = Rounds::new(PACE);
+        let mut rounds = Rounds::new(self.plan.paces.on_watch);
         while !dark.is_empty() {
             let now = self.now();
             let gone = dark.iter().find_map(|device| self.gone(device));
@@ -239,7 +232,7 @@ impl NodeTask {
                     return Ok(false);
                 }
                 send_at = if clearance.bar.is_some() {
-                    self.now() + letting::PACE
+                    self.now() + self.plan.paces.clearance
                 } else {
                     let Some(again) = self.send_vouched(&mut pending, &mut vouched, clearance, &dark).await?
                     else {

@@ -19,11 +19,7 @@ use picket_liveness::{Liveness, Look};
 use tokio::task::JoinHandle;
 
 use super::{Fatal, NodeTask};
-
-/// Between two looks of the liveness source while the node is off.
-const PACE: Duration = Duration::from_secs(1);
-/// For so long it is asked at most: a node that stays off says nothing new.
-const PATIENCE: Duration = Duration::from_secs(600);
+use crate::paces::Paces;
 
 /// What this process saw of the drill under way.
 #[derive(Debug, Default)]
@@ -61,19 +57,19 @@ impl Drop for Asking {
 }
 
 impl Asking {
-    fn begin(source: Arc<dyn Liveness>) -> Self {
+    fn begin(source: Arc<dyn Liveness>, paces: Arc<Paces>) -> Self {
         let (word, look_takes) = (Arc::new(Mutex::new(None)), source.patience());
         let told = word.clone();
         let task = tokio::spawn(async move {
             let asks = async {
                 loop {
                     match look(&*source).await {
-                        Look::Unanswered(_) | Look::Away(_) => tokio::time::sleep(PACE).await,
+                        Look::Unanswered(_) | Look::Away(_) => tokio::time::sleep(paces.drill_watch).await,
                         said => return said,
                     }
                 }
             };
-            if let Ok(said) = tokio::time::timeout(PATIENCE, asks).await {
+            if let Ok(said) = tokio::time::timeout(paces.drill_patience, asks).await {
                 *told.lock() = Some(said);
             }
         });
@@ -159,7 +155,8 @@ impl NodeTask {
         (drilled.cut, drilled.dark, drilled.dark_since) = (cut, dark, Some(dark_since));
         // Where the proof was lost and made again the first word stands: a later one may have another reason.
         if drilled.asking.is_none() {
-            drilled.asking = source.filter(|_| drilled.alive).map(Asking::begin);
+            let source = source.filter(|_| drilled.alive);
+            drilled.asking = source.map(|source| Asking::begin(source, self.plan.paces.clone()));
         }
     }
 

@@ -1,11 +1,10 @@
 //! One node of the settings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use picket_core::device::DeviceClass;
-use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::ids::{DeviceId, ReleaseId};
 use picket_core::machine;
 use picket_core::record::NodeRecord;
 use picket_core::topology::Topology;
@@ -14,6 +13,7 @@ use picket_liveness::Liveness;
 use picket_release::Releaser;
 
 use crate::error::EngineError;
+use crate::spec::NodeSpec;
 use crate::units::Unit;
 
 /// One release of a node, in its order.
@@ -37,40 +37,44 @@ impl PlannedRelease {
     }
 }
 
-/// One node of the settings.
+/// One node of the settings: what they say of it, and the means by which it is worked. It reads as its [`NodeSpec`].
 #[derive(Clone, Debug)]
 pub struct NodePlan {
-    /// Its name.
-    pub id: NodeId,
-    /// What its cloud is told by: `spec.providerID` of its Node in Kubernetes, where the settings say it.
-    pub provider_id: Option<String>,
-    /// Its levels.
-    pub topology: Topology,
+    /// What the settings say of it.
+    pub spec: Arc<NodeSpec>,
     /// Its devices' drivers.
     pub drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
     /// What its devices share with those of other nodes, or whose limits they keep: each with its unit.
     pub units: BTreeMap<DeviceId, Arc<Unit>>,
-    /// Between the tries of a device that failed, where the settings say so.
-    pub retries: BTreeMap<DeviceId, Duration>,
     /// Its releases, in order.
     pub releases: Vec<PlannedRelease>,
-    /// This gateway stands on it, as its settings say: it is never fenced by this gateway (S17).
-    pub own_host: bool,
-    /// Nodes that run on it and may be fenced by its fence, whoever asks for theirs (S22).
-    pub fenced_for: Arc<BTreeSet<NodeId>>,
-    /// Labels (`rack`, `zone`, `role`).
-    pub labels: Arc<BTreeMap<String, String>>,
-    /// The groups in which it is: one for each label, and those that the settings name.
-    pub groups: Arc<BTreeSet<String>>,
     /// What says whether it recovered (S15); `None`: nobody is asked.
     pub liveness: Option<Arc<dyn Liveness>>,
     /// Two plans of a node with the same mark were made of the same settings. Empty where nothing is ever reloaded.
     pub mark: String,
-    /// One of its groups allows drills, and none forbids them.
-    pub drills: bool,
+}
+
+impl std::ops::Deref for NodePlan {
+    type Target = NodeSpec;
+
+    fn deref(&self) -> &NodeSpec {
+        &self.spec
+    }
 }
 
 impl NodePlan {
+    /// A node of which the settings say that, and none of whose devices can be asked.
+    pub fn of(spec: NodeSpec) -> Self {
+        Self {
+            spec: Arc::new(spec),
+            drivers: BTreeMap::new(),
+            units: BTreeMap::new(),
+            releases: Vec::new(),
+            liveness: None,
+            mark: String::new(),
+        }
+    }
+
     /// The levels as they stand now: with the wiring that drills have verified, and the epochs that drivers know of.
     pub fn levels_now(&self, record: &NodeRecord) -> Topology {
         let verified = |id: &DeviceId| {

@@ -129,7 +129,7 @@ impl Fenced {
         let step = machine::step(&self.stored.record, self.stored.version, event, self.leadership.term(), at)
             .expect("allowed");
         let saved = step::save(&self.store, &self.leadership, &step).await.expect("saved");
-        let (stored, opened) = step.open(saved);
+        let (stored, opened) = step.open(saved).into_parts();
         self.stored = stored;
         opened
     }

@@ -209,7 +209,8 @@ impl Lab {
     pub async fn label(&self, key: &str, value: &str, roles: Roles) {
         let mut nodes = fleet::plans(&NODES, &self.world, &self.volumes);
         for plan in nodes.iter_mut().filter(|plan| plan.id.as_str() == "n1") {
-            plan.labels = Arc::new(BTreeMap::from([(key.to_owned(), value.to_owned())]));
+            let labels = &mut Arc::make_mut(&mut plan.spec).labels;
+            *labels = Arc::new(BTreeMap::from([(key.to_owned(), value.to_owned())]));
             plan.mark = format!("{key}={value}");
         }
         let (rules, budget) = (Rules::default(), Budget::unlimited());

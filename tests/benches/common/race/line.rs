@@ -15,7 +15,7 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_ipmi::IpmiDriver;
 use picket_election::Single;
-use picket_engine::{Engine, FenceCall, Logins, NoHooks, NodePlan, Parts, Receipts, Unit, Until};
+use picket_engine::{Engine, FenceCall, Logins, NoHooks, NodePlan, NodeSpec, Parts, Receipts, Unit, Until};
 use picket_receipt::Keys;
 use picket_store::EmbeddedStore;
 use tempfile::TempDir;
@@ -169,20 +169,6 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
     let topology =
         Topology::new(vec![Level { devices: vec![spec] }]).map_err(|wrong| format!("{wrong:?}"))?;
     let driver: Arc<dyn PowerDriver> = driver.clone();
-    Ok(NodePlan {
-        id: NodeId::new(&format!("n{index}"))?,
-        provider_id: None,
-        topology,
-        drivers: BTreeMap::from([(bmc, driver)]),
-        releases: Vec::new(),
-        own_host: false,
-        fenced_for: Arc::default(),
-        labels: Arc::default(),
-        groups: Arc::default(),
-        liveness: None,
-        units: BTreeMap::new(),
-        retries: BTreeMap::new(),
-        drills: false,
-        mark: String::new(),
-    })
+    let spec = NodeSpec::new(NodeId::new(&format!("n{index}"))?, topology);
+    Ok(NodePlan { drivers: BTreeMap::from([(bmc, driver)]), ..NodePlan::of(spec) })
 }

@@ -1,13 +1,16 @@
 //! What somebody else has set up is theirs to take away: it bars the release, and the way back (K7).
 
+use std::sync::Arc;
+
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_driver_sim::{Act, Fault, Verb, World};
 use picket_engine::Until;
 
 use super::around::waits_for;
-use super::{behind_levels, lab, lawful, taint};
+use super::{behind_levels, lab, lab_of, lawful, taint};
 use crate::lab::{Lab, NODE, node, person, s};
+use crate::setup::Setup;
 
 fn is_barred(lab: &Lab) -> bool {
     let fence = lab.record().fence;
@@ -211,20 +214,29 @@ async fn what_somebody_else_set_up_bars_the_supplies_of_a_node_that_is_stood_dow
     lawful(&cluster);
 }
 
-/// The question before the on is of a moment ago: whatever comes between the two, and takes its time, it is asked once more (K7).
+/// The question before the on is of a moment ago: whatever comes between the two, and takes its time, it is asked once more (K7). What a slow
+/// device was read as is fresh for longer than that.
 #[tokio::test(start_paused = true)]
 async fn what_somebody_sets_up_between_the_question_and_the_on_bars_it() {
-    let (mut lab, cluster) = lab(1101, s(1)).await;
-    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    *lab.points.waits_at.lock() = Some(("sending on", s(30)));
-    lab.unfence().await.expect("it is let in");
-    while lab.points.waits_at.lock().is_some() {
-        tokio::time::sleep(s(1)).await;
+    for (call, answers_after, waits) in [(s(5), s(0), s(30)), (s(20), s(10), s(16))] {
+        let setup = Setup { adjust: Arc::new(move |spec| spec.call = call), ..Setup::new(NODE, &[&["bmc"]]) };
+        let build = |world: &mut World| {
+            world.add_machine(NODE).add_host(NODE, "bmc");
+        };
+        let (mut lab, cluster) = lab_of(1101, s(1), setup, build).await;
+        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+        lab.fault("bmc", Fault::Slow(answers_after));
+        *lab.points.waits_at.lock() = Some(("sending on", waits));
+        lab.unfence().await.expect("it is let in");
+        while lab.points.waits_at.lock().is_some() {
+            tokio::time::sleep(s(1)).await;
+        }
+        cluster.state.lock().foreign = true;
+        waits_for(&lab, "somebody else's stands").await;
+        assert!(!lab.is_on() && lab.received("bmc").ons == 0);
+        cluster.state.lock().foreign = false;
+        lab.mend("bmc");
+        lab.reach("normal", s(120)).await;
+        lawful(&cluster);
     }
-    cluster.state.lock().foreign = true;
-    waits_for(&lab, "somebody else's stands").await;
-    assert!(!lab.is_on() && lab.received("bmc").ons == 0);
-    cluster.state.lock().foreign = false;
-    lab.reach("normal", s(120)).await;
-    lawful(&cluster);
 }

@@ -6,26 +6,14 @@ use std::time::Duration;
 use picket_core::ids::NodeId;
 use picket_core::outcome::Outcome;
 use picket_core::time::Clock;
-use picket_driver_sim::{Act, Fault, Verb, World};
+use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Unit, UnitLimits};
 
 use super::cluster::Cluster;
-use super::{lab, lawful, until};
+use super::{lab, lab_of, lawful, until};
 use crate::lab::{Lab, NODE, node, person, s};
 use crate::setup::{NodeSetup, Setup, named};
 use crate::shared::Door;
-
-/// A node with a taint that stands for as long as nobody takes it away.
-async fn lab_of(seed: u64, setup: Setup, build: impl FnOnce(&mut World)) -> (Lab, Arc<Cluster>) {
-    eprintln!("seed {seed}");
-    tokio::time::advance(s(100)).await;
-    let mut lab = Lab::dark(seed, setup, build);
-    let cluster = Cluster::new(&lab.world, lab.clock.clone());
-    cluster.state.lock().takes = s(10_000);
-    lab.setup.releases = vec![("taint".to_owned(), cluster.clone())];
-    lab.start().await;
-    (lab, cluster)
-}
 
 /// Beside its BMC there is an agent, which has longer for each answer.
 async fn beside_an_agent(seed: u64) -> (Lab, Arc<Cluster>) {
@@ -35,7 +23,7 @@ async fn beside_an_agent(seed: u64) -> (Lab, Arc<Cluster>) {
             spec.call = s(20);
         }
     });
-    lab_of(seed, setup, |world| {
+    lab_of(seed, s(10_000), setup, |world| {
         world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "agent");
     })
     .await
@@ -128,7 +116,7 @@ async fn waits_for_its_turn(seed: u64) -> (Lab, Arc<Cluster>) {
     });
     let unit = Unit::new("pdu1", UnitLimits { at_once: 1, pause: Duration::ZERO });
     setup.pdu = Some((Arc::<Door>::default(), Arc::new(unit), Duration::from_millis(20)));
-    let (mut lab, cluster) = lab_of(seed, setup, |world| {
+    let (mut lab, cluster) = lab_of(seed, s(10_000), setup, |world| {
         world.add_machine(NODE).add_host(NODE, "n1-bmc");
         world.add_supply(NODE, "n1-a").add_supply(NODE, "n1-b");
         world.add_machine("n2").add_supply("n2", "n2-a");

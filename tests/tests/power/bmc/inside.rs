@@ -18,7 +18,7 @@ use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
 use picket_engine::{
-    Engine, FenceCall, Logins, NoHooks, NodePlan, Parts, PlannedRelease, Receipts, Unit, Until,
+    Engine, FenceCall, Logins, NoHooks, NodePlan, NodeSpec, Parts, PlannedRelease, Receipts, Unit, Until,
 };
 use picket_receipt::Keys;
 use picket_store::MemoryStore;
@@ -62,24 +62,15 @@ impl Inside {
         let spec = driver.traits().spec(id.clone(), &rules);
         let release = json!({ "url": webhook.url(), "settle": "500ms" });
         let release = release.as_object().expect("a table");
+        let topology = Topology::new(vec![Level { devices: vec![spec] }]).expect("a good topology");
+        let spec = NodeSpec::new(NodeId::new(NODE).expect("a good name"), topology);
         let plan = NodePlan {
-            id: NodeId::new(NODE).expect("a good name"),
-            provider_id: None,
-            topology: Topology::new(vec![Level { devices: vec![spec] }]).expect("a good topology"),
             drivers: BTreeMap::from([(id, driver)]),
             releases: vec![PlannedRelease {
                 id: ReleaseId::new("detach").expect("a good name"),
                 releaser: picket_release::make("detach", "webhook", release).expect("good settings"),
             }],
-            own_host: false,
-            fenced_for: Arc::default(),
-            labels: Arc::default(),
-            groups: Arc::default(),
-            liveness: None,
-            units: BTreeMap::new(),
-            retries: BTreeMap::new(),
-            drills: false,
-            mark: String::new(),
+            ..NodePlan::of(spec)
         };
         let incarnation = Incarnation::mint(clock.wall(), [7; 10]);
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("an empty store"));

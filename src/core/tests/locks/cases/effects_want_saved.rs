@@ -2,7 +2,7 @@
 use picket_core::step::Step;
 
 pub fn opened(step: Step) -> usize {
-    step.open().1.len()
+    step.open().orders().len()
 }
 
 fn main() {}

@@ -13,7 +13,6 @@ use picket_core::time::BootTime;
 
 use super::{DOUBTED, refusal, store_failure};
 use crate::error::{EngineError, Stale};
-use crate::node::releasing::UNKNOWN_LOOKS;
 use crate::node::{Failure, Fatal, NodeTask};
 use crate::parts::PlannedRelease;
 use crate::request::{Admission, Asides, FenceCall};
@@ -334,7 +333,7 @@ impl NodeTask {
                 // A person's word ends where a host device says On, and by nothing that a device does not say (S12).
                 return Ok(None);
             }
-            if !is_unclear || looked >= UNKNOWN_LOOKS {
+            if !is_unclear || looked >= self.plan.paces.looks_without_off {
                 break fault.to_string();
             }
         };

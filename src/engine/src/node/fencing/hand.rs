@@ -6,8 +6,7 @@ use std::time::Duration;
 use picket_core::order::OffOrder;
 use picket_core::time::BootTime;
 
-pub(super) const PAUSE: Duration = Duration::from_millis(250);
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+use crate::paces::Backoff;
 
 /// How far a device of the level is on its way to the off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +53,8 @@ pub(super) struct Hand {
     /// When it answered last: what it was asked, or with an error in a session of ours.
     pub(super) answered_at: Option<BootTime>,
     pub(super) not_before: BootTime,
-    /// Between the first two tries of what failed; longer with each more.
-    pub(super) first: Duration,
+    /// Between tries of what failed.
+    pub(super) backoff: Backoff,
     pub(super) pause: Duration,
     /// After an off that was taken, and that it does not read, the next one waits so long.
     pub(super) off_pause: Duration,
@@ -72,8 +71,8 @@ pub(super) struct Hand {
 }
 
 impl Hand {
-    /// Of a device that was asked nothing yet; `first` is the pause after its first failure.
-    pub(super) fn new(first: Duration) -> Self {
+    /// Of a device that was asked nothing yet.
+    pub(super) fn new(backoff: Backoff) -> Self {
         Self {
             stage: Stage::Identify,
             held: false,
@@ -89,9 +88,9 @@ impl Hand {
             reached_at: None,
             answered_at: None,
             not_before: BootTime::default(),
-            first,
-            pause: first,
-            off_pause: first,
+            backoff,
+            pause: backoff.first,
+            off_pause: backoff.first,
             off_not_before: BootTime::default(),
             off: None,
             may_have_taken: false,
@@ -133,6 +132,6 @@ impl Hand {
 
     /// It answered: what fails next is tried again soon.
     pub(super) fn calm(&mut self) {
-        self.pause = self.first;
+        self.pause = self.backoff.first;
     }
 }

@@ -20,12 +20,7 @@ use picket_liveness::{Liveness, Look, Sign};
 
 use super::Run;
 use crate::node::{Fatal, NodeTask};
-
-/// An answer serves for the first off so long; then it is asked for again.
-pub(super) const SERVES: Duration = Duration::from_millis(500);
-
-/// What is away is asked again so long after it did not answer.
-const AGAIN: Duration = Duration::from_secs(1);
+use crate::paces::Paces;
 
 /// What this run knows of the node's liveness.
 pub(super) struct LastLook {
@@ -42,11 +37,20 @@ pub(super) struct LastLook {
     second: bool,
     /// Since when only this keeps the off.
     due_since: Option<BootTime>,
+    /// How long an answer serves for the first off.
+    serves: Duration,
+    /// How long after it did not answer what is away is asked again.
+    again: Duration,
 }
 
 impl LastLook {
     /// Begins the first look, where this fence may still be aborted.
-    pub(super) fn begin(source: Option<Arc<dyn Liveness>>, fence: Option<&Fence>, now: BootTime) -> Self {
+    pub(super) fn begin(
+        source: Option<Arc<dyn Liveness>>,
+        fence: Option<&Fence>,
+        paces: &Paces,
+        now: BootTime,
+    ) -> Self {
         let undecided = fence.is_some_and(is_undecided);
         let mut look = Self {
             source: source.filter(|_| undecided),
@@ -56,6 +60,8 @@ impl LastLook {
             away: None,
             second: false,
             due_since: None,
+            serves: paces.liveness_serves,
+            again: paces.liveness_away,
         };
         look.ask(now);
         look
@@ -88,7 +94,7 @@ impl LastLook {
     /// It cannot be reached, and is asked again until it can.
     fn is_away(&mut self, why: String, now: BootTime) {
         (self.answered, self.away) = (None, Some(why));
-        self.ask_after(AGAIN, now);
+        self.ask_after(self.again, now);
     }
 
     /// Why nothing is done before its word is there, where it is waited for.
@@ -114,7 +120,7 @@ impl LastLook {
     pub(super) fn lets_off(&mut self, now: BootTime) -> bool {
         let Some(source) = &self.source else { return true };
         let due = *self.due_since.get_or_insert(now);
-        let serves = self.second && self.answered.is_some_and(|at| now < at + SERVES);
+        let serves = self.second && self.answered.is_some_and(|at| now < at + self.serves);
         // The time of one that decides is no word of it: its look ends, and then it is away.
         let decides = self.away.is_some() || matches!(source.late(), Look::Away(_));
         if serves || !decides && now >= due + source.patience() {
@@ -153,7 +159,8 @@ impl NodeTask {
     /// Begins the first look. Of a node that is fenced for a child nobody is asked whether it recovered: it may be well, as a rule; nor of
     /// one that a person wants off, who knows why (K9).
     pub(super) fn first_look(&self, now: BootTime) -> LastLook {
-        LastLook::begin(self.who_says_whether_it_recovered(), self.open_fence(), now)
+        let source = self.who_says_whether_it_recovered();
+        LastLook::begin(source, self.open_fence(), &self.plan.paces, now)
     }
 
     fn who_says_whether_it_recovered(&self) -> Option<Arc<dyn Liveness>> {
@@ -297,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_off_waits_for_its_own_look_and_never_longer_than_the_patience() {
-        let mut look = LastLook::begin(None, None, at(0));
+        let mut look = LastLook::begin(None, None, &Paces::default(), at(0));
         assert!(look.lets_hold() && look.lets_off(at(0)), "without a source nothing waits");
         look.source = Some(Arc::new(Says(Duration::from_secs(2))));
         look.ask(at(0));
@@ -315,7 +322,7 @@ mod tests {
     /// Its patience and the look's own end come at the same moment, in whatever order.
     #[test]
     fn the_time_of_one_whose_silence_is_no_word_lets_no_off_go() {
-        let mut look = LastLook::begin(None, None, at(0));
+        let mut look = LastLook::begin(None, None, &Paces::default(), at(0));
         look.source = Some(Arc::new(Decides));
         look.held(at(0));
         assert!(!look.lets_off(at(10)));

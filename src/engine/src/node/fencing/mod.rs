@@ -27,8 +27,7 @@ use picket_core::outcome::Reason;
 use picket_core::record::Fence;
 use picket_core::time::BootTime;
 
-use self::hand::{Hand, LONGEST_PAUSE, PAUSE, Stage};
-use self::last_look::SERVES;
+use self::hand::{Hand, Stage};
 use self::rounds::Round;
 use self::run::Run;
 use super::drain::Drained;
@@ -80,6 +79,7 @@ impl NodeTask {
         let mut run = Run {
             judge,
             hands: BTreeMap::new(),
+            backoff: self.plan.paces.device,
             retries: self.plan.retries.clone(),
             doing: FuturesUnordered::new(),
             last_look: self.first_look(now),
@@ -267,7 +267,8 @@ impl NodeTask {
                 Err(Failure::Unavailable(why)) => {
                     run.away = Some(why);
                     run.last_look.put_off();
-                    new.iter().for_each(|device| run.hand(device).not_before = now + PAUSE);
+                    let again = now + run.backoff.first;
+                    new.iter().for_each(|device| run.hand(device).not_before = again);
                     return Ok(());
                 }
             };
@@ -278,7 +279,7 @@ impl NodeTask {
                 .into_iter()
                 .filter_map(|one| if let Opened::Off(off) = one { Some(off) } else { None });
             let offs: Vec<OffOrder> = offs.collect();
-            let is_late = is_first && self.now() >= now + SERVES;
+            let is_late = is_first && self.now() >= now + self.plan.paces.liveness_serves;
             if is_late && !self.is_decided_still(run, &offs).await? {
                 return Ok(());
             }

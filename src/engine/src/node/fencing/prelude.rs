@@ -1,7 +1,5 @@
 //! Before the first off: a breach's pause, the right machine, and what a hold engaged.
 
-use std::time::Duration;
-
 use picket_core::budget::Bar;
 use picket_core::device::{Expected, Identity};
 use picket_core::event::Event;
@@ -26,7 +24,7 @@ impl NodeTask {
             return Ok(Drained::Yes);
         }
         let here = self.place();
-        let pause = Duration::from_secs(1 << again.min(6));
+        let pause = self.plan.paces.breach.after_failures(again);
         let until = self.now() + pause;
         self.wait_for(format!("breach {}: the next off", again + 1), "picket", Some(pause));
         while self.now() < until {

@@ -12,12 +12,9 @@ use picket_core::time::BootTime;
 
 use picket_liveness::Sign;
 
-use super::{Hand, LONGEST_PAUSE, Run, Stage};
+use super::{Hand, Run, Stage};
 use crate::node::drain::Drained;
 use crate::node::{Failure, Fatal, NodeTask};
-
-/// So long a sign of life is waited for: a kubelet gives one every ten seconds.
-const SIGN: Duration = Duration::from_secs(30);
 
 /// What is known of the round under way, and of those before it.
 #[derive(Debug, Default)]
@@ -59,7 +56,7 @@ impl NodeTask {
         let share = self.parts.rules.silent_share_of(level);
         let slowest = level.devices.iter().map(|spec| spec.call).max().unwrap_or_default();
         // One that drops a question is asked something else after two calls.
-        let least = slowest * 2 + LONGEST_PAUSE;
+        let least = slowest * 2 + self.plan.paces.device.longest;
         if run.round.spent.is_some() { share.min(least) } else { share }
     }
 
@@ -233,8 +230,9 @@ impl NodeTask {
             return Ok(false);
         }
         let lives: Option<Vec<Duration>> = self.open_offs().map(|open| self.life_of(open)).collect();
+        let sign = self.plan.paces.life_sign;
         let longest = lives.map(|lives| lives.into_iter().max().unwrap_or_default());
-        if longest.is_none_or(|longest| longest + SIGN >= left) {
+        if longest.is_none_or(|longest| longest + sign >= left) {
             return Ok(false);
         }
         let is_open = self.open_offs().next().is_some();
@@ -244,9 +242,9 @@ impl NodeTask {
         }
         // What it said before may be as old as its conditions, which stay for a while after its end.
         let before = self.well_as_before().await;
-        let until = self.now() + SIGN;
+        let until = self.now() + sign;
         while before.is_some() && self.now() < until {
-            if self.pause(here, SIGN / 20).await? {
+            if self.pause(here, sign / 20).await? {
                 return Ok(true);
             }
             match (self.well_as_before().await, &before) {

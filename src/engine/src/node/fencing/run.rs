@@ -9,17 +9,20 @@ use picket_core::ids::DeviceId;
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, ErrorKind};
 
-use super::hand::{Hand, LONGEST_PAUSE, PAUSE, Question, Stage};
+use super::hand::{Hand, Question, Stage};
 use super::last_look::LastLook;
 use super::rounds::Round;
 use super::survey::Surveys;
 use super::waits::Turns;
 use crate::node::hands::Doing;
+use crate::paces::Backoff;
 
 /// One run: from the phase's beginning until it is left.
 pub(super) struct Run {
     pub(super) judge: Judge,
     pub(super) hands: BTreeMap<DeviceId, Hand>,
+    /// Between tries of a device that failed.
+    pub(super) backoff: Backoff,
     /// The first pauses of devices that have one of their own.
     pub(super) retries: BTreeMap<DeviceId, Duration>,
     pub(super) doing: FuturesUnordered<Doing>,
@@ -47,8 +50,10 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn hand(&mut self, device: &DeviceId) -> &mut Hand {
-        let first = self.retries.get(device).copied().unwrap_or(PAUSE);
-        self.hands.entry(device.clone()).or_insert_with(|| Hand::new(first))
+        let Backoff { first, longest } = self.backoff;
+        let first = self.retries.get(device).copied().unwrap_or(first);
+        let backoff = Backoff { first, longest: longest.max(first) };
+        self.hands.entry(device.clone()).or_insert_with(|| Hand::new(backoff))
     }
 
     /// Drops the calls under way: nothing goes on with them while a command asks the same devices, which would wait for them
@@ -118,7 +123,7 @@ impl Run {
         hand.taken_at = Some(now);
         hand.hold_is_unread = true;
         hand.off_not_before = now + hand.off_pause;
-        hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE.max(hand.first));
+        hand.off_pause = hand.backoff.after(hand.off_pause);
     }
 
     /// What came to nothing by its own time limit took its pause already: what is back then is asked soon.
@@ -126,7 +131,7 @@ impl Run {
         match error.kind {
             ErrorKind::TimedOut => {
                 let hand = self.hand(device);
-                hand.not_before = now + hand.first;
+                hand.not_before = now + hand.backoff.first;
             }
             _ => self.failed(device, now),
         }
@@ -135,6 +140,6 @@ impl Run {
     pub(super) fn failed(&mut self, device: &DeviceId, now: BootTime) {
         let hand = self.hand(device);
         hand.not_before = now + hand.pause;
-        hand.pause = (hand.pause * 2).min(LONGEST_PAUSE.max(hand.first));
+        hand.pause = hand.backoff.after(hand.pause);
     }
 }

@@ -17,9 +17,6 @@ use crate::node::hands::Did;
 use crate::node::whose::is_another_s;
 use crate::node::{Fatal, NodeTask};
 
-/// So often a hold is tried anew that never left this process.
-const UNSENT_HOLDS: u32 = 3;
-
 impl NodeTask {
     /// Takes what a call came to.
     pub(super) async fn take(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
@@ -128,7 +125,7 @@ impl NodeTask {
                 let report = HoldReport { engaged: Vec::new(), detail: error.to_string() };
                 let is_unsent = known.is_some() && error.kind == ErrorKind::Unreachable;
                 self.held(run, device.clone(), known, report).await?;
-                if is_unsent && run.hand(&device).unsent_holds < UNSENT_HOLDS {
+                if is_unsent && run.hand(&device).unsent_holds < self.plan.paces.unsent_holds {
                     // Perhaps as its session is a new one: it is held once it has said there whose machine it controls. A hold that never
                     // goes must not keep the off from it.
                     run.hand(&device).unsent_holds += 1;
@@ -188,7 +185,7 @@ impl NodeTask {
                 let hand = run.hand(&device);
                 hand.calm();
                 if reading.power == Power::Off {
-                    hand.off_pause = hand.first;
+                    hand.off_pause = hand.backoff.first;
                 }
                 run.probed(&device, true);
                 let lost = run.judge.reading(&device, &reading, &self.record().ledger);

@@ -10,7 +10,7 @@ use picket_core::ground::{LOOK_LIFE, ReleaseGround};
 use picket_core::outcome::Reason;
 use picket_core::time::{BootTime, written};
 
-use super::{LONGEST_PAUSE, PAUSE, Run};
+use super::Run;
 use crate::node::{Failure, Fatal, Ground, NodeTask};
 
 impl NodeTask {
@@ -47,12 +47,14 @@ impl NodeTask {
                     Err(Failure::Fatal(error)) => return Err(Fatal(error)),
                     Err(Failure::Refused(refused)) => {
                         tracing::error!(%refused, "a confirmation was refused");
-                        run.hands.values_mut().for_each(|hand| hand.not_before = now + LONGEST_PAUSE);
+                        let again = now + run.backoff.longest;
+                        run.hands.values_mut().for_each(|hand| hand.not_before = again);
                         self.hear_again(run, heard).await?;
                     }
                     // The store is away: the readings go on, and so the proof can be made again.
                     Err(Failure::Unavailable(_)) => {
-                        run.hands.values_mut().for_each(|hand| hand.not_before = now + PAUSE);
+                        let again = now + run.backoff.first;
+                        run.hands.values_mut().for_each(|hand| hand.not_before = again);
                         self.hear_again(run, heard).await?;
                     }
                 }

@@ -14,9 +14,6 @@ use crate::node::NodeTask;
 use crate::units::{LevelTurn, Unit, named};
 use crate::view::LIVENESS_SOURCE;
 
-/// How often it is looked whether a pause, or a limit, is over.
-const BARRED: Duration = Duration::from_secs(1);
-
 /// A turn that is wanted: where, of how many devices, each asked once in that time.
 struct Wanted {
     unit: Arc<Unit>,
@@ -156,7 +153,7 @@ impl NodeTask {
 
     pub(super) fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
         if run.barred.is_some() {
-            return now + BARRED;
+            return now + self.plan.paces.bar;
         }
         if !run.turns.are_here() {
             let reserved = self.reserved(run.level);
@@ -182,7 +179,7 @@ impl NodeTask {
             .chain(volumes)
             .filter(|at| *at > now)
             .min();
-        soonest.unwrap_or(now + Duration::from_secs(1))
+        soonest.unwrap_or(now + self.plan.paces.idle)
     }
 
     pub(super) fn tell_wait(&mut self, run: &Run, now: BootTime) {

@@ -14,6 +14,8 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use picket_core::device::DeviceClass;
 use picket_core::election::Leadership;
+use picket_core::gate;
+use picket_core::ground::Look;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
@@ -58,6 +60,16 @@ impl Did {
             Did::Read { result, .. } => result.as_ref().err(),
             Did::Quiesced(result) | Did::Ended { result, .. } => result.as_ref().err(),
         }
+    }
+
+    /// What a reading showed; of another call, that nothing was read.
+    pub(super) fn look(&self, device: &DeviceId) -> Look {
+        let (asked_at, reading) = match self {
+            Did::Read { asked_at, result } => (*asked_at, result.as_ref().ok().cloned()),
+            _ => (BootTime::default(), None),
+        };
+        let asked_at = reading.as_ref().map_or(asked_at, |reading| reading.asked_at);
+        Look { device: device.clone(), asked_at, reading }
     }
 
     /// Whether the device was reached, whatever it said.
@@ -294,17 +306,15 @@ impl Hands {
             let asking = hands.ask(&device, "power off, hard");
             let ready = hands.ready_to_run(&device, time).await;
             let asked_at = hands.parts.clock.boot();
-            let result = match ready {
-                Ok(_) if asked_at > look_serves_until => Err(DriverError::new(
-                    ErrorKind::TimedOut,
-                    Effect::DidNotHappen,
-                    "the look before it is too old: it is looked at again first".to_owned(),
-                )),
-                Ok((driver, call, turns)) => {
+            let result = match (ready, gate::off_serves(&order, look_serves_until, asked_at)) {
+                (Ok((driver, call, turns)), Ok(())) => {
                     let call = hands.told(call, "permitted off").in_life(life);
                     turns.bounded(time, driver.power_off(&order, &call)).await
                 }
-                Err(error) => Err(error),
+                (Ok(_), Err(old)) => {
+                    Err(DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, old.to_string()))
+                }
+                (Err(error), _) => Err(error),
             };
             asking.answered(&result, words::accepted);
             hands.parts.hooks.reached("sent off").await;

@@ -19,20 +19,8 @@ use picket_release::{InParts, Releaser};
 
 pub(super) use self::parts::survey_event;
 use super::{Fatal, Ground, NodeTask, standing};
+use crate::paces::Backoff;
 use crate::view::whose_release;
-
-/// Looks without an Off in a row after which the evidence begins from zero (S4).
-pub(super) const UNKNOWN_LOOKS: u32 = 3;
-/// Confirmations that do not hold until the release, before a person is asked.
-const PROOFS: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// So many attempts that had something to do before are followed by the next one at once; what comes back again and again is not chased any faster.
-const AT_ONCE: u32 = 2;
-/// What was taken has at least this part of the deadline before it is forced.
-const GRACE: u32 = 8;
-/// While volumes are being let go power is read this often.
-pub(super) const WATCH: Duration = Duration::from_secs(2);
 
 /// When something is tried, and until when.
 #[derive(Clone, Copy, Debug)]
@@ -40,25 +28,33 @@ struct Pacing {
     began: BootTime,
     deadline: BootTime,
     next: BootTime,
+    backoff: Backoff,
     pause: Duration,
     /// The last attempt was made then.
     tried: BootTime,
     /// So many had something to do before.
     rounds: u32,
+    /// So many of these are followed by the next one at once.
+    at_once: u32,
 }
 
 impl Pacing {
     fn back_off(&mut self, now: BootTime) {
         self.next = now + self.pause;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pause = self.backoff.after(self.pause);
     }
 
     /// An attempt had something to do before: the next one is due at once, unless that goes on and on.
     fn goes_on(&mut self, now: BootTime) {
         self.rounds = self.rounds.saturating_add(1);
-        if self.rounds <= AT_ONCE {
-            (self.next, self.pause) = (now, FIRST_PAUSE);
+        if self.rounds <= self.at_once {
+            self.make_due(now);
         }
+    }
+
+    /// The next attempt is due at once, and what fails then is tried again soon.
+    fn make_due(&mut self, now: BootTime) {
+        (self.next, self.pause) = (now, self.backoff.first);
     }
 
     /// When half of its time is over.
@@ -85,6 +81,8 @@ struct Run {
     in_vain: BTreeMap<ReleaseId, String>,
     /// What this run set up, and what stands on its own look.
     set_up: BTreeSet<EffectId>,
+    /// What was taken has at least this part of the deadline before it is forced.
+    force_part: u32,
 }
 
 impl Run {
@@ -103,7 +101,7 @@ impl Run {
         let forces = releaser.in_parts().is_some_and(InParts::forces) && !self.forced.contains(id);
         let pacing = self.paces.get(id).filter(|_| forces)?;
         let span = pacing.deadline.since(pacing.began);
-        Some(pacing.half().max(pacing.tried + span / GRACE))
+        Some(pacing.half().max(pacing.tried + span / self.force_part))
     }
 }
 
@@ -137,6 +135,7 @@ impl NodeTask {
             heard: BTreeMap::new(),
             in_vain: BTreeMap::new(),
             set_up: BTreeSet::new(),
+            force_part: self.plan.paces.release_force_part,
         };
         loop {
             // By the ledger an attempt may still set something up until it has ended there.
@@ -196,7 +195,8 @@ impl NodeTask {
             self.wait_for(format!("release {whole} to complete{said}"), whose_release(&whole), Some(left));
             let until_next = until.since(self.now());
             let soon = run.barred.is_some() || until_next.is_zero();
-            let pause = if soon { FIRST_PAUSE } else { until_next.min(WATCH) };
+            let paces = &self.plan.paces;
+            let pause = if soon { paces.release.first } else { until_next.min(paces.power_watch) };
             if self.pause(here, pause).await? {
                 return Ok(());
             }
@@ -226,15 +226,17 @@ impl NodeTask {
 
     /// A release, or a part of one, whose turn it is: it waits until storage has settled (S23).
     fn begin(&self, run: &mut Run, id: &ReleaseId, releaser: &dyn Releaser) {
-        let now = self.now();
+        let (now, paces) = (self.now(), &self.plan.paces);
         let dark_since = self.ground.as_ref().map_or(now, |ground| ground.dark_since);
         run.paces.entry(id.clone()).or_insert_with(|| Pacing {
             began: now,
             deadline: now + self.time_left_of(id, releaser),
             next: dark_since + releaser.settle(),
-            pause: FIRST_PAUSE,
+            backoff: paces.release,
+            pause: paces.release.first,
             tried: now,
             rounds: 0,
+            at_once: paces.release_at_once,
         });
     }
 
@@ -276,7 +278,7 @@ impl NodeTask {
             (None, Some(fault @ (LookFault::NewEpoch(_) | LookFault::On(_)))) => fault.to_string(),
             (None, Some(fault)) => {
                 tracing::warn!(%fault, looks = self.unseen, "no release is attempted");
-                if self.unseen < UNKNOWN_LOOKS {
+                if self.unseen < self.plan.paces.looks_without_off {
                     return Ok(false);
                 }
                 fault.to_string()
@@ -290,9 +292,9 @@ impl NodeTask {
     pub(super) async fn lose_proof(&mut self, why: String) -> Result<(), Fatal> {
         self.cut_off();
         self.unproven += 1;
-        if self.unproven > PROOFS {
-            let detail =
-                format!("the confirmation did not hold {PROOFS} times in a row, at last since {why}");
+        let most = self.plan.paces.failed_proofs;
+        if self.unproven > most {
+            let detail = format!("the confirmation did not hold {most} times in a row, at last since {why}");
             return self.give_up(Reason::Deadline, detail).await;
         }
         let gone = self.withdraw_now().await;

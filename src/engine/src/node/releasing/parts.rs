@@ -17,7 +17,7 @@ use picket_core::time::written;
 use picket_release::{Found, InParts, Progress, ReleaseError, Releaser};
 
 use super::sending::Answered;
-use super::{FIRST_PAUSE, Next, Run};
+use super::{Next, Run};
 use crate::node::{Failure, Fatal, NodeTask};
 
 impl NodeTask {
@@ -191,7 +191,7 @@ impl NodeTask {
             Ok(Progress::Accepted(words)) if force_due.is_some_and(|due| now >= due) => {
                 self.due_again(run, id.clone(), accepted, words).await?;
                 if let Some(pacing) = run.pace(&id) {
-                    (pacing.next, pacing.pause) = (now, FIRST_PAUSE);
+                    pacing.make_due(now);
                 }
                 Ok(())
             }

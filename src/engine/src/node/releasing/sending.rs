@@ -15,8 +15,8 @@ use picket_metrics::RELEASE_ATTEMPTS;
 use picket_release::{Progress, ReleaseError, Releaser};
 use tokio::time::Instant;
 
+use super::Run;
 use super::watch_over::Asking;
-use super::{FIRST_PAUSE, Run};
 use crate::node::{Failure, Fatal, NodeTask};
 
 /// What an attempt, or a look at an accepted one, came to.
@@ -106,7 +106,9 @@ impl NodeTask {
             match run.pace(&id) {
                 Some(pacing) if lingers && goes_on => pacing.goes_on(now),
                 // What stands is to stand no longer than it must.
-                Some(pacing) if lingers && is_taken => pacing.next = pacing.next.min(now + FIRST_PAUSE),
+                Some(pacing) if lingers && is_taken => {
+                    pacing.next = pacing.next.min(now + pacing.backoff.first)
+                }
                 _ => {}
             }
         }

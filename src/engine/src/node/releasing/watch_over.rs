@@ -9,7 +9,6 @@ use picket_core::record::Phase;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{UNKNOWN_LOOKS, WATCH};
 use crate::node::looking::on;
 use crate::node::{Fatal, NodeTask};
 
@@ -32,7 +31,7 @@ impl NodeTask {
 
     async fn watch_until<T>(&mut self, mut asking: Asking<Option<T>>) -> Result<Option<T>, Fatal> {
         let here = self.place();
-        let (mut watch_at, mut heard) = (Instant::now() + WATCH, None);
+        let (mut watch_at, mut heard) = (Instant::now() + self.plan.paces.power_watch, None);
         loop {
             tokio::select! {
                 biased;
@@ -50,7 +49,7 @@ impl NodeTask {
                         looks = self.glance() => looks,
                     };
                     beside(self.watched(&looks), &mut asking, &mut heard).await?;
-                    watch_at = Instant::now() + WATCH;
+                    watch_at = Instant::now() + self.plan.paces.power_watch;
                 }
                 Some((device, did)) = self.lingering.next() => {
                     if self.is_heard_late(device, did) {
@@ -90,7 +89,7 @@ impl NodeTask {
         {
             self.lose_proof(fault.to_string()).await?;
         }
-        if self.unseen >= UNKNOWN_LOOKS || on(looks).next().is_some() {
+        if self.unseen >= self.plan.paces.looks_without_off || on(looks).next().is_some() {
             self.withdraw_unseen().await?;
         }
         Ok(())

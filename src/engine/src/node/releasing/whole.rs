@@ -10,7 +10,7 @@ use picket_core::record::{Fence, ReleaseStage, ReleaseState};
 use picket_core::time::{BootTime, written};
 use picket_release::{Progress, ReleaseError, Releaser, Subject};
 
-use super::{FIRST_PAUSE, Next, Run, sending};
+use super::{Next, Run, sending};
 use crate::node::{Fatal, NodeTask, standing};
 
 impl NodeTask {
@@ -88,7 +88,7 @@ impl NodeTask {
             }
             if self.now() < deadline + patience {
                 tracing::warn!(release = %id, left, "it is not passed on yet");
-                return Ok(Next::Wait(self.now() + FIRST_PAUSE, deadline));
+                return Ok(Next::Wait(self.now() + self.plan.paces.release.first, deadline));
             }
             why += &format!("; it is not passed on to {to}: {left}");
         }
@@ -299,7 +299,7 @@ impl NodeTask {
                     run.back_off(&state.id, self.now());
                 } else {
                     // What stands is to stand no longer than it must.
-                    let next = self.now() + FIRST_PAUSE;
+                    let next = self.now() + self.plan.paces.release.first;
                     run.pace(&state.id).into_iter().for_each(|pacing| pacing.next = next);
                 }
             }

@@ -16,17 +16,6 @@ use crate::node::{Fatal, NodeTask};
 use crate::parts::PlannedRelease;
 use crate::view::whose_release;
 
-/// Between two questions.
-pub(super) const PACE: Duration = Duration::from_secs(2);
-/// So often what stands is taken away before a person is asked who sets it up.
-const MOST_ROUNDS: u32 = 3;
-/// So long an answer is waited for; whoever is away, and was not seen to bar it, keeps no node off: it may be what answers there.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// For so long what was answered holds: before an on that goes later it is asked for anew.
-pub(super) const FRESH: Duration = Duration::from_secs(5);
-/// So long that answer is waited for: where it does not come, what was known holds.
-const ANEW: Duration = Duration::from_secs(3);
-
 /// What the far sides of the releases said last of an on.
 #[derive(Debug)]
 pub(super) struct Clearance {
@@ -66,13 +55,13 @@ impl NodeTask {
     /// Asks once more, where the last answer is not of just now: an on may go minutes after the first, and again and again. False: the node was moved,
     /// or something stands that has to go first.
     pub(super) async fn renew(&mut self, clearance: &mut Clearance) -> Result<bool, Fatal> {
-        if clearance.bar.is_none() && self.now().since(clearance.at) < FRESH {
+        if clearance.bar.is_none() && self.now().since(clearance.at) < self.plan.paces.clearance_serves {
             return Ok(true);
         }
         let known = clearance.bar.take();
         for (subject, releaser) in self.asked_before_an_on() {
             let release = &subject.release;
-            match self.lets_on(&subject, &*releaser, ANEW).await? {
+            match self.lets_on(&subject, &*releaser, self.plan.paces.clearance_renewal).await? {
                 Said::Ended => return Ok(false),
                 Said::Yes => {}
                 Said::No(why) => {
@@ -97,7 +86,7 @@ impl NodeTask {
     /// Whether a node that was not let on, or would not be now, is on all the same. Nothing is waited for.
     pub(in crate::node) async fn is_barred_from_on(&mut self) -> Result<bool, Fatal> {
         for (subject, releaser) in self.asked_before_an_on() {
-            let asked = ask(&subject, &*releaser, ANEW).await;
+            let asked = ask(&subject, &*releaser, self.plan.paces.clearance_renewal).await;
             self.note_barred(&subject.release, &asked).await?;
             match asked {
                 Ok(LetOn { stands: true, .. }) => {
@@ -182,10 +171,10 @@ impl NodeTask {
         deadline: BootTime,
     ) -> Result<bool, Fatal> {
         let here = self.place();
-        let patience = self.now() + PATIENCE;
+        let patience = self.now() + self.plan.paces.clearance_patience;
         let mut barred = self.barred_before(&subject.release);
         loop {
-            match self.lets_on(subject, releaser, PATIENCE).await? {
+            match self.lets_on(subject, releaser, self.plan.paces.clearance_patience).await? {
                 Said::Yes => return Ok(true),
                 Said::Ended => return Ok(false),
                 Said::No(why) => barred = Some(why),
@@ -201,7 +190,7 @@ impl NodeTask {
             }
             let why = barred.as_deref().unwrap_or("nobody answers");
             self.waits_for_clearance(&subject.release, why, deadline);
-            if self.pause(here, PACE).await? {
+            if self.pause(here, self.plan.paces.clearance).await? {
                 return Ok(false);
             }
         }
@@ -228,7 +217,7 @@ impl NodeTask {
                 // It is taken away beside whatever is waited for, and that is waited for (K3).
                 self.stands_there(release).await?;
                 self.found_standing += 1;
-                if self.found_standing > MOST_ROUNDS {
+                if self.found_standing > self.plan.paces.clearance_rounds {
                     let why = format!("what release {release} sets up is set up again and again by somebody");
                     self.not_let_on(&why).await?;
                 }

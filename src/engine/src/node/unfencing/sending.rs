@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::DeviceClass;
 use picket_core::gate::{self, GateFault};
 use picket_core::ids::DeviceId;
 use picket_core::order::PendingOn;
@@ -13,28 +12,24 @@ use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, Effect, ErrorKind};
 
-use super::letting::{self, Clearance};
+use super::Intended;
+use super::letting::Clearance;
 use super::vouching::Vouched;
-use super::{Intended, PACE};
 use crate::node::hands::Did;
 use crate::node::whose::Ours;
 use crate::node::{Fatal, NodeTask};
 
-/// An on that was taken and is not seen is sent again after this.
-const REPEAT: Duration = Duration::from_secs(15);
-
-/// Why an on does not go after that reading: it showed nothing, or it made a session that does not stand in the ledger.
-fn not_now(looked: &Did, is_stored: bool) -> Option<DriverError> {
-    let Did::Read { result, .. } = looked else { return None };
-    match result {
-        Err(error) => Some(DriverError { effect: Effect::DidNotHappen, ..error.clone() }),
-        Ok(_) if is_stored => None,
-        Ok(_) => Some(DriverError::new(
-            ErrorKind::Refused,
-            Effect::DidNotHappen,
-            "its session began just now: the on is stored with it first",
-        )),
-    }
+/// Why an on was not sent after that reading, as its device's error. The store's and the record's faults stay what they are.
+fn not_sent(looked: &Did, fault: GateFault) -> Result<DriverError, GateFault> {
+    let kind = match (&fault, looked.error()) {
+        (GateFault::Unread(_), Some(error)) => {
+            return Ok(DriverError { effect: Effect::DidNotHappen, ..error.clone() });
+        }
+        (GateFault::Unread(_) | GateFault::OldLook(_), _) => ErrorKind::TimedOut,
+        (GateFault::NewSession(_), _) => ErrorKind::Refused,
+        _ => return Err(fault),
+    };
+    Ok(DriverError::new(kind, Effect::DidNotHappen, fault.to_string()))
 }
 
 impl NodeTask {
@@ -57,13 +52,14 @@ impl NodeTask {
             return Ok(None);
         }
         if clearance.bar.is_some() {
-            return Ok(Some(self.now() + letting::PACE));
+            return Ok(Some(self.now() + self.plan.paces.clearance));
         }
         let of_ours = |on: &&PendingOn| ours.contains_key(on.device());
         let to_send = pending.ons.iter().filter(|on| dark.contains(on.device())).filter(of_ours);
         let again = self.send_on(to_send, &ours, vouched).await?;
         let unsaid = dark.iter().filter(|device| !ours.contains_key(*device));
-        let whose = unsaid.map(|device| self.asked_again(device, true, PACE * 2));
+        let pace = self.plan.paces.on_watch * 2;
+        let whose = unsaid.map(|device| self.asked_again(device, true, pace));
         Ok(Some(self.now() + whose.chain([again]).min().unwrap_or(again)))
     }
 
@@ -78,7 +74,7 @@ impl NodeTask {
         let is_asked = self.is_asked_before_an_on();
         let mut sending: FuturesUnordered<_> =
             pending.map(|on| self.send_one(on, life(on), is_asked)).collect();
-        let mut again = REPEAT;
+        let (mut again, pace) = (self.plan.paces.on_repeat, self.plan.paces.on_watch);
         while let Some((device, looked, sent)) = sending.next().await {
             self.show(&device, &looked);
             let did = match sent {
@@ -88,7 +84,7 @@ impl NodeTask {
                 }
                 Err(fault) => {
                     tracing::warn!(%fault, "the on is not sent now");
-                    again = again.min(self.asked_again(&device, true, PACE * 2));
+                    again = again.min(self.asked_again(&device, true, pace * 2));
                     continue;
                 }
             };
@@ -101,7 +97,7 @@ impl NodeTask {
                 Did::On(effect, Err(error)) => {
                     tracing::warn!(%device, %effect, %error, "the on was not seen to be taken");
                     vouched.refused.insert(device.clone(), error.to_string());
-                    let pace = if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 };
+                    let pace = if error.effect == Effect::DidNotHappen { pace * 2 } else { pace * 4 };
                     again = again.min(self.asked_again(&device, true, pace));
                 }
                 _ => {}
@@ -122,6 +118,7 @@ impl NodeTask {
         is_asked: bool,
     ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
         let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
+        let serves = self.plan.paces.clearance_serves;
         async move {
             // What is shared is waited for before power is read: nothing comes between the store's word and the on.
             let (_turns, hands) = match hands.in_turn(on.device()).await {
@@ -132,23 +129,22 @@ impl NodeTask {
                     return (on.device().clone(), looked, Ok(Did::On(on.effect(), Err(error))));
                 }
             };
-            let until = parts.clock.boot() + hands.time(on.device()) + letting::FRESH;
+            let until = parts.clock.boot() + hands.time(on.device()) + serves;
             let (device, looked) = hands.read(on.device()).await;
-            // What a parent is asked goes in no session, and lets go also of one whose whereabouts nobody tells.
-            let is_parent = hands.class(&device) == Some(DeviceClass::Parent);
-            let is_stored = hands.session(&device).as_deref() == on.session();
-            if let Some(why) = not_now(&looked, is_stored).filter(|_| !is_parent) {
-                return (device, looked, Ok(Did::On(on.effect(), Err(why))));
+            let (look, session) = (looked.look(&device), hands.session(&device));
+            let session = session.as_deref();
+            if gate::on_serves(&stored.record, on, &look, session, parts.clock.boot()).is_ok() {
+                parts.hooks.reached("sending on").await;
+                if is_asked && parts.clock.boot() > until {
+                    let why = "the question whether it may go is too old: it is asked once more";
+                    let late = DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, why);
+                    return (device, looked, Ok(Did::On(on.effect(), Err(late))));
+                }
             }
-            parts.hooks.reached("sending on").await;
-            if is_asked && parts.clock.boot() > until {
-                let why = "the question whether it may go is too old: it is asked once more";
-                let late = DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, why);
-                return (device, looked, Ok(Did::On(on.effect(), Err(late))));
-            }
-            let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {
+            let (store, leadership) = (&*parts.store, hands.leadership());
+            let sent = match gate::on_order(store, leadership, &stored, on, &look, session).await {
                 Ok(order) => Ok(hands.on(order, life).await.1),
-                Err(fault) => Err(fault),
+                Err(fault) => not_sent(&looked, fault).map(|why| Did::On(on.effect(), Err(why))),
             };
             (device, looked, sent)
         }

@@ -4,7 +4,6 @@ use picket_core::outcome::Reason;
 use picket_core::power::Power;
 use picket_core::time::BootTime;
 
-use super::PACE;
 use super::rounds::Rounds;
 use crate::node::{Fatal, NodeTask};
 
@@ -19,7 +18,7 @@ impl NodeTask {
         let lost = self.record().fence.as_ref().map(|fence| fence.lost.clone()).unwrap_or_default();
         let silent_until = self.now() + self.parts.rules.silent_share;
         let mut answered = false;
-        let mut rounds = Rounds::new(PACE * 2);
+        let mut rounds = Rounds::new(self.plan.paces.on_watch * 2);
         let here = self.place();
         loop {
             let due = rounds.due(&hosts, self.now());
@@ -48,7 +47,7 @@ impl NodeTask {
                 return Ok(None);
             }
             self.wait_for("On to be seen", "host devices", Some(deadline.since(now)));
-            let next = rounds.first(&hosts).unwrap_or(now + PACE * 2);
+            let next = rounds.first(&hosts).unwrap_or(now + self.plan.paces.on_watch * 2);
             if self.pause(here, next.min(deadline).since(now)).await? {
                 return Ok(None);
             }

@@ -22,9 +22,6 @@ pub(super) struct Vouched {
     pub(super) refused: BTreeMap<DeviceId, String>,
 }
 
-/// So often a device that is expected to say whose it is says nothing of it, before it is believed not to know.
-const KNOWN: u32 = 10;
-
 impl Vouched {
     /// It answered when it was asked for power: what it left unanswered before says nothing.
     pub(super) fn answers(&mut self, device: &DeviceId) {
@@ -79,7 +76,8 @@ impl NodeTask {
                         self.expected_identity(&device).is_empty() && !self.has_said_whose(&device);
                     let tells = !said.identity.is_empty() || never_knew;
                     // It may know the question, and only be starting.
-                    let knows_it_not = !tells && vouched.asked_again(&device) > KNOWN;
+                    let knows_it_not =
+                        !tells && vouched.asked_again(&device) > self.plan.paces.identity_tries;
                     if tells || knows_it_not && !self.has_said_whose(&device) {
                         vouched.withhold.remove(&device);
                         // Asked in each session, also of who has no answer: in another one it may be another's.

@@ -12,7 +12,7 @@ use picket_core::time::{Clock, WallTime};
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Act, Fault, Moving, Random, SharedWorld, SimClock, SimDriver, SimOptions, World};
-use picket_engine::{NodePlan, ParentDriver, ParentSettings, Parents, PlannedRelease};
+use picket_engine::{NodePlan, NodeSpec, ParentDriver, ParentSettings, Parents, PlannedRelease};
 use picket_store::MemoryStore;
 use tokio::sync::Mutex;
 
@@ -190,23 +190,20 @@ pub fn plan(node: &'static str, settings: &Settings, ground: &Ground, parents: &
     let tenant = rights.tenants[node];
     let fenced_for = rights.fenced_for.get(node).cloned().unwrap_or_default();
     let groups: BTreeSet<String> = bounds.rack.get(node).map(|_| RACK.to_owned()).into_iter().collect();
+    let mark = format!("{tenant} {fenced_for:?} {groups:?}");
+    let spec = NodeSpec {
+        fenced_for: Arc::new(fenced_for),
+        labels: Arc::new([("tenant".to_owned(), tenant.to_owned())].into()),
+        groups: Arc::new(groups),
+        ..NodeSpec::new(id(node), Topology::new(topology).expect("a good topology"))
+    };
     NodePlan {
-        id: id(node),
-        provider_id: None,
-        topology: Topology::new(topology).expect("a good topology"),
         drivers,
         releases: vec![PlannedRelease {
             id: ReleaseId::new("detach").expect("a good name"),
             releaser: ground.volumes.clone(),
         }],
-        own_host: false,
-        mark: format!("{tenant} {fenced_for:?} {groups:?}"),
-        fenced_for: Arc::new(fenced_for),
-        labels: Arc::new([("tenant".to_owned(), tenant.to_owned())].into()),
-        units: BTreeMap::new(),
-        retries: BTreeMap::new(),
-        drills: false,
-        groups: Arc::new(groups),
-        liveness: None,
+        mark,
+        ..NodePlan::of(spec)
     }
 }

@@ -14,7 +14,7 @@ use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{SharedWorld, SimClock, SimDriver, SimOptions};
-use picket_engine::{Engine, Hooks, Logins, NodePlan, Parts, PlannedRelease, Receipts, Unit};
+use picket_engine::{Engine, Hooks, Logins, NodePlan, NodeSpec, Parts, PlannedRelease, Receipts, Unit};
 use picket_receipt::Keys;
 
 use super::far::{Alive, StoreElection, Volumes};
@@ -97,24 +97,24 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
         levels.push(Level { devices: vec![outlet] });
         drivers.insert(id, Arc::new(driver));
     }
-    NodePlan {
-        id: NodeId::new(node).expect("a good name"),
+    let spec = NodeSpec {
         provider_id: (node == "n1").then(|| "aws:///eu-central-1a/i-1".to_owned()),
-        topology: Topology::new(levels).expect("a good topology"),
+        own_host: node == "me",
+        drills: node != "n10",
+        // All that have a number are in one.
+        groups: Arc::new(node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect()),
+        ..NodeSpec::new(
+            NodeId::new(node).expect("a good name"),
+            Topology::new(levels).expect("a good topology"),
+        )
+    };
+    NodePlan {
         drivers,
         releases: vec![PlannedRelease {
             id: ReleaseId::new("detach").expect("a good name"),
             releaser: volumes.clone(),
         }],
-        own_host: node == "me",
-        fenced_for: Arc::default(),
-        labels: Arc::default(),
-        // All that have a number are in one.
-        units: BTreeMap::new(),
-        retries: BTreeMap::new(),
-        drills: node != "n10",
-        groups: Arc::new(node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect()),
         liveness: node.ends_with("alive").then(|| Arc::new(Alive) as _),
-        mark: String::new(),
+        ..NodePlan::of(spec)
     }
 }

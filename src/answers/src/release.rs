@@ -1,11 +1,71 @@
-//! What a releaser says: how far the far side is, what was found there, and why something did not succeed.
+//! What a release is about, what its far side answers, and why something did not succeed.
 
 use picket_core::device::Identity;
+use picket_core::ids::{FenceId, Generation, NodeId, ReleaseId};
+use picket_core::record::Part;
+
+/// Of which node something stands at the far side, or is left there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whose {
+    /// The node.
+    pub node: NodeId,
+    /// What its host devices say of themselves, as in [`Subject`].
+    pub identities: Vec<Identity>,
+    /// Whom the far side had for it when it was met first in this fence, or in the last one of a node that is retired; `None`: nobody was met,
+    /// or no fence runs.
+    pub met: Option<String>,
+}
+
+/// Whose leavings are taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Whose.
+    pub whose: Whose,
+    /// The node's generation, by whoever asks.
+    pub generation: Generation,
+    /// The node is retired, and does not come back.
+    pub gone: bool,
+    /// In its last fence an off was sent: what keeps others away goes only once the node was seen to be back, whatever became of its releases.
+    pub off: bool,
+    /// Whom the far side had for it when it was met first in its last fence, as the history has it: of a node that is back, and where the releaser
+    /// recalls it.
+    pub met_last: Option<String>,
+}
+
+/// Of which fence a release is, and about whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The node.
+    pub node: NodeId,
+    /// The fence.
+    pub fence: FenceId,
+    /// The generation.
+    pub generation: Generation,
+    /// How often evidence began from zero in it: the machine may have run in between.
+    pub round: u32,
+    /// The release.
+    pub release: ReleaseId,
+    /// What the far side said when it accepted (a status URL).
+    pub accepted: String,
+    /// What the node's host devices say of themselves, as the settings have it or as it was learned (S13). Empty: nobody knows.
+    pub identities: Vec<Identity>,
+    /// Whom the far side had for the node when it was met first in this fence; `None`: nobody was met.
+    pub met: Option<String>,
+}
+
+/// What was found attached, and which of it is to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What is to be let go.
+    pub parts: Vec<Part>,
+    /// What stays, and why, in words.
+    pub stays: Vec<(Part, String)>,
+}
 
 /// How far the far side is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It took the request and works on it; ask [`crate::Releaser::observe`].
+    /// It took the request and works on it: it is to be looked at.
     Accepted(String),
     /// It was seen to have finished.
     Complete(String),
@@ -31,15 +91,6 @@ pub struct LetOn {
     pub stands: bool,
     /// What else is to be told, in words; it does not bar the on.
     pub found: Option<String>,
-}
-
-/// What the far side says of a machine of its own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
-    /// What its cloud calls it.
-    pub provider_id: Option<String>,
-    /// What it says of itself.
-    pub identity: Identity,
 }
 
 impl Progress {
@@ -80,7 +131,7 @@ impl ReleaseError {
     }
 
     /// The same words, of a look: nothing is known.
-    pub(crate) fn into_unknown(self) -> Self {
+    pub fn into_unknown(self) -> Self {
         match self {
             replaced @ ReleaseError::Replaced(_) => replaced,
             ReleaseError::DidNotHappen(why) | ReleaseError::Barred(why) | ReleaseError::Unknown(why) => {

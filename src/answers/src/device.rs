@@ -1,9 +1,47 @@
-//! One error for all drivers: what went wrong, and what that means for power.
+//! What a device answers to a call: that it took a command, what a hold did, whose machine it controls, or why nothing.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use picket_core::device::Identity;
 use picket_core::power::Epoch;
 use picket_core::time::BootTime;
+
+/// What a device said of whose machine it controls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identified {
+    /// [`Identity::default`] if it says nothing.
+    pub identity: Identity,
+    /// The device's life in which it said so: in another one it may be another device, at the same address (S13). `None` for a
+    /// device without epochs.
+    pub epoch: Option<Epoch>,
+}
+
+/// The device took a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// When the first copy of the request was sent.
+    pub asked_at: BootTime,
+    /// When the device's yes arrived. Only readings asked for after this may count.
+    pub answered_at: BootTime,
+    /// The device's life in which it was taken.
+    pub epoch: Option<Epoch>,
+    /// The device said that it was in that state already.
+    pub already: bool,
+}
+
+/// The settings that a driver found before a hold, in its own keys; they are put back at unfence. A key that begins with
+/// `HoldState::SEEN` is not put back: its value was so before the first off of this generation, and is found anew in the next one.
+pub type HoldFound = BTreeMap<String, String>;
+
+/// What a hold, or its undoing, did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HoldReport {
+    /// What is engaged now, in words (`restore policy always-off`).
+    pub engaged: Vec<String>,
+    /// What could not be done and why, in words; empty if nothing.
+    pub detail: String,
+}
 
 /// What an error means for the command (S10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
