@@ -4,6 +4,7 @@
 //! Nova notes the action before the migration, and `done` before the action's end. Where none ever happened nothing more is asked.
 //! **Boundary.** Migrations are an administrator's to see. Whether the host of a copy is off is the engine's matter.
 
+use parking_lot::MutexGuard;
 use picket_driver::{Call, DriverError};
 
 use crate::driver::OpenstackDriver;

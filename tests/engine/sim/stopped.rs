@@ -60,8 +60,8 @@ async fn an_on_goes_in_no_session_that_is_younger_than_the_stores_word() {
 #[tokio::test(start_paused = true)]
 async fn an_on_goes_by_no_reading_of_before_a_stop() {
     let mut lab = lab(2).await;
-    *lab.points.waits_at.lock().expect("whole") = Some(("sending on", s(30)));
+    *lab.points.waits_at.lock() = Some(("sending on", s(30)));
     round(&mut lab).await;
-    let asked = lab.points.seen.lock().expect("whole").iter().filter(|point| *point == "sending on").count();
+    let asked = lab.points.seen.lock().iter().filter(|point| *point == "sending on").count();
     assert_eq!((asked, lab.received("bmc").ons), (2, 1));
 }

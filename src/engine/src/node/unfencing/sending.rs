@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use picket_core::device::DeviceClass;
 use picket_core::gate::{self, GateFault};
 use picket_core::ids::DeviceId;
 use picket_core::order::PendingOn;
@@ -118,7 +119,7 @@ impl NodeTask {
         is_asked: bool,
     ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
         let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
-        let serves = self.plan.paces.clearance_serves;
+        let clearance_serves = self.plan.paces.clearance_serves;
         async move {
             // What is shared is waited for before power is read: nothing comes between the store's word and the on.
             let (_turns, hands) = match hands.in_turn(on.device()).await {
@@ -129,11 +130,17 @@ impl NodeTask {
                     return (on.device().clone(), looked, Ok(Did::On(on.effect(), Err(error))));
                 }
             };
-            let until = parts.clock.boot() + hands.time(on.device()) + serves;
+            let until = parts.clock.boot() + hands.time(on.device()) + clearance_serves;
             let (device, looked) = hands.read(on.device()).await;
             let (look, session) = (looked.look(&device), hands.session(&device));
             let session = session.as_deref();
-            if gate::on_serves(&stored.record, on, &look, session, parts.clock.boot()).is_ok() {
+            // New settings may have made a host of what the record has as a parent: nobody lets go of a host unread.
+            let is_parent = hands.class(&device) == Some(DeviceClass::Parent);
+            let serves = match look.reading.is_none() && !is_parent {
+                true => Err(GateFault::Unread(device.clone())),
+                false => gate::on_serves(&stored.record, on, &look, session, parts.clock.boot()),
+            };
+            if serves.is_ok() {
                 parts.hooks.reached("sending on").await;
                 if is_asked && parts.clock.boot() > until {
                     let why = "the question whether it may go is too old: it is asked once more";
@@ -142,7 +149,11 @@ impl NodeTask {
                 }
             }
             let (store, leadership) = (&*parts.store, hands.leadership());
-            let sent = match gate::on_order(store, leadership, &stored, on, &look, session).await {
+            let order = match serves {
+                Ok(()) => gate::on_order(store, leadership, &stored, on, &look, session).await,
+                Err(fault) => Err(fault),
+            };
+            let sent = match order {
                 Ok(order) => Ok(hands.on(order, life).await.1),
                 Err(fault) => not_sent(&looked, fault).map(|why| Did::On(on.effect(), Err(why))),
             };
