@@ -6,6 +6,7 @@
 //! overwritten without `--force`, and the password stands in its own file alone.
 
 mod ask;
+mod draft;
 mod place;
 mod probe;
 mod settings;
