@@ -11,20 +11,7 @@ use crate::cloud::{Account, Cloud, LIFE};
 use crate::driver::AwsDriver;
 use crate::settings::Settings;
 
-/// Makes drivers from settings. Those of one account in one region share requests and their limits.
-///
-/// | key | what | default |
-/// | --- | --- | --- |
-/// | `instance` | the instance's id, or its node's providerID (`aws:///ZONE/ID`) | needed |
-/// | `region` | the region | the providerID's, else the standard chain's |
-/// | `profile` | the profile of AWS's shared files | the standard chain's |
-/// | `config_file`, `credentials_file` | those files | AWS's own places |
-/// | `credential_env` | the variables that a `credential_process` inherits, besides `PATH` | none |
-/// | `endpoint` | where EC2 is asked | the region's |
-/// | `ca_file` | whom TLS believes | the system's |
-/// | `hold` | whether it is tagged while fenced | `true` |
-/// | `terminate` | whether it is terminated instead of stopped | `false` |
-/// | `terminate_deletes` | the devices whose volumes may go with it | none |
+/// Makes drivers from settings. Those of one account in one region share requests and their limits. The keys stand in docs/reference/settings.md.
 #[derive(Debug)]
 pub struct AwsKind {
     clouds: Accounts<Account, Cloud>,

@@ -16,18 +16,7 @@ use crate::settings::Settings;
 /// Whose requests Google counts together: the project's, by the endpoint at which it is asked.
 type Counted = (String, Option<String>);
 
-/// Makes drivers from settings. Those of one project and one account share tokens, requests and limits.
-///
-/// | key | what | default |
-/// | --- | --- | --- |
-/// | `instance` | the numeric id, or `gce://PROJECT/ZONE/ID`, or the node's providerID (`gce://PROJECT/ZONE/NAME`) or its selfLink, with `id` | needed |
-/// | `id` | the numeric id, where `instance` has a name | none |
-/// | `project`, `zone` | where it is | what `instance` says |
-/// | `credentials_file` | who asks: a key of a service account, an external account, a user's | application default credentials |
-/// | `endpoint` | where Compute Engine is asked | Google's |
-/// | `metadata` | where the metadata server is asked for tokens | Google's |
-/// | `ca_file` | whom TLS believes | the system's |
-/// | `discard_local_ssd` | what becomes of local SSDs | an instance that has some is not stopped |
+/// Makes drivers from settings. Those of one project and one account share tokens, requests and limits. The keys stand in docs/reference/settings.md.
 #[derive(Debug, Default)]
 pub struct GcpKind {
     clouds: Accounts<Account, Cloud>,

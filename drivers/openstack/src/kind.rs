@@ -10,15 +10,7 @@ use crate::cloud::{self, Cloud, CloudSettings};
 use crate::driver::OpenstackDriver;
 use crate::settings::Settings;
 
-/// Makes drivers from settings. Those of one user in one region share a token.
-///
-/// | key | what | default |
-/// | --- | --- | --- |
-/// | `server` | the server's UUID, or its node's providerID (`openstack:///UUID`) | needed |
-/// | `cloud` | the cloud's name in `clouds.yaml` | needed |
-/// | `clouds_file` | that file; `secure.yaml` beside it is read too | `/etc/openstack/clouds.yaml` |
-/// | `region` | the region | the providerID's, else the file's |
-/// | `hold` | whether the server is locked while fenced | `true` |
+/// Makes drivers from settings. Those of one user in one region share a token. The keys stand in docs/reference/settings.md.
 #[derive(Debug, Default)]
 pub struct OpenstackKind {
     clouds: Accounts<CloudSettings, Cloud>,

@@ -11,13 +11,8 @@ use serde_json::{Map, Value};
 use crate::driver::{SimDriver, SimOptions};
 use crate::world::{SharedWorld, World};
 
-/// `driver = "sim"`: for trying things out, and for tests of a whole gateway. Keys:
-///
-/// - `machine` (required): the simulated machine; it is made, and is on, when it is first named.
-/// - `device`: the device's name in the world; `<machine>` for a host device, `<machine>-outlet` for a supply.
-/// - `class`: `host` (default) or `supply`.
-/// - `runs_on`: the simulated machine on which it runs, made as well; what takes that one away takes it away too.
-/// - `latency`: there and back, `0ms` to `60s`, as `250ms`, `5s` or `1m` (default `1ms`).
+/// `driver = "sim"`: for trying things out, and for tests of a whole gateway. The keys stand in docs/reference/settings.md. A machine is made, and is
+/// on, when it is first named.
 ///
 /// The world dies with the process: after a restart every machine is on again.
 #[derive(Debug)]

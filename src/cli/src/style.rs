@@ -89,6 +89,27 @@ impl Page {
         self.beside(&format!("{node}  "), node.chars().count() + 2, tone, text)
     }
 
+    /// A line of a shell, from column `margin` on. One that is too wide goes on behind a backslash, so that it can be pasted all the same: at a
+    /// space that stands in no quotes. A remark is not broken, since a shell would run the rest of it. Ends with a line end.
+    pub fn command(self, margin: usize, line: &str) -> String {
+        // The backslash and the space before it.
+        let room =
+            self.width.filter(|_| !line.starts_with('#')).map(|width| width.saturating_sub(margin + 2));
+        let mut lines: Vec<String> = Vec::new();
+        for word in unquoted(line) {
+            let long = word.chars().count() + 1;
+            match lines.last_mut() {
+                Some(last) if room.is_none_or(|room| last.chars().count() + long <= room) => {
+                    last.push(' ');
+                    last.push_str(word);
+                }
+                Some(_) => lines.push(format!("    {word}")),
+                None => lines.push(word.to_owned()),
+            }
+        }
+        lines.iter().map(|line| format!("{:margin$}{line}", "")).collect::<Vec<_>>().join(" \\\n") + "\n"
+    }
+
     /// Text from the first column on; lines that follow stand two columns in.
     pub fn text(self, tone: Tone, text: &str) -> String {
         let cleaned = clean(text);
@@ -101,6 +122,20 @@ impl Page {
             .map(|(at, line)| format!("{:1$}{2}\n", "", if at == 0 { 0 } else { 2 }, self.tone(tone, line)))
             .collect()
     }
+}
+
+/// The words of a line of a shell, each with its quotes.
+fn unquoted(line: &str) -> Vec<&str> {
+    let mut quote = None;
+    line.split(|c: char| {
+        match quote {
+            Some(open) if open == c => quote = None,
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            _ => {}
+        }
+        quote.is_none() && c == ' '
+    })
+    .collect()
 }
 
 /// The text in lines of at most `width` columns, broken between words alone: a longer word has a line of its own. A number stays with its
@@ -215,6 +250,24 @@ mod tests {
         assert_eq!(clip("ääääa", 4), "äää…");
         assert_eq!(clip("waits for Off", 9), "waits…");
         assert_eq!(clip("waits for Off", 10), "waits for…");
+    }
+
+    #[test]
+    fn a_command_that_is_broken_is_still_one_command() {
+        let line = "kubectl create clusterrolebinding picket --clusterrole=picket";
+        assert_eq!(Page::PLAIN.command(2, line), format!("  {line}\n"));
+        let narrow = Page { colours: false, width: Some(40) };
+        let broken = "  kubectl create clusterrolebinding \\\n      picket --clusterrole=picket\n";
+        assert_eq!(narrow.command(2, line), broken);
+        assert!(broken.lines().all(|line| line.len() <= 40), "{broken}");
+        assert_eq!(Page::PLAIN.command(0, "  name: x"), "  name: x\n");
+        let remark = "# The next one switches a-node-with-a-long-name off.";
+        assert_eq!(narrow.command(2, remark), format!("  {remark}\n"));
+        let quoted = "picket fence r1n01 --reason \"a first fence\" --yes";
+        assert_eq!(
+            narrow.command(0, quoted),
+            "picket fence r1n01 --reason \\\n    \"a first fence\" --yes\n"
+        );
     }
 
     #[test]

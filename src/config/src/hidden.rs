@@ -1,7 +1,7 @@
 //! What `picketd --print-settings` hides: secrets that somebody wrote into a URL, an argument or a parameter.
 //!
-//! **Invariants.** Rather too much is hidden than too little: of a program's arguments all. What is hidden shows as [`HIDDEN`]; no setting
-//! may hold that, so that a copy with it is refused.
+//! **Invariants.** Rather too much is hidden than too little: all arguments of a program, and the whole path of an http URL, which is the
+//! secret of many a webhook. What is hidden shows as [`HIDDEN`]; no setting may hold that, so that a copy with it is refused.
 
 use serde_json::Value;
 
@@ -26,6 +26,8 @@ const PARTS: [&str; 11] = [
 const WITHIN: [&str; 4] = ["password", "passwd", "secret", "token"];
 /// A name that ends so names a secret.
 const ENDS: [&str; 3] = ["api_key", "access_key", "private_key"];
+/// Under this key an http URL is the name of a machine, as Compute Engine's selfLink: its path tells which one it is.
+const MACHINE: &str = "instance";
 /// A name that ends so tells where a secret is.
 const PLACES: [&str; 3] = ["_file", "_env", "_credential"];
 
@@ -40,7 +42,7 @@ pub(crate) fn shown(key: &str, value: Value) -> Value {
         // Nobody knows which word of a foreign program's is a secret.
         Value::Array(items) if key == "args" => items.into_iter().map(argument).collect(),
         Value::Array(items) => items.into_iter().map(|item| shown(key, item)).collect(),
-        Value::String(text) => urls(&text).into(),
+        Value::String(text) => urls(&text, key != MACHINE).into(),
         other => other,
     }
 }
@@ -68,12 +70,12 @@ fn is_placeholder(text: &str) -> bool {
         .is_some_and(|name| !name.contains(['{', '}']))
 }
 
-/// A text with the user, the query's values and the fragment of each URL in it hidden.
-fn urls(text: &str) -> String {
+/// A text with the user, the query's values and the fragment of each URL in it hidden; the path of an http URL too, if `hides_paths`.
+fn urls(text: &str, hides_paths: bool) -> String {
     let each = text.split_inclusive(char::is_whitespace).map(|word| match word.split_once("://") {
         // Several in one word: where one ends is anybody's guess.
         Some((_, rest)) if rest.contains("://") => HIDDEN.to_owned(),
-        Some((scheme, rest)) => format!("{scheme}://{}", url(rest)),
+        Some((scheme, rest)) => format!("{scheme}://{}", url(rest, hides_paths && is_http(scheme))),
         None => match word.rsplit_once('@') {
             Some((user, host)) if user.contains(':') => format!("{HIDDEN}@{host}"),
             _ => word.to_owned(),
@@ -82,13 +84,23 @@ fn urls(text: &str) -> String {
     each.collect()
 }
 
+/// The paths of other schemes are names: of callers (`spiffe`), of machines (`aws`, `gce`).
+fn is_http(scheme: &str) -> bool {
+    let scheme = scheme.to_ascii_lowercase();
+    scheme.ends_with("http") || scheme.ends_with("https")
+}
+
 /// A URL behind its scheme, to the end of the word.
-fn url(text: &str) -> String {
+fn url(text: &str, hides_path: bool) -> String {
     let (text, fragment) = text.split_once('#').map_or((text, None), |(text, rest)| (text, Some(rest)));
     let (text, query) = text.split_once('?').map_or((text, None), |(text, rest)| (text, Some(rest)));
     let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
     let host = host.rsplit_once('@').map_or(host.to_owned(), |(_, host)| format!("{HIDDEN}@{host}"));
-    let mut out = host + path;
+    let hidden = |part| if str::is_empty(part) || is_placeholder(part) { part } else { HIDDEN };
+    let mut out = match hides_path {
+        true => host + &path.split('/').map(hidden).collect::<Vec<_>>().join("/"),
+        false => host + path,
+    };
     for (at, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
         out += if at == 0 { "?" } else { "&" };
         match pair.split_once('=') {
@@ -112,14 +124,18 @@ mod tests {
     #[test]
     fn each_form_of_a_secret_in_a_text_is_hidden() {
         for (text, wanted) in [
-            ("https://u:p@h:8443/x", "https://***@h:8443/x"),
+            ("https://u:p@h:8443/x", "https://***@h:8443/***"),
             ("https://token@h", "https://***@h"),
-            ("https://a@b@h/@c", "https://***@h/@c"),
-            ("https://h/x?token=t&a=b&c", "https://h/x?token=***&a=***&***"),
-            ("https://h/x?node={node}&k=t", "https://h/x?node={node}&k=***"),
+            ("https://a@b@h/@c", "https://***@h/***"),
+            ("https://hooks.example/services/T000/B000/X", "https://hooks.example/***/***/***/***"),
+            ("HTTP://h:80/T000/", "HTTP://h:80/***/"),
+            ("https://h/?token=t&a=b&c", "https://h/?token=***&a=***&***"),
+            ("https://h/x?node={node}&k=t", "https://h/***?node={node}&k=***"),
             ("https://h?t=a#b", "https://h?t=***#***"),
             ("see https://u:p@h and http://h?k=t", "see https://***@h and http://h?k=***"),
-            ("https://h/x/{node}", "https://h/x/{node}"),
+            ("https://h/x/{node}", "https://h/***/{node}"),
+            ("aws:///eu-central-1a/i-0abc", "aws:///eu-central-1a/i-0abc"),
+            ("unix:/run/picket/picket.sock", "unix:/run/picket/picket.sock"),
             ("https://[::1]:2379", "https://[::1]:2379"),
             ("spiffe://lab/ns/*", "spiffe://lab/ns/*"),
             ("alice@example.org", "alice@example.org"),
@@ -129,6 +145,13 @@ mod tests {
         ] {
             assert_eq!(shown("url", json!(text)), json!(wanted));
         }
+    }
+
+    #[test]
+    fn a_machine_that_is_named_by_a_url_is_shown() {
+        let link = json!("https://www.googleapis.com/compute/v1/projects/p/zones/z/instances/{node}");
+        assert_eq!(shown("instance", link.clone()), link);
+        assert_ne!(shown("url", link.clone()), link);
     }
 
     #[test]

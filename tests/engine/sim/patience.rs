@@ -146,6 +146,21 @@ async fn a_bmc_that_answers_again_within_the_deadline_is_switched_off_by_itself(
     assert!(!lab.view().live.unreached);
 }
 
+/// Both faults are of one kind.
+#[tokio::test(start_paused = true)]
+async fn what_is_waited_for_has_the_newest_fault_of_the_device() {
+    let mut lab = lab(955).await;
+    let told = |lab: &Lab| lab.view().live.wait.clone().expect("told").what;
+    lab.fault("bmc", Fault::SessionsFull);
+    lab.open().await;
+    tokio::time::sleep(s(10)).await;
+    assert!(told(&lab).starts_with("bmc: throttled: bmc has no session left; "), "{}", told(&lab));
+    lab.mend("bmc");
+    lab.fault("bmc", Fault::Starting);
+    tokio::time::sleep(s(30)).await;
+    assert!(told(&lab).starts_with("bmc: throttled: bmc is busy; "), "{}", told(&lab));
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_that_never_answers_is_told_once_and_ends_at_the_deadline() {
     let levels: [&[&str]; 2] = [&["bmc"], &["second"]];

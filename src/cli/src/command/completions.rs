@@ -23,6 +23,11 @@ pub struct Args {
 pub fn run(args: &Args, console: &mut Console) -> Result<Exit, Fault> {
     let text = script(&args.shell.to_string())?;
     console.write(Stream::Out, &String::from_utf8_lossy(&text))?;
+    if console.is_terminal(Stream::Out) {
+        // A person reads it, and nothing completes by that.
+        let hint = format!("\nThis is for the shell to read:\n  {}\n", read_by(args.shell));
+        console.write(Stream::Err, &hint)?;
+    }
     Ok(Exit::Done)
 }
 
@@ -33,4 +38,15 @@ fn script(shell: &str) -> std::io::Result<Vec<u8>> {
         shell.write_registration(VARIABLE, "picket", "picket", "picket", &mut text)?;
     }
     Ok(text)
+}
+
+/// What is typed in that shell, or stands in its settings.
+fn read_by(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Zsh => "source <(picket completions zsh)",
+        Shell::Fish => "picket completions fish | source",
+        Shell::Elvish => "eval (picket completions elvish | slurp)",
+        Shell::PowerShell => "picket completions powershell | Out-String | iex",
+        _ => "source <(picket completions bash)",
+    }
 }

@@ -14,6 +14,7 @@ use crate::console::{Console, Stream, yaml};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::global::Format;
+use crate::style::{Page, Tone};
 
 /// Where the accounts are.
 const NAMESPACE: &str = "picket";
@@ -110,7 +111,10 @@ pub fn run(args: &Args, format: Format, console: &mut Console) -> Result<Exit, F
     let (Some(server), Some(ca), Some(token)) = (&args.server, &args.ca, &args.token_file) else {
         let commands = commands(&args.role, account);
         match format {
-            Format::Table => console.write(Stream::Out, &(commands.join("\n") + "\n"))?,
+            Format::Table => {
+                let page = console.page(Stream::Out);
+                console.write(Stream::Out, &pasted(&commands, page))?;
+            }
             Format::Json | Format::Yaml => console.document(&json!({ "commands": commands }))?,
         }
         return Ok(Exit::Done);
@@ -128,12 +132,30 @@ pub fn run(args: &Args, format: Format, console: &mut Console) -> Result<Exit, F
         Format::Table => {
             let mut keys: Vec<&str> = args.role.iter().map(|role| role.key()).collect();
             keys.dedup();
-            let told = format!("Made {}, for its owner alone: {}.\n", path.display(), keys.join("; "));
-            console.write(Stream::Out, &told)?;
+            let told = format!(
+                "Made {}, for its owner alone. The settings name it as: {}.",
+                path.display(),
+                keys.join("; ")
+            );
+            let page = console.page(Stream::Out);
+            console.write(Stream::Out, &page.text(Tone::Plain, &told))?;
         }
         Format::Json | Format::Yaml => console.document(&json!({ "file": path }))?,
     }
     Ok(Exit::Done)
+}
+
+/// The commands as they can be pasted; the document between two of them stays as it is.
+fn pasted(commands: &[String], page: Page) -> String {
+    let mut in_document = false;
+    let mut out = String::new();
+    for line in commands {
+        in_document &= line != "END";
+        let page = if in_document { page.wide() } else { page };
+        out += &page.command(0, line);
+        in_document |= line.ends_with("<<'END'");
+    }
+    out
 }
 
 /// Whose these roles are.
@@ -172,16 +194,14 @@ fn commands(roles: &[Role], account: &str) -> Vec<String> {
     let words: String = roles.iter().map(|role| format!(" --role {}", word(*role))).collect();
     all.extend([
         "kubectl apply -f - <<'END'".to_owned(),
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": "kubernetes.io/service-account-token",
-            "metadata": {
-                "name": secret, "namespace": NAMESPACE,
-                "annotations": { "kubernetes.io/service-account.name": account },
-            },
-        })
-        .to_string(),
+        "apiVersion: v1".to_owned(),
+        "kind: Secret".to_owned(),
+        "type: kubernetes.io/service-account-token".to_owned(),
+        "metadata:".to_owned(),
+        format!("  name: {secret}"),
+        format!("  namespace: {NAMESPACE}"),
+        "  annotations:".to_owned(),
+        format!("    kubernetes.io/service-account.name: {account}"),
         "END".to_owned(),
         // The token comes a moment after the Secret.
         format!(

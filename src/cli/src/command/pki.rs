@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::global::Format;
 use crate::pki::{Made, Order};
+use crate::style::{Page, Tone};
 
 /// Its arguments.
 #[derive(Debug, clap::Args)]
@@ -44,41 +45,51 @@ pub fn run(args: &Args, format: Format, console: &mut Console) -> Result<Exit, F
         Order { directory: &init.directory, servers: &init.server, clients: &init.client, days: init.days };
     let made = order.make().map_err(Fault::Usage)?;
     match format {
-        Format::Table => console.write(Stream::Out, &told(&made))?,
+        Format::Table => console.write(Stream::Out, &told(&made, console.page(Stream::Out)))?,
         Format::Json | Format::Yaml => console.document(&made)?,
     }
     Ok(Exit::Done)
 }
 
-fn told(made: &Made) -> String {
+/// Sentences fit the page. What is to be pasted stands as it is, in lines as short as its paths allow.
+fn told(made: &Made, page: Page) -> String {
+    let text = |text: &str| page.text(Tone::Plain, text);
     let callers: Vec<String> = made.clients.iter().map(|client| format!("{:?}", client.name)).collect();
     let first = made.clients.first();
     let (certificate, key) = first.map_or(("", ""), |client| (&client.cert_file, &client.key_file));
     format!(
-        "Made in {directory}; keep {ca_key} elsewhere, it is only for further certificates.\n\n\
-         Into a file of its own beside the gateway's settings (/etc/picket/conf.d/tls.toml):\n\n\
+        "{head}\n\
+         {settings}\n\
          [listen]\n\
-         unix = \"/run/picket/picket.sock\"    # with tcp alone there would be no socket\n\
+         # With tcp alone there would be no socket.\n\
+         unix = \"/run/picket/picket.sock\"\n\
          tcp = \"0.0.0.0:7070\"\n\n\
          [listen.tls]\n\
          cert_file = {server:?}\n\
          key_file = {server_key:?}\n\
          client_ca_file = {ca:?}\n\n\
-         [roles.root]               # the gateway's own machine, over the socket\n\
+         # Root of the gateway's own machine, over the socket.\n\
+         [roles.root]\n\
          role = \"admin\"\n\
          uids = [0]\n\n\
-         [roles.operators]          # viewer, controller, operator, admin or attest\n\
+         # A role is viewer, controller, operator, admin or attest.\n\
+         [roles.operators]\n\
          role = \"operator\"\n\
          callers = [{callers}]\n\n\
-         Into a caller's file with contexts (~/.config/picket/config.toml):\n\n\
+         {contexts}\n\
          current = \"gateway\"\n\n\
          [contexts.gateway]\n\
          endpoint = \"https://{name}:7070\"\n\
          ca_file = {ca:?}\n\
          cert_file = {certificate:?}\n\
          key_file = {key:?}\n",
-        directory = made.directory,
-        ca_key = made.ca_key_file,
+        head = text(&format!(
+            "Made in {}; keep {} elsewhere, it is only for further certificates.",
+            made.directory, made.ca_key_file
+        )),
+        settings =
+            text("Into a file of its own beside the gateway's settings (/etc/picket/conf.d/tls.toml):"),
+        contexts = text("Into a caller's file with contexts (~/.config/picket/config.toml):"),
         server = made.cert_file,
         server_key = made.key_file,
         ca = made.ca_file,

@@ -166,7 +166,8 @@ pub fn lines(evidence: &Evidence) -> Vec<String> {
         let hold = match device.hold.as_slice() {
             [] if device.hold_detail.is_empty() => "not held off at the device".to_owned(),
             [] => format!("not held off at the device ({})", device.hold_detail),
-            held => format!("held off by: {}", held.join(", ")),
+            held if device.hold_detail.is_empty() => format!("held off by: {}", held.join(", ")),
+            held => format!("held off by: {} ({})", held.join(", "), device.hold_detail),
         };
         let long = match device.long_window.as_str() {
             "" => String::new(),
@@ -253,7 +254,12 @@ mod tests {
         );
         let held =
             DeviceEvidence { hold: vec!["watchdog timer stopped".to_owned()], ..DeviceEvidence::default() };
-        assert!(told(held).ends_with("; held off by: watchdog timer stopped"));
+        assert!(told(held.clone()).ends_with("; held off by: watchdog timer stopped"));
+        let ended = DeviceEvidence { hold_detail: "put back at 2026-11-21T10:00:00.000Z".to_owned(), ..held };
+        assert!(
+            told(ended)
+                .ends_with("; held off by: watchdog timer stopped (put back at 2026-11-21T10:00:00.000Z)")
+        );
     }
 
     #[test]

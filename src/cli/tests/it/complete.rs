@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::common::gateway::{Gateway, Script};
 use crate::common::make::{node, troubled};
+use crate::common::terminal::Terminal;
 use crate::common::{Ran, picket, run};
 
 /// The words that are told at the end of `line`. Nobody waits for them for longer than a second, and a busy machine may need more: the best of some
@@ -73,6 +74,23 @@ async fn where_no_gateway_answers_nothing_is_said_and_nobody_waits() {
         took.push(began.elapsed().as_secs());
     }
     assert!(took.iter().any(|took| *took < 10), "{took:?}");
+}
+
+/// Its lines are the shell's, which reads them as they are; whoever typed it hears how.
+#[tokio::test]
+async fn on_a_terminal_it_is_told_how_a_shell_reads_it() {
+    for columns in [80, 60] {
+        for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+            let line = format!("completions {shell}");
+            let piped = run(picket(&line)).await.out;
+            let (code, shown) = Terminal::of(picket(&line), columns, 50).written().await;
+            let shown = shown.replace('\r', "");
+            let hint = shown.strip_prefix(&piped).unwrap_or_else(|| panic!("{shell}: {shown}"));
+            assert!(code == 0 && hint.starts_with("\nThis is for the shell to read:"), "{shell}: {hint}");
+            assert!(hint.contains(&format!("picket {line}")), "{shell}: {hint}");
+            assert!(hint.lines().all(|line| line.len() <= usize::from(columns)), "{shell}: {hint}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::common::run;
 use crate::common::terminal::Terminal;
 
 /// Answers as a BMC would that lets its user in; notes what it was asked with.
-const FINE: &str = r#"cat "$2" >>$PACKAGE/asked
+pub const FINE: &str = r#"cat "$2" >>$PACKAGE/asked
 case "$*" in *probe*) ;; *) exit 9 ;; esac
 file=$(sed -n 's/^password_file = "\(.*\)"$/\1/p' "$2")
 cat "$file" >$PACKAGE/password

@@ -1,8 +1,7 @@
 //! A session of the commands at 80 and 60 columns: each line fits, and no word is broken.
 //!
 //! `status`, `nodes`, `history` and `help` have goldens of their own; so has the tour of `quickstart`, beside its test with real
-//! programs. What `completions`, `kubeconfig`, `pki` and `init` write where all is right is pasted or typed as it stands, and is
-//! broken nowhere: here is what they say otherwise.
+//! programs.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +11,7 @@ use crate::common::gateway::{Gateway, Script, Step};
 use crate::common::make::{at, bmc, ended, good_fence, node, outcome, span, troubled};
 use crate::common::package::Package;
 use crate::common::{golden, picket, see_of};
-use crate::storing;
+use crate::{init, storing};
 use picket_proto::v1::*;
 use tokio::process::Command;
 use tonic::Status;
@@ -55,6 +54,18 @@ const ALONE: &[(&str, i32)] = &[
     ("kubeconfig --role release --role controller", 2),
     ("receipt verify none.json --offline --keys none.json", 2),
     ("quickstart --yes", 2),
+];
+
+/// What makes files, in this order, and what is shown of it where all is right: it is read, and pasted.
+const MADE: &[(&str, i32)] = &[
+    ("init n1 --address 127.0.0.9 --user admin --password-file secret --dir etc --dry-run", 0),
+    ("init n1 --address 127.0.0.9 --user admin --password-file secret --dir etc", 0),
+    ("pki init tls --server gw1.example.org --client alice@example.org", 0),
+    ("kubeconfig --role release --role machines", 0),
+    (
+        "kubeconfig --role release --server https://10.0.0.1:6443 --ca ca.crt --token-file secret --out kubeconfig",
+        0,
+    ),
 ];
 
 const LONG: &str = "the fleet may have 1 of its 8 nodes fenced at once, and has r1n02, which alice fences since nine o'clock";
@@ -196,10 +207,25 @@ async fn alone(columns: u16) -> String {
     std::fs::create_dir(package.at("taken")).expect("made");
     std::fs::write(package.at("taken/picket.toml"), "").expect("written");
     std::fs::write(package.at("taken/ca.pem"), "").expect("written");
-    std::fs::write(package.at("open"), "secret12").expect("written");
-    std::fs::set_permissions(package.at("open"), std::fs::Permissions::from_mode(0o644)).expect("ours");
+    put(&package, "open", "secret12", 0o644);
+    of_package(&package, ALONE, columns).await
+}
+
+async fn made(columns: u16) -> String {
+    let package = Package::of_one_length().with("picketd", init::FINE);
+    put(&package, "secret", "secret12", 0o600);
+    put(&package, "ca.crt", "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n", 0o644);
+    of_package(&package, MADE, columns).await
+}
+
+fn put(package: &Package, name: &str, text: &str, mode: u32) {
+    std::fs::write(package.at(name), text).expect("written");
+    std::fs::set_permissions(package.at(name), std::fs::Permissions::from_mode(mode)).expect("ours");
+}
+
+async fn of_package(package: &Package, lines: &[(&str, i32)], columns: u16) -> String {
     let mut out = String::new();
-    for (line, code) in ALONE {
+    for (line, code) in lines {
         let command = package.picket(&line.split(' ').collect::<Vec<_>>());
         typed(&mut out, (line, *code), command, package.path(), columns).await;
     }
@@ -217,9 +243,19 @@ async fn each_command_fits_the_terminal_and_breaks_no_word() {
     golden("session_60.txt", &narrow);
     golden("session_alone_80.txt", &alone_usual);
     golden("session_alone_60.txt", &alone_narrow);
-    for (shown, wide) in
-        [(usual, &wide), (narrow, &wide), (alone_usual, &alone_wide), (alone_narrow, &alone_wide)]
-    {
+    let (made_wide, made_usual, made_narrow) = (made(300).await, made(80).await, made(60).await);
+    golden("session_made_80.txt", &made_usual);
+    golden("session_made_60.txt", &made_narrow);
+    // What ends a line of a command that goes on is no word.
+    let [made_usual, made_narrow] = [made_usual, made_narrow].map(|shown| shown.replace(" \\\n", "\n"));
+    for (shown, wide) in [
+        (usual, &wide),
+        (narrow, &wide),
+        (alone_usual, &alone_wide),
+        (alone_narrow, &alone_wide),
+        (made_usual, &made_wide),
+        (made_narrow, &made_wide),
+    ] {
         let broken: Vec<String> = words(&shown).difference(&words(wide)).cloned().collect();
         assert_eq!(broken, Vec::<String>::new(), "{shown}");
     }

@@ -6,6 +6,7 @@ mod budget_table;
 mod common;
 mod effective;
 mod etcd;
+mod example;
 mod faults;
 mod load;
 mod metrics;

@@ -22,6 +22,20 @@ pub(super) fn fault(error: &DriverError, call: Option<Duration>, took: Option<Du
     format!("{error} (it has {} for a call, `call` in its settings{took})", written(call))
 }
 
+/// The words of a text but for its times: `5s`, `1.2 s`, `250ms`.
+pub(super) fn without_times(text: &str) -> Vec<&str> {
+    let is_unit = |word: &str| matches!(word, "ms" | "s" | "m" | "min" | "h");
+    let bare = |word: &str| -> String { word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned() };
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_time = |at: usize, word: &str| {
+        let bare_word = bare(word);
+        let unit = bare_word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let next = words.get(at + 1).map(|next| bare(next)).unwrap_or_default();
+        unit.len() < bare_word.len() && (is_unit(unit) || unit.is_empty() && is_unit(&next))
+    };
+    words.iter().enumerate().filter(|(at, word)| !is_time(*at, word)).map(|(_, word)| *word).collect()
+}
+
 pub(super) fn identity(said: &Identified) -> String {
     let identity = &said.identity;
     let uuid = identity.uuid.as_ref().map(|uuid| format!("uuid {uuid}"));
@@ -52,4 +66,23 @@ pub(super) fn reading(reading: &Reading) -> String {
 
 pub(super) fn accepted(accepted: &Accepted) -> String {
     if accepted.already { "taken; it was so already".to_owned() } else { "taken".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_times;
+
+    #[test]
+    fn a_text_is_the_same_where_its_times_alone_differ() {
+        let told = "bmc: timed out: no answer (it has 5s for a call, and its last reading took 1.2 s)";
+        assert_eq!(
+            without_times(told),
+            without_times(&told.replace("1.2 s", "0.4 s").replace("5s", "250ms"))
+        );
+        for other in [told.replace("bmc", "pdu"), told.replace("no answer", "no session")] {
+            assert_ne!(without_times(told), without_times(&other), "{other}");
+        }
+        // A number alone is none: a status, a port.
+        assert_ne!(without_times("it answers 503, sorry"), without_times("it answers 500, sorry"));
+    }
 }

@@ -1,7 +1,7 @@
 //! Evidence, holds and releases as they are told. On the wire they prove nothing.
 
 use picket_core::ids::DeviceId;
-use picket_core::record::{Attestation, DeviceEvidence, Evidence, Fence, HoldState, ReleaseState};
+use picket_core::record::{Attestation, DeviceEvidence, Evidence, Fence, HoldState, Moment, ReleaseState};
 use picket_proto::v1;
 
 use super::time::{duration, timestamp};
@@ -24,7 +24,11 @@ pub(crate) fn evidence(fence: &Fence) -> Option<v1::Evidence> {
 
 fn device(device: &DeviceEvidence, fence: &Fence) -> v1::DeviceEvidence {
     v1::DeviceEvidence {
-        hold_detail: fence.holds.get(&device.device).map(|hold| hold.detail.clone()).unwrap_or_default(),
+        hold_detail: match fence.holds.get(&device.device) {
+            Some(hold) => hold.detail.clone(),
+            None if device.hold.is_empty() => String::new(),
+            None => put_back(&device.device, &fence.moments).unwrap_or_default(),
+        },
         device: device.device.to_string(),
         said: device.said.clone(),
         readings: device.readings,
@@ -33,6 +37,21 @@ fn device(device: &DeviceEvidence, fence: &Fence) -> v1::DeviceEvidence {
         long_window: device.long_window.clone().unwrap_or_default(),
         identity_match: words::identity_match(device.identity).into(),
     }
+}
+
+/// When the hold of a device ended, and what was said of that. The hold itself is gone from the record by then: the moment is what is left.
+fn put_back(device: &DeviceId, moments: &[Moment]) -> Option<String> {
+    moments.iter().rev().find_map(|moment| {
+        let rest = moment.what.strip_prefix("hold undone: ")?;
+        let (devices, said) = rest.split_once(" (").unwrap_or((rest, ""));
+        devices.split(", ").any(|one| one == device.as_str()).then(|| {
+            match said.strip_suffix(')').unwrap_or(said) {
+                "" => format!("put back at {}", moment.at),
+                said if said.starts_with("could not be undone") => said.to_owned(),
+                said => format!("put back at {}: {said}", moment.at),
+            }
+        })
+    })
 }
 
 fn attestation(word: &Attestation) -> v1::Attestation {
@@ -92,4 +111,36 @@ pub(crate) fn releases(fence: &Fence) -> Vec<v1::Release> {
         return Vec::new();
     }
     fence.releases.iter().map(|one| release(fence, one)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_core::time::WallTime;
+
+    use super::*;
+
+    /// The machine writes these moments as holds are undone (`core::machine`).
+    #[test]
+    fn a_hold_that_was_put_back_says_when_and_one_that_could_not_be_says_so() {
+        let moment = |what: &str| Moment {
+            at: WallTime::from_millis(1_700_000_000_000),
+            phase: "unfencing".to_owned(),
+            what: what.to_owned(),
+        };
+        let by_hand =
+            "could not be undone: put the device's restore policy, watchdog and button back by hand";
+        let moments = [
+            moment("hold: bmc: restore policy always-off"),
+            moment("hold undone: bmc, pdu-a"),
+            moment("hold undone: other (the watchdog's settings were put back)"),
+            moment(&format!("hold undone: stuck ({by_hand})")),
+        ];
+        let told = |device: &str| put_back(&DeviceId::new(device).expect("an id"), &moments);
+        let at = "put back at 2023-11-14T22:13:20.000Z";
+        assert_eq!(told("bmc").as_deref(), Some(at));
+        assert_eq!(told("pdu-a").as_deref(), Some(at));
+        assert_eq!(told("other"), Some(format!("{at}: the watchdog's settings were put back")));
+        assert_eq!(told("stuck").as_deref(), Some(by_hand));
+        assert_eq!(told("pdu"), None, "another device begins alike");
+    }
 }

@@ -44,7 +44,9 @@ async fn a_fence_is_told_whole() {
     assert_eq!((fence.node.as_str(), fence.generation, fence.off_sent), ("n1", 1, true));
     assert_eq!((fence.askers[0].holder.as_str(), fence.askers[0].reason.as_str()), ("db", "a test"));
     assert_eq!(fence.outcome.expect("an outcome").kind(), OutcomeKind::Fenced);
-    assert!(fence.ended_at.is_some() && fence.evidence.is_some());
+    assert!(fence.ended_at.is_some());
+    let held = fence.evidence.as_ref().expect("it was proven").devices[0].clone();
+    assert!(!held.hold.is_empty() && held.hold_detail.starts_with("put back at "), "{held:?}");
     let timings = fence.timings.expect("timings");
     let steps = [timings.off_sent, timings.off_seen, timings.confirmed, timings.released, timings.back];
     let steps: Vec<_> =

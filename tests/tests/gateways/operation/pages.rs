@@ -1,31 +1,20 @@
 //! What the pages tell a reader to type. A block of `sh` is run, in the order of its page; one that says `needs: ...` of itself is
 //! not, and each command of ours in it is held to what the program takes.
 
+mod machines;
+
 use std::path::{Path, PathBuf};
 
-use picket_tests::{Fleet, Gateway, PeerError, Result, Said, program};
+use picket_tests::{Fleet, Gateway, PASSWORD_VARIABLE, PeerError, Result, Said, program};
 use tokio::process::Command;
 
-/// Two nodes of a rack whose machines are simulated: enough for every page that wants a gateway and nothing else.
-const RACK: &str = r#"
-[releases.detach]
-kind = "none"
-settle = "0s"
-[templates.rack]
-releases = ["detach"]
-labels = { rack = "r1" }
-[templates.rack.devices.bmc]
-driver = "sim"
-machine = "{node}"
-[nodes.r1n01]
-template = "rack"
-[nodes.r1n07]
-template = "rack"
-"#;
+use machines::{Boards, Machines};
 
-/// A reader is root or may become it, says yes to what `picket` asks, and puts his node where a page says NODE.
+/// A reader is root or may become it, has the settings where `picketd` looks by itself, says yes to what `picket` asks, and puts his node where a page
+/// says NODE.
 const READER: &str = r#"
 sudo() { if [ "$1" = -u ]; then shift 2; fi; "$@"; }
+picketd() { command picketd --config "$SETTINGS" "$@"; }
 picket() {
     case "$1" in fence | unfence | resume | quickstart) command picket "$@" --yes ;; *) command picket "$@" ;; esac
 }
@@ -152,29 +141,61 @@ async fn the_programs_know_every_command_of_the_pages() -> Result<()> {
     Ok(())
 }
 
-/// Each page has a gateway and a folder of its own, and none of its commands fails.
-#[tokio::test]
-async fn the_pages_run_as_a_reader_types_them() -> Result<()> {
-    let mut pages: Vec<(String, String)> = Vec::new();
+/// A page, and what a reader types of it.
+type Page = (String, String);
+
+/// The pages whose blocks are run, and how many blocks these are.
+fn pages() -> (Vec<Page>, usize) {
+    let (mut pages, mut count): (Vec<Page>, _) = (Vec::new(), 0);
     for block in blocks().into_iter().filter(|block| block.language == "sh" && block.needs.is_none()) {
+        count += 1;
         match pages.last_mut().filter(|(page, _)| *page == block.page) {
             Some((_, text)) => *text += &block.text,
             None => pages.push((block.page, block.text)),
         }
     }
-    assert!(pages.len() > 4, "the pages are not found: {}", pages.len());
+    (pages, count)
+}
+
+/// Each page has a folder of its own, and none of its commands fails.
+async fn runs((page, text): &Page, gateway: &Gateway, boards: &Boards) -> Result<()> {
+    let home = tempfile::tempdir().map_err(PeerError::io("create a folder"))?;
+    let rehearsal = top().join("deploy/examples/rehearse.toml");
+    std::fs::copy(rehearsal, home.path().join("rehearse.toml")).map_err(PeerError::io("copy settings"))?;
+    let redfish = boards.redfish().to_string();
+    let text = text.replace("NODE", "r1n01");
+    let text = ["r1n01-bmc.example.org:443", "127.6.1.1:10443"]
+        .iter()
+        .fold(text, |text, place| text.replace(*place, &redfish));
     let programs = program("picket")?.parent().map(Path::to_owned).unwrap_or_default();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
-    for (page, text) in pages {
-        let gateway = Gateway::start(&Fleet::new().with(RACK)).await?;
-        let home = tempfile::tempdir().map_err(PeerError::io("create a folder"))?;
-        let text = text.replace("NODE", "r1n01");
-        let mut shell = Command::new("bash");
-        shell.args(["-euxc", &format!("{READER}{text}")]).current_dir(home.path()).env("HOME", home.path());
-        shell.env("PATH", &path).env("PICKET_ENDPOINT", gateway.endpoint());
-        let output = shell.kill_on_drop(true).output().await.map_err(PeerError::io("run bash"))?;
-        let said = Said::of(output);
-        assert_eq!(said.code, 0, "{page}: {said:?}\n{}", gateway.log());
+    let mut shell = Command::new("bash");
+    shell.args(["-euxc", &format!("{READER}{text}")]).current_dir(home.path()).env("HOME", home.path());
+    shell.env("PATH", &path).env("PICKET_ENDPOINT", gateway.endpoint());
+    shell.env("SETTINGS", gateway.settings_file()).env(PASSWORD_VARIABLE, Fleet::password());
+    let output = shell.kill_on_drop(true).output().await.map_err(PeerError::io("run bash"))?;
+    let said = Said::of(output);
+    assert_eq!(said.code, 0, "{page}: {said:?}\n{}", gateway.log());
+    Ok(())
+}
+
+/// A page of simulated machines has a gateway of its own, since it leaves them as it likes; those of boards share one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_run_as_a_reader_types_them() -> Result<()> {
+    let (pages, count) = pages();
+    println!("{count} blocks of {} pages are run", pages.len());
+    assert!(count > 40, "the pages are not found: {count}");
+    let boards = Boards::start().await?;
+    let of = |machines: Machines| pages.iter().filter(move |(page, _)| Machines::of(page) == machines);
+    for page in of(Machines::Simulated) {
+        let gateway = Gateway::start(&Machines::Simulated.before(&boards)).await?;
+        runs(page, &gateway, &boards).await?;
+    }
+    for machines in [Machines::Redfish, Machines::Ipmi] {
+        let gateway = Gateway::start(&machines.before(&boards)).await?;
+        for page in of(machines) {
+            runs(page, &gateway, &boards).await?;
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! overwritten without `--force`, and the password stands in its own file alone.
 
 mod ask;
+mod draft;
 mod order;
 mod place;
 mod probe;
@@ -20,7 +21,7 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::global::{Format, Global};
 use crate::programs;
-use crate::style::Tone;
+use crate::style::{Page, Tone};
 use order::{Driver, Order};
 use probe::Tried;
 
@@ -96,9 +97,13 @@ pub async fn run(args: &Args, global: &Global, console: &mut Console) -> Result<
     }
     match global.output {
         Format::Table => {
+            let page = console.page(Stream::Out);
             let told = match args.dry_run {
                 true => format!("\n# {} would be:\n{text}", file.display()),
-                false => format!("\nWrote {}.\n{}", file.display(), next(&order, &place)),
+                false => {
+                    let wrote = page.text(Tone::Plain, &format!("Wrote {}.", file.display()));
+                    format!("\n{wrote}{}", next(&order, &place, page))
+                }
             };
             console.write(Stream::Out, &told)?;
         }
@@ -164,15 +169,16 @@ fn typed(word: &str) -> String {
 }
 
 /// What to type next.
-fn next(order: &Order, place: &place::Place) -> String {
+fn next(order: &Order, place: &place::Place, page: Page) -> String {
     let node = &order.node;
     let (as_whom, config, endpoint) = place.commands();
-    format!(
-        "\nNext:\n\
-         \x20 {as_whom}picketd{config} --check\n\
-         \x20 {start}\n\
-         \x20 {as_whom}picket{endpoint} check {node}\n\
-         \x20 {as_whom}picket{endpoint} fence {node} --reason \"a first fence\"    # this one switches {node} off\n",
-        start = place.start(),
-    )
+    let lines = [
+        format!("{as_whom}picketd{config} --check"),
+        place.start(),
+        format!("{as_whom}picket{endpoint} check {node}"),
+        format!("# The next one switches {node} off."),
+        format!("{as_whom}picket{endpoint} fence {node} --reason \"a first fence\""),
+    ];
+    let lines = lines.iter().map(|line| page.command(2, line));
+    format!("\nNext:\n{}", lines.collect::<String>())
 }

@@ -1,16 +1,14 @@
 //! Where the settings and the password stand, whose they are, and who may read them.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use picket_permissions::What;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
-use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::draft::{Draft, holds};
 use crate::fault::Fault;
 
 /// Where `picketd` looks by itself.
@@ -77,8 +75,7 @@ impl Place {
 
     /// The package's own settings stand there, byte for byte: nobody has touched them.
     fn has_the_sample(&self) -> bool {
-        let is_file = self.file().symlink_metadata().is_ok_and(|about| about.is_file());
-        is_file && std::fs::read(self.file()).is_ok_and(|bytes| bytes == SAMPLE.as_bytes())
+        holds(&self.file(), SAMPLE.as_bytes())
     }
 
     fn is_default(&self) -> bool {
@@ -141,8 +138,11 @@ impl Place {
             }
             None => None,
         };
-        let replaces = self.overwrites || self.has_the_sample();
-        let done = if replaces { settings.replace(&file) } else { settings.name(&file) };
+        let done = match (self.overwrites, self.has_the_sample()) {
+            (true, _) => settings.replace(&file),
+            (false, true) => settings.replace_if(&file, SAMPLE.as_bytes(), text.as_bytes()),
+            (false, false) => settings.name(&file),
+        };
         done.map_err(|error| {
             if let Some(path) = made {
                 let _ = std::fs::remove_file(path);
@@ -237,88 +237,6 @@ fn account(passwd: &str, group: &str) -> Option<Account> {
         })
     };
     Some(Account { user: number(passwd)?, group: number(group)? })
-}
-
-/// A file that is whole, and has no name yet: whoever is killed leaves none of it.
-struct Draft {
-    file: File,
-    /// Its name until then, where the file system has none without (`O_TMPFILE`).
-    name: Option<PathBuf>,
-}
-
-impl Draft {
-    /// Writes it in the folder of `path`, with its owner and mode from its first byte on.
-    fn beside(
-        path: &Path,
-        bytes: &[u8],
-        mode: u32,
-        user: Option<u32>,
-        group: Option<u32>,
-    ) -> io::Result<Self> {
-        let mut draft = Self::empty(path)?;
-        // For the owner alone until it is given away.
-        if user.is_some() || group.is_some() {
-            fchown(&draft.file, user, group)?;
-        }
-        draft.file.set_permissions(std::fs::Permissions::from_mode(mode))?;
-        draft.file.write_all(bytes)?;
-        draft.file.sync_all()?;
-        Ok(draft)
-    }
-
-    fn empty(path: &Path) -> io::Result<Self> {
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => return Ok(Self { file: file.into(), name: None }),
-            // Of older kernels the last two.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let name = beside(path);
-        // What an earlier try left there is nobody's.
-        let _ = std::fs::remove_file(&name);
-        let file = OpenOptions::new().write(true).create_new(true).mode(SECRET).open(&name)?;
-        Ok(Self { file, name: Some(name) })
-    }
-
-    /// Gives it its name, which no other file has: a link takes none away, whoever made it meanwhile.
-    fn name(&self, path: &Path) -> io::Result<()> {
-        match &self.name {
-            Some(name) => std::fs::hard_link(name, path),
-            None => {
-                let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-                Ok(linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
-            }
-        }
-    }
-
-    /// Gives it its name, whichever file has that.
-    fn replace(&self, path: &Path) -> io::Result<()> {
-        let name = beside(path);
-        if self.name.is_none() {
-            let _ = std::fs::remove_file(&name);
-            self.name(&name)?;
-        }
-        std::fs::rename(&name, path).inspect_err(|_| {
-            let _ = std::fs::remove_file(&name);
-        })
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if let Some(name) = &self.name {
-            // It was renamed, or it is nobody's.
-            let _ = std::fs::remove_file(name);
-        }
-    }
-}
-
-/// A name for what is to be `path`.
-fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.new"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use super::probe::Tried;
 pub fn text(order: &Order, chosen: &Tried, place: &Place) -> String {
     let password = toml::Value::from(order.password_file.display().to_string());
     format!(
-        "# Written by picket init. Every setting stands in picket.example.toml; after a change: picketd --check.\n\
+        "# Written by picket init. picket.example.toml has every\n\
+         # setting. After a change: picketd --check.\n\
          {}\n{}password_file = {password}\n{}",
         place.settings(),
         order.device(chosen.driver, &chosen.more),
@@ -20,12 +21,15 @@ pub fn text(order: &Order, chosen: &Tried, place: &Place) -> String {
 fn identity(chosen: &Tried) -> String {
     let Some(said) = chosen.identity() else { return String::new() };
     let (tool, more) = match said.0 {
-        "uuid" => ("system-uuid", " The bytes of its first three groups may stand in the other order.\n#"),
+        "uuid" => ("system-uuid", "# The bytes of its first three groups may stand in the\n# other order.\n"),
         _ => ("system-serial-number", ""),
     };
     format!(
-        "# The BMC says that it controls this machine. Compare what the node says: dmidecode -s {tool}.\n\
-         #{more} Where both are the same take the first # of the next line away: evidence is graded observed then, not learned.\n\
+        "# The BMC says that it controls this machine. Compare it\n\
+         # with what the node says: dmidecode -s {tool}\n\
+         {more}\
+         # Where both are the same take the # of the next line away:\n\
+         # evidence is graded observed then, not learned.\n\
          # identity = {{ {} = {} }}\n",
         said.0,
         toml::Value::from(said.1)

@@ -58,7 +58,7 @@ password_file = "/etc/picket/bmc.password"
 template = "r1"
 [releases.detach]
 kind = "webhook"
-url = "https://storage.example/picket"
+url = "https://storage.example"
 "#;
 
 #[track_caller]

@@ -10,7 +10,7 @@ use picket_core::ids::DeviceId;
 use picket_core::time::BootTime;
 
 use super::Run;
-use crate::node::NodeTask;
+use crate::node::{NodeTask, words};
 use crate::units::{LevelTurn, Unit, named};
 use crate::view::LIVENESS_SOURCE;
 
@@ -230,18 +230,17 @@ impl NodeTask {
         );
     }
 
-    /// What keeps the first device of the level that has a fault from answering: `bmc: unreachable: ...`. While it is of the same kind it
-    /// stays as it was told: a wait that is told anew with each try would be no news.
+    /// What keeps the first device of the level that has a fault from answering, as of its last try: `bmc: unreachable: ...`. Times in it may
+    /// differ with each try. A wait that differs in these alone stays as it was told: it is no news.
     fn fault_of(&self, level: usize) -> Option<String> {
-        let (device, kind, fault) = self.level_devices(level).into_iter().find_map(|device| {
-            let live = self.live.devices.get(&device)?;
-            Some((device, live.fault_kind?, live.fault.as_ref()?.0.clone()))
+        let fault = self.level_devices(level).into_iter().find_map(|device| {
+            let (fault, _) = self.live.devices.get(&device)?.fault.as_ref()?;
+            Some(format!("{device}: {fault}").replace("; ", ", "))
         })?;
-        let begins = format!("{device}: {}", kind.metric_label().replace('_', " "));
         let told = self.live.wait.as_ref().and_then(|wait| wait.what.split_once("; "));
-        match told.filter(|(told, _)| told.starts_with(&begins)) {
+        match told.filter(|(told, _)| words::without_times(told) == words::without_times(&fault)) {
             Some((told, _)) => Some(told.to_owned()),
-            None => Some(format!("{device}: {fault}").replace("; ", ", ")),
+            None => Some(fault),
         }
     }
 }

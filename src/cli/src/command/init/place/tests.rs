@@ -1,4 +1,8 @@
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
+use crate::command::init::draft::beside;
 
 fn mode(path: &Path) -> u32 {
     path.metadata().expect("it is there").permissions().mode() & 0o777
@@ -63,7 +67,7 @@ fn a_file_has_no_name_before_it_is_whole() {
 fn a_file_system_without_unnamed_files_has_them_all_the_same() {
     let (folder, place) = in_folder(false);
     let named = |bytes: &[u8]| {
-        let name = beside(&place.file());
+        let name = beside(&place.file(), "new");
         std::fs::write(&name, bytes).expect("written");
         Draft { file: File::open(&name).expect("open"), name: Some(name) }
     };
@@ -86,6 +90,40 @@ fn the_packages_own_settings_are_overwritten_as_long_as_nobody_touched_them() {
     Place::of(&place.directory, false).expect("nobody's").write("new", None).expect("written");
     assert_eq!(std::fs::read_to_string(place.file()).expect("read"), "new");
     place.write("newer", None).expect_err("somebody's by now");
+}
+
+/// An editor that saves in the moment in which the sample is replaced: after it was looked at, and before the name changes its file.
+#[test]
+fn an_edit_that_is_saved_while_the_sample_is_replaced_is_not_lost() {
+    let (folder, place) = in_folder(false);
+    let names = || {
+        let mut names: Vec<_> = std::fs::read_dir(folder.path())
+            .expect("read")
+            .map(|one| one.expect("one").file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    let file = place.file();
+    std::fs::write(&file, SAMPLE).expect("written");
+    let draft = || Draft::beside(&file, b"theirs", SETTINGS, None, None).expect("written");
+    let replaced = |draft: Draft| draft.replace_if(&file, SAMPLE.as_bytes(), b"theirs");
+    let begun = draft();
+    assert!(place.has_the_sample());
+    std::fs::write(&file, "mine").expect("written");
+    assert_eq!(replaced(begun).expect_err("an edit").kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!((read(&file.display().to_string()).as_str(), names().len()), ("mine", 1));
+    // Nobody edits: the sample goes.
+    std::fs::write(&file, SAMPLE).expect("written");
+    replaced(draft()).expect("nobody's");
+    assert_eq!((read(&file.display().to_string()).as_str(), names().len()), ("theirs", 1));
+    // A kill between the two exchanges leaves the edit beside: the next one says so, and removes it as little.
+    let out = beside(&file, "old");
+    std::fs::write(&file, SAMPLE).expect("written");
+    std::fs::write(&out, "mine").expect("written");
+    let told = replaced(draft()).expect_err("an edit lies there").to_string();
+    assert!(told.contains(&out.display().to_string()), "{told}");
+    assert_eq!((read(&out.display().to_string()).as_str(), place.has_the_sample()), ("mine", true));
 }
 
 #[test]
