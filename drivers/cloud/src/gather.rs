@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// Who comes within this goes along.
 const STEP: Duration = Duration::from_millis(5);
@@ -11,9 +11,11 @@ const LONGEST: Duration = Duration::from_millis(25);
 
 /// Waits until nobody came for a moment, or so many wait, or it was long enough.
 pub async fn gather(most: usize, waiting: impl Fn() -> usize) {
-    let (began, mut seen) = (Instant::now(), 0);
-    while began.elapsed() < LONGEST {
+    // Steps are counted, and not the time: on a machine that is busy each of them takes longer, and who comes comes later.
+    let (mut waited, mut seen) = (Duration::ZERO, 0);
+    while waited < LONGEST {
         sleep(STEP).await;
+        waited += STEP;
         let now = waiting();
         if now == std::mem::replace(&mut seen, now) || now >= most {
             break;
@@ -23,6 +25,8 @@ pub async fn gather(most: usize, waiting: impl Fn() -> usize) {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
