@@ -1,6 +1,7 @@
 //! What every call to a device carries: its deadline, the permit, the clocks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use picket_answers::device::{DriverError, Effect, ErrorKind};
 use picket_core::election::Leadership;
@@ -78,6 +79,12 @@ impl Call {
     /// When the call must have ended. A driver returns before it, with [`ErrorKind::TimedOut`].
     pub fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    /// When the driver is back at the latest, a little before the deadline: its answer must still be heard.
+    pub fn end(&self) -> Instant {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        self.deadline - (left / 10).min(Duration::from_millis(20))
     }
 
     /// The same call, ending earlier.

@@ -11,6 +11,7 @@ pub mod call;
 pub mod conformance;
 pub mod driver;
 pub mod effort;
+pub mod pace;
 pub mod registry;
 pub mod secret;
 pub mod source;

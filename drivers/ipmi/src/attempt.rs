@@ -10,7 +10,7 @@ use crate::crypto::{BLOCK, Suite};
 use crate::handshake::{Handshake, Login, Progress, Refusal, Stage};
 use crate::link::Link;
 use crate::oddities::Oddity;
-use crate::pace::{Answered, FIRST_PAUSE, LONGEST_PAUSE, Pace};
+use picket_driver::pace::{Answered, FIRST_PAUSE, LONGEST_PAUSE, Pace};
 use crate::session::{Answer, Session};
 use crate::wire::LARGEST;
 

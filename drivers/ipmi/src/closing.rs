@@ -12,7 +12,7 @@ use picket_driver::{Call, Effort};
 use tokio::time::{Instant, sleep};
 
 use crate::command::{CloseSession, GetSessionInfo};
-use crate::line::{Line, Lost, end_of};
+use crate::line::{Line, Lost};
 use crate::live::Live;
 
 /// How long a close may stay unanswered, at least: a BMC that closed, and whose answer was lost, does not answer again.
@@ -40,20 +40,20 @@ const NO_SUCH_SESSION: u8 = 0x87;
 
 /// Asks a session to close itself; whether it did. That there is no such session cannot be said in that very session.
 async fn close_itself(live: &mut Live, call: &Call) -> bool {
-    let until = end_of(call).min(Instant::now() + live.patience(PATIENCE));
+    let until = call.end().min(Instant::now() + live.patience(PATIENCE));
     live.close(call, until).await
 }
 
 /// Asks in `live` to close the session `id`; the completion code of the answer.
 async fn close_other(live: &mut Live, id: u32, call: &Call) -> Option<u8> {
-    let until = end_of(call).min(Instant::now() + live.patience(PATIENCE));
+    let until = call.end().min(Instant::now() + live.patience(PATIENCE));
     let asked = live.ask(CloseSession(id).into(), call, until, &mut Effort::reading()).await;
     Some(asked.ok().flatten()?.answer.code)
 }
 
 /// Whether the BMC says in `live` that the session `id` is open; `None`: it does not say.
 async fn is_open(live: &mut Live, id: u32, call: &Call) -> Option<bool> {
-    let until = end_of(call).min(Instant::now() + live.patience(PATIENCE));
+    let until = call.end().min(Instant::now() + live.patience(PATIENCE));
     let asked = live.ask(GetSessionInfo(id).into(), call, until, &mut Effort::reading()).await;
     let heard = asked.ok().flatten()?;
     if heard.answer.code != 0 {
@@ -172,7 +172,7 @@ async fn look_from_outside(line: &mut Line, call: &Call) {
         // A reading opened it meanwhile: it stays.
         line.session.as_mut()
     } else {
-        let until = end_of(call).min(Instant::now() + OUTSIDE);
+        let until = call.end().min(Instant::now() + OUTSIDE);
         opened = line.open_outside(call, until).await;
         opened.as_mut()
     };

@@ -15,7 +15,7 @@ use crate::command::SetPrivilege;
 use crate::handshake::Refusal;
 use crate::link::{Counters, Link};
 use crate::live::Live;
-use crate::pace::{FIRST_PAUSE, Pace};
+use picket_driver::pace::{FIRST_PAUSE, Pace};
 use crate::quirks::{self, LoginVerdict, Verdict};
 use crate::session::Answer;
 use crate::settings::Settings;

@@ -19,7 +19,7 @@ use crate::closing;
 use crate::command::GetSystemGuid;
 use crate::hold;
 use crate::inquiry::ask;
-use crate::line::{Line, end_of};
+use crate::line::Line;
 use crate::link::{Counters, Packets};
 use crate::live::Live;
 use crate::power;
@@ -76,7 +76,7 @@ impl IpmiDriver {
 
     /// The line, when the calls before are done.
     async fn line(&self, call: &Call) -> Result<MutexGuard<'_, Line>, DriverError> {
-        timeout_at(end_of(call), self.line.lock()).await.map_err(|_| {
+        timeout_at(call.end(), self.line.lock()).await.map_err(|_| {
             let detail = format!("{}: an earlier call did not end in time", self.traits.endpoint);
             DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
         })
@@ -178,7 +178,7 @@ impl PowerDriver for IpmiDriver {
         let mut left = closing::close_all(&mut *self.line(call).await?, call).await;
         while let Some(over_at) = left {
             let wake = pauses.next().map_or(over_at, |pause| over_at.min(Instant::now() + pause));
-            if wake >= end_of(call) {
+            if wake >= call.end() {
                 let why = closing::open_still(self.idle_limit, asked, since, over_at);
                 let detail = format!("{}: {why}", self.traits.endpoint);
                 return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));

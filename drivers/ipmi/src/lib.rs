@@ -26,7 +26,6 @@ mod line;
 mod link;
 mod live;
 mod oddities;
-mod pace;
 mod power;
 mod quirks;
 mod session;

@@ -21,7 +21,7 @@ use crate::command::GetChassisStatus;
 use crate::door::Door;
 use crate::link::Counters;
 use crate::live::{Heard, Live};
-use crate::pace::FIRST_PAUSE;
+use picket_driver::pace::FIRST_PAUSE;
 use crate::quirks::{self, Verdict};
 use crate::settings::Settings;
 
@@ -62,12 +62,6 @@ pub struct Line {
     pub(crate) lost: Option<Lost>,
     /// Network function and command of questions that came to nothing, and how often in a row.
     pub(crate) unanswered: BTreeMap<(u8, u8), u32>,
-}
-
-/// When a call must be back: a little before its deadline.
-pub fn end_of(call: &Call) -> Instant {
-    let left = call.deadline().saturating_duration_since(Instant::now());
-    call.deadline() - (left / 10).min(Duration::from_millis(20))
 }
 
 impl Line {
@@ -251,7 +245,7 @@ impl Line {
         effort: &mut Effort,
     ) -> Result<Heard, DriverError> {
         let message = message.into();
-        let until = end_of(call);
+        let until = call.end();
         let mut pause = FIRST_PAUSE;
         let mut first = None;
         loop {

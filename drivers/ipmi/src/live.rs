@@ -13,7 +13,7 @@ use crate::command::CloseSession;
 use crate::crypto::BLOCK;
 use crate::link::Link;
 use crate::oddities::Oddity;
-use crate::pace::{Answered, Pace};
+use picket_driver::pace::{Answered, Pace};
 use crate::session::{Answer, Request, Session};
 use crate::wire::LARGEST;
 

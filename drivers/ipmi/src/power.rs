@@ -6,9 +6,9 @@ use picket_driver::{Accepted, Call, DriverError, Effort, ErrorKind, Refusal};
 use tokio::time::{Instant, sleep_until};
 
 use crate::command::{ChassisControl, GetChassisStatus};
-use crate::line::{Line, end_of};
+use crate::line::Line;
 use crate::live::Heard;
-use crate::pace::FIRST_PAUSE;
+use picket_driver::pace::FIRST_PAUSE;
 use crate::quirks::{self, Verdict};
 
 /// One fresh reading. Everything but a whole, successful status is `Unknown` (S1).
@@ -85,7 +85,7 @@ fn refused(verb: &str, heard: &Heard, effort: &Effort) -> DriverError {
 
 /// Hard off. Repeated until the BMC takes it, finds itself off already, or refuses it for good.
 pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
-    let until = end_of(call);
+    let until = call.end();
     let mut effort = Effort::in_sight();
     let mut pause = FIRST_PAUSE;
     let mut first = None;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::link::Link;
-use crate::pace::FIRST_PAUSE;
+use picket_driver::pace::FIRST_PAUSE;
 use crate::session::{BMC, CONSOLE, checksum};
 use crate::wire::{self, LARGEST, Payload};
 

@@ -1,4 +1,4 @@
-//! How long an answer takes, and so how long it is waited for before a copy of its question is sent (RFC 6298).
+//! How long an answer to a datagram takes, and so how long it is waited for before a copy of its question is sent (RFC 6298).
 //!
 //! **Invariants.** Never shorter than [`FIRST_PAUSE`]. An answer to a question that had copies is no measure, as it does not
 //! say which copy it answers (Karn).
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 /// The least wait before the first copy; it doubles with each further one.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The most: a BMC that takes longer for an answer gets copies before it.
+/// The most: a device that takes longer for an answer gets copies before it.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 /// The wait where nothing was measured yet (RFC 6298, 2.1): a copy of Open Session opens another half of a session.
 const UNMEASURED: Duration = Duration::from_secs(1);
 /// An answer that comes so soon after a copy is that copy's, unless this BMC never answered so soon.
 const SOON: Duration = Duration::from_millis(100);
 
-/// The measured times of a BMC's answers.
+/// The measured times of a device's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Measured {
     /// The smoothed time of an answer, and its smoothed deviation.
@@ -43,7 +43,8 @@ pub struct Answered {
     pub pause: Duration,
 }
 
-/// The pace of one BMC.
+/// The pace of one device. What is said here of logins is said of IPMI's, whose packets spoil each other; a device without logins has
+/// questions alone ([`Pace::of_commands`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     measured: Option<Measured>,
@@ -57,6 +58,12 @@ pub struct Pace {
     soonest: Option<Duration>,
     /// Of the packets of logins, which are few: one late answer must not slow all that follow it.
     is_of_logins: bool,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Pace {
