@@ -10,9 +10,9 @@ use crate::crypto::{BLOCK, Suite};
 use crate::handshake::{Handshake, Login, Progress, Refusal, Stage};
 use crate::link::Link;
 use crate::oddities::Oddity;
-use picket_driver::pace::{Answered, FIRST_PAUSE, LONGEST_PAUSE, Pace};
 use crate::session::{Answer, Session};
 use crate::wire::LARGEST;
+use picket_driver::pace::{Answered, FIRST_PAUSE, LONGEST_PAUSE, Pace};
 
 /// How an attempt ended.
 #[derive(Debug)]

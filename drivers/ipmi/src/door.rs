@@ -15,11 +15,11 @@ use crate::command::SetPrivilege;
 use crate::handshake::Refusal;
 use crate::link::{Counters, Link};
 use crate::live::Live;
-use picket_driver::pace::{FIRST_PAUSE, Pace};
 use crate::quirks::{self, LoginVerdict, Verdict};
 use crate::session::Answer;
 use crate::settings::Settings;
 use crate::suites;
+use picket_driver::pace::{FIRST_PAUSE, Pace};
 
 /// How often a BMC that proved the password may refuse ours in RAKP 4 before it is believed: doubled packets make it.
 const RAKP4_REFUSALS: u32 = 3;

@@ -21,9 +21,9 @@ use crate::command::GetChassisStatus;
 use crate::door::Door;
 use crate::link::Counters;
 use crate::live::{Heard, Live};
-use picket_driver::pace::FIRST_PAUSE;
 use crate::quirks::{self, Verdict};
 use crate::settings::Settings;
+use picket_driver::pace::FIRST_PAUSE;
 
 /// How long a session that fell silent is asked before another one is opened, at most.
 const DOUBTFUL: Duration = Duration::from_millis(1_750);

@@ -13,9 +13,9 @@ use crate::command::CloseSession;
 use crate::crypto::BLOCK;
 use crate::link::Link;
 use crate::oddities::Oddity;
-use picket_driver::pace::{Answered, Pace};
 use crate::session::{Answer, Request, Session};
 use crate::wire::LARGEST;
+use picket_driver::pace::{Answered, Pace};
 
 /// Between two copies of a last question, to a BMC that answers fast.
 const INSIST_PAUSE: Duration = Duration::from_millis(100);

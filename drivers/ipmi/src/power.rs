@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::command::{ChassisControl, GetChassisStatus};
 use crate::line::Line;
 use crate::live::Heard;
-use picket_driver::pace::FIRST_PAUSE;
 use crate::quirks::{self, Verdict};
+use picket_driver::pace::FIRST_PAUSE;
 
 /// One fresh reading. Everything but a whole, successful status is `Unknown` (S1).
 pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> {

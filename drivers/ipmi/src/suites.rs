@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::link::Link;
-use picket_driver::pace::FIRST_PAUSE;
 use crate::session::{BMC, CONSOLE, checksum};
 use crate::wire::{self, LARGEST, Payload};
+use picket_driver::pace::FIRST_PAUSE;
 
 /// How long each part of the list is waited for; a copy is sent meanwhile.
 const PATIENCE: Duration = Duration::from_millis(750);
