@@ -22,16 +22,21 @@ pub(super) fn fault(error: &DriverError, call: Option<Duration>, took: Option<Du
     format!("{error} (it has {} for a call, `call` in its settings{took})", written(call))
 }
 
-/// The words of a text but for its times: `5s`, `1.2 s`, `250ms`.
+/// The words of a text but for its times: `5s`, `1.2 s`, `250ms`, and the stamps of a program's log: `2026-11-30 22:17:02,133`.
 pub(super) fn without_times(text: &str) -> Vec<&str> {
     let is_unit = |word: &str| matches!(word, "ms" | "s" | "m" | "min" | "h");
     let bare = |word: &str| -> String { word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned() };
+    let is_stamp = |word: &str| {
+        let many = |mark| word.matches(mark).count() == 2;
+        word.chars().all(|c| c.is_ascii_digit() || "-:.,TZ".contains(c)) && (many(':') || many('-'))
+    };
     let words: Vec<&str> = text.split(' ').collect();
     let is_time = |at: usize, word: &str| {
         let bare_word = bare(word);
         let unit = bare_word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
         let next = words.get(at + 1).map(|next| bare(next)).unwrap_or_default();
-        unit.len() < bare_word.len() && (is_unit(unit) || unit.is_empty() && is_unit(&next))
+        let is_span = unit.len() < bare_word.len() && (is_unit(unit) || unit.is_empty() && is_unit(&next));
+        is_span || is_stamp(&bare_word)
     };
     words.iter().enumerate().filter(|(at, word)| !is_time(*at, word)).map(|(_, word)| *word).collect()
 }
@@ -82,6 +87,9 @@ mod tests {
         for other in [told.replace("bmc", "pdu"), told.replace("no answer", "no session")] {
             assert_ne!(without_times(told), without_times(&other), "{other}");
         }
+        let logged = |stamp: &str| format!("outlet: {stamp} ERROR: Failed: Timed out waiting to power OFF");
+        let (first, next) = (logged("2026-11-30 22:17:02,133"), logged("2026-12-01 00:00:40,596"));
+        assert_eq!(without_times(&first), without_times(&next));
         // A number alone is none: a status, a port.
         assert_ne!(without_times("it answers 503, sorry"), without_times("it answers 500, sorry"));
     }
