@@ -129,7 +129,7 @@ impl Pace {
     }
 
     /// No answer came at all: a longer wait that was not measured is given up. Where packets are lost it would leave room for one
-    /// of them in each call. A BMC that needs a little longer than [`UNMEASURED`] answers just after the copy of its first packet, each time, and
+    /// of them in each call. A BMC that needs a little longer than `UNMEASURED` answers just after the copy of its first packet, each time, and
     /// the copies of RAKP 1 that follow spoil each login: once that came to nothing it is taken for slow, until it is measured.
     pub fn silent(&mut self) {
         self.may_be_slow |= std::mem::take(&mut self.answers) && self.measured.is_none();
