@@ -24,7 +24,7 @@ pub fn traits(endpoint: String, life: Duration) -> Traits {
     }
 }
 
-/// What a look at an instance found.
+/// The findings of one look at an instance.
 #[derive(Debug)]
 pub struct Seen<Instance> {
     /// `Err`: the cloud says that there is none, in its words.

@@ -1,4 +1,4 @@
-//! What it means that nothing was answered, and texts of others on one line.
+//! The error of a request without an answer, and foreign texts on one line.
 
 use picket_driver::ErrorKind;
 use picket_reach::proxy;

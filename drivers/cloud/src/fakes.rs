@@ -83,7 +83,7 @@ impl Log {
         log
     }
 
-    /// What was logged.
+    /// The log so far.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.written.0.lock()).into_owned()
     }

@@ -8,8 +8,8 @@ use picket_core::time::BootTime;
 use crate::fault::{Act, Fault};
 use crate::machine::Pending;
 use crate::passage::Way;
-use crate::wire::{Answer, HoldSettings, Request, Response, SessionId, Trouble, Verb};
-use crate::world::{Event, Heard, World};
+use crate::wire::{Answer, Heard, HoldSettings, Request, Response, SessionId, Trouble, Verb};
+use crate::world::{Event, World};
 
 impl World {
     /// One copy of a request arrives at a device at `now`, in a session if there is one.

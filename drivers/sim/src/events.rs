@@ -3,8 +3,8 @@
 use picket_core::device::DeviceClass;
 
 use crate::fault::Act;
-use crate::wire::{Request, Verb};
-use crate::world::{Event, Heard, Lead, World};
+use crate::wire::{Heard, Request, Verb};
+use crate::world::{Event, Lead, World};
 
 const FOREIGN: &str = "somebody else";
 

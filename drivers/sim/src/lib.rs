@@ -39,5 +39,5 @@ pub use machine::{Edge, RestorePolicy};
 pub use passage::{Passage, Way};
 pub use random::Random;
 pub use volumes::{Disk, Moved, Stuck, VolumeMove};
-pub use wire::{Answer, HoldSettings, Request, Response, SessionId, Trouble, Verb};
-pub use world::{Heard, SharedWorld, World};
+pub use wire::{Answer, Heard, HoldSettings, Request, Response, SessionId, Trouble, Verb};
+pub use world::{SharedWorld, World};

@@ -151,3 +151,20 @@ pub struct Answer {
     /// What came.
     pub what: Result<Response, Trouble>,
 }
+
+/// A command that arrived at a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// When.
+    pub at: BootTime,
+    /// The device.
+    pub device: String,
+    /// The command.
+    pub verb: Verb,
+    /// The session in which it came; `None` at a device without sessions.
+    pub session: Option<SessionId>,
+    /// It came late, or was a duplicate.
+    pub late: bool,
+    /// It was looked at; `false`: its session was over, and it was thrown away.
+    pub executed: bool,
+}

@@ -15,7 +15,7 @@ use crate::fault::{Act, Fault};
 use crate::machine::{Edge, Machine, RestorePolicy};
 use crate::random::Random;
 use crate::volumes::{Disk, VolumeMove};
-use crate::wire::{SessionId, Verb};
+use crate::wire::{Heard, SessionId, Verb};
 
 /// A world that drivers and a test share.
 pub type SharedWorld = Arc<Mutex<World>>;
@@ -27,23 +27,6 @@ pub(crate) struct Lead {
     pub(crate) to: String,
     /// once so many more requests have come to the right one.
     pub(crate) after: u32,
-}
-
-/// A command that arrived at a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
-    /// When.
-    pub at: BootTime,
-    /// The device.
-    pub device: String,
-    /// The command.
-    pub verb: Verb,
-    /// The session in which it came; `None` at a device without sessions.
-    pub session: Option<SessionId>,
-    /// It came late, or was a duplicate.
-    pub late: bool,
-    /// It was looked at; `false`: its session was over, and it was thrown away.
-    pub executed: bool,
 }
 
 /// Something that is still to come.

@@ -53,7 +53,7 @@ pub fn off_serves(order: &OffOrder, until: BootTime, now: BootTime) -> Result<()
 /// The device has answered, whatever it said. That answer is at most as old as one call of the device may take, or two
 /// seconds where a call takes less. The session is the one that stands in the ledger with the on (S8); `None`: the
 /// device's sessions have no names. A parent lets go also of a machine whose whereabouts nobody tells, so its answer is
-/// not asked for.
+/// not asked for: where the record has a parent, and the settings of now do too (`class`). They may have made a host of it.
 ///
 /// # Errors
 /// [`GateFault::Unread`], [`GateFault::OldLook`] or [`GateFault::NewSession`]: nothing is sent.
@@ -61,12 +61,14 @@ pub fn on_serves(
     record: &NodeRecord,
     pending: &PendingOn,
     look: &Look,
+    class: Option<DeviceClass>,
     session: Option<&str>,
     now: BootTime,
 ) -> Result<(), GateFault> {
     let device = pending.device();
     let spec = record.fence.as_ref().and_then(|fence| fence.topology.device(device));
-    if spec.is_none_or(|spec| spec.class != DeviceClass::Parent) {
+    let is_parent = |class: Option<DeviceClass>| class == Some(DeviceClass::Parent);
+    if !(is_parent(spec.map(|spec| spec.class)) && is_parent(class)) {
         let of_it = look.reading.as_ref().filter(|_| look.device == *device);
         let reading = of_it.ok_or_else(|| GateFault::Unread(device.clone()))?;
         let life = spec.map_or(LOOK_LIFE, |spec| spec.call.max(LOOK_LIFE));
@@ -82,7 +84,7 @@ pub fn on_serves(
 
 /// Asks the store once more and makes the order for *one* sending of an on. The only maker of [`OnOrder`].
 ///
-/// `look` is the reading right before it, made in `session` ([`on_serves`]).
+/// `look` is the reading right before it, made in `session` of a device that is of `class` now ([`on_serves`]).
 ///
 /// # Errors
 /// A [`GateFault`]: nothing is sent.
@@ -92,11 +94,12 @@ pub async fn on_order(
     stored: &Stored,
     pending: &PendingOn,
     look: &Look,
+    class: Option<DeviceClass>,
     session: Option<&str>,
 ) -> Result<OnOrder, GateFault> {
     let record = &stored.record;
     let checked_at = leadership.now();
-    on_serves(record, pending, look, session, checked_at)?;
+    on_serves(record, pending, look, class, session, checked_at)?;
     let ours = record.ledger.get(pending.effect()).is_some_and(|effect| {
         effect.kind == EffectKind::On(pending.device().clone())
             && effect.generation == record.generation

@@ -37,20 +37,10 @@ const LINGERS: Duration = Duration::from_secs(30);
 
 /// A node with a taint; what it lets go takes so long.
 pub async fn lab(seed: u64, takes: Duration) -> (Lab, Arc<Cluster>) {
-    behind(seed, takes, "bmc", |world| {
+    behind_levels(seed, takes, &[&["bmc"]], |world| {
         world.add_machine(NODE).add_host(NODE, "bmc");
     })
     .await
-}
-
-/// The same behind that device.
-async fn behind(
-    seed: u64,
-    takes: Duration,
-    device: &str,
-    build: impl FnOnce(&mut World),
-) -> (Lab, Arc<Cluster>) {
-    behind_levels(seed, takes, &[&[device]], build).await
 }
 
 /// The same behind these levels.
@@ -186,7 +176,7 @@ async fn power_that_is_back_takes_it_away_within_two_seconds_of_the_reading() {
 #[tokio::test(start_paused = true)]
 async fn an_outlet_that_is_on_again_for_a_moment_ends_the_proof() {
     for answers_after in [s(0), s(7)] {
-        let (mut lab, cluster) = behind(962, s(16), "pdu-a", |world| {
+        let (mut lab, cluster) = behind_levels(962, s(16), &[&["pdu-a"]], |world| {
             world.add_machine(NODE).add_supply(NODE, "pdu-a");
         })
         .await;

@@ -120,7 +120,8 @@ impl Orders {
                 other => return Err(words(format!("{other:?} is no on"))),
             };
         let (stored, look) = (&draft.stored, self.look(Some(Power::Off)));
-        gate::on_order(&Forgetful, &self.leadership, stored, &pending, &look, session.as_deref())
+        let (class, session) = (Some(self.spec.class), session.as_deref());
+        gate::on_order(&Forgetful, &self.leadership, stored, &pending, &look, class, session)
             .await
             .map_err(words)
     }
@@ -244,7 +245,7 @@ impl Orders {
         Err(words("the judge does not confirm it"))
     }
 
-    /// What the device answered just now; `None`: nothing.
+    /// A look at the device just now, which answered this power; `None`: it did not answer.
     fn look(&self, power: Option<Power>) -> Look {
         let now = self.clock.boot();
         let reading = power.map(|power| self.reading(power, now));

@@ -302,7 +302,7 @@ pub(super) fn prepared(client: &Client, request: HttpRequest) -> Result<reqwest:
     Ok(client.request(method, request.uri()).headers(headers).body(body))
 }
 
-/// What of a request nobody is shown.
+/// The secret values of a request's headers: errors do not show them.
 pub(super) fn hidden(request: &HttpRequest) -> Vec<String> {
     HIDDEN.iter().filter_map(|name| request.headers().get(*name)).map(str::to_owned).collect()
 }

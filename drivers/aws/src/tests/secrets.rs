@@ -21,7 +21,7 @@ async fn no_secret_is_logged_where_everything_is() {
     }
 }
 
-/// Whoever stands in between may repeat what was asked: what is secret in it is not shown.
+/// A proxy may repeat the request in its answer: the secrets of that are not shown.
 #[tokio::test]
 async fn no_token_is_shown_that_an_answer_repeats() {
     let (scene, driver, orders) = Scene::of_one().await;

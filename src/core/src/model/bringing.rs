@@ -9,7 +9,7 @@ use super::tasks::{Bringing, CALL, Call, Kinds, Task, Then};
 use super::turn::{Eye, Turn};
 use super::weaken::Weak;
 use super::world::{DEVICES, Verb, device, number};
-use crate::device::IdentityMatch;
+use crate::device::{DeviceClass, IdentityMatch};
 use crate::event::Event;
 use crate::gate::{self, GateFault};
 use crate::ground::Look;
@@ -165,7 +165,15 @@ impl Turn<'_> {
         let Some(pending) = pending else { return };
         let (store, stored) = (self.store(), self.gateway().stored.clone());
         let look = Look { device: device(d), asked_at: boot(tick), reading: Some(self.read(d)) };
-        let order = match now(gate::on_order(&store, &leadership, &stored, &pending, &look, None)) {
+        let order = match now(gate::on_order(
+            &store,
+            &leadership,
+            &stored,
+            &pending,
+            &look,
+            Some(DeviceClass::Host),
+            None,
+        )) {
             Ok(order) => order,
             Err(GateFault::Store(StoreError::Deposed(_) | StoreError::Conflict { .. })) => {
                 return self.resign();

@@ -8,7 +8,7 @@ use picket_driver_sim::{Act, Fault, Verb, World};
 use picket_engine::NodeView;
 use tokio::time::Instant;
 
-use super::{behind, lab, lawful, taint, until};
+use super::{behind_levels, lab, lawful, taint, until};
 use crate::lab::{Lab, NODE, node, person, s};
 
 pub(super) async fn waits_for(lab: &Lab, why: &str) {
@@ -152,7 +152,7 @@ async fn each_round_is_announced_also_where_all_is_let_go() {
     let build = |world: &mut World| {
         world.add_machine(NODE).add_supply(NODE, "pdu-a");
     };
-    let (mut lab, cluster) = behind(955, s(1), "pdu-a", build).await;
+    let (mut lab, cluster) = behind_levels(955, s(1), &[&["pdu-a"]], build).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     let (of, before) = (lab.record().generation, cluster.seen(|state| state.announced.len()));
     lab.fault("pdu-a", Fault::SaysOn);

@@ -13,7 +13,7 @@ fn bmc() -> DeviceId {
 
 /// A node of which the settings say no identity; the cluster has the machine of that name for it, if any.
 async fn checked(seed: u64, machine: Option<&str>) -> Lab {
-    let (mut lab, cluster) = behind(seed, s(1), "bmc", |world| {
+    let (mut lab, cluster) = behind_levels(seed, s(1), &[&["bmc"]], |world| {
         world.add_machine(NODE).add_host(NODE, "bmc").add_machine("n2");
     })
     .await;

@@ -40,8 +40,20 @@ fn order_after(
     look: &Look,
     session: Option<&str>,
 ) -> Result<(), GateFault> {
+    let spec = player.open_fence().topology.device(pending.device());
+    order_to(player, pending, look, spec.map(|spec| spec.class), session)
+}
+
+/// The same to a device that is of this class by the settings of now.
+fn order_to(
+    player: &Player,
+    pending: &PendingOn,
+    look: &Look,
+    class: Option<DeviceClass>,
+    session: Option<&str>,
+) -> Result<(), GateFault> {
     let Player { store, leadership, stored, .. } = player;
-    let order = block_on(on_order(store, leadership, stored, pending, look, session))?;
+    let order = block_on(on_order(store, leadership, stored, pending, look, class, session))?;
     assert_eq!((order.effect(), order.device()), (pending.effect(), pending.device()));
     Ok(())
 }
@@ -92,8 +104,9 @@ fn whatever_the_record_says_s7_is_looked_at_again() {
     let with = |change: &dyn Fn(&mut crate::record::NodeRecord)| {
         let mut stored = player.stored.clone();
         change(&mut stored.record);
-        let look = player.look("bmc", Some(Off));
-        block_on(on_order(&player.store, &player.leadership, &stored, &pending, &look, None)).map(drop)
+        let (look, class) = (player.look("bmc", Some(Off)), Some(DeviceClass::Host));
+        let order = on_order(&player.store, &player.leadership, &stored, &pending, &look, class, None);
+        block_on(order).map(drop)
     };
     assert!(with(&|_| {}).is_ok());
     let kept = Player::fencing(&[&[host("bmc")]], &["detach"]);
@@ -187,6 +200,23 @@ fn a_parent_is_let_go_without_its_word() {
     assert_eq!(order_after(&player, &pending, &unread, None), Ok(()));
     let is_new = Err(GateFault::NewSession(device("hypervisor")));
     assert_eq!(order_after(&player, &pending, &unread, Some("5")), is_new);
+}
+
+/// The gateway restarts with settings by which the record's parent is a BMC, or with none for it.
+#[test]
+fn a_host_is_read_before_its_on_though_the_record_has_it_as_a_parent() {
+    let parent = DeviceSpec { class: DeviceClass::Parent, ..host("hypervisor") };
+    let mut player = Player::unfencing(&[&[parent]]);
+    let pending = on_of(player.on_intent(&["hypervisor"]).unwrap());
+    for class in [Some(DeviceClass::Host), Some(DeviceClass::Supply), None] {
+        let after = |look: Look| order_to(&player, &pending, &look, class, None);
+        assert_eq!(after(player.look("hypervisor", None)), Err(GateFault::Unread(device("hypervisor"))));
+        assert_eq!(after(player.look("hypervisor", Some(Off))), Ok(()));
+    }
+    let (player, pending) = self::pending();
+    let unread = player.look("bmc", None);
+    let told = order_to(&player, &pending, &unread, Some(DeviceClass::Parent), None);
+    assert_eq!(told, Err(GateFault::Unread(device("bmc"))));
 }
 
 #[test]

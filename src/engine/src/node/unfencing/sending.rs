@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::DeviceClass;
 use picket_core::gate::{self, GateFault};
 use picket_core::ids::DeviceId;
 use picket_core::order::PendingOn;
@@ -134,13 +133,8 @@ impl NodeTask {
             let (device, looked) = hands.read(on.device()).await;
             let (look, session) = (looked.look(&device), hands.session(&device));
             let session = session.as_deref();
-            // New settings may have made a host of what the record has as a parent: nobody lets go of a host unread.
-            let is_parent = hands.class(&device) == Some(DeviceClass::Parent);
-            let serves = match look.reading.is_none() && !is_parent {
-                true => Err(GateFault::Unread(device.clone())),
-                false => gate::on_serves(&stored.record, on, &look, session, parts.clock.boot()),
-            };
-            if serves.is_ok() {
+            let class = hands.class(&device);
+            if gate::on_serves(&stored.record, on, &look, class, session, parts.clock.boot()).is_ok() {
                 parts.hooks.reached("sending on").await;
                 if is_asked && parts.clock.boot() > until {
                     let why = "the question whether it may go is too old: it is asked once more";
@@ -149,11 +143,7 @@ impl NodeTask {
                 }
             }
             let (store, leadership) = (&*parts.store, hands.leadership());
-            let order = match serves {
-                Ok(()) => gate::on_order(store, leadership, &stored, on, &look, session).await,
-                Err(fault) => Err(fault),
-            };
-            let sent = match order {
+            let sent = match gate::on_order(store, leadership, &stored, on, &look, class, session).await {
                 Ok(order) => Ok(hands.on(order, life).await.1),
                 Err(fault) => not_sent(&looked, fault).map(|why| Did::On(on.effect(), Err(why))),
             };
