@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use picket_permissions::What;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use zeroize::Zeroizing;
 
@@ -49,9 +50,15 @@ pub enum KeyFault {
         /// Who runs.
         user: u32,
     },
-    /// Somebody else may put another file in its place.
-    #[error("the receipts' key file {}", .0)]
-    Reached(#[source] picket_permissions::Fault),
+    /// Somebody else may put another file in its place: its directory is not the gateway's alone, or a link on the way is not.
+    #[error("the directory of the receipts' key, {}: {fault}", place.display())]
+    Reached {
+        /// Where.
+        place: PathBuf,
+        /// Why.
+        #[source]
+        fault: picket_permissions::Fault,
+    },
     /// It is no key.
     #[error(
         "the receipts' key file {path} {what}: put back the key, or move it away: a new one is made at the next start"
@@ -91,20 +98,26 @@ impl Mark {
     }
 }
 
-/// What is the file's own is told in its own words.
-fn reached(place: &Path) -> Result<(), KeyFault> {
-    match picket_permissions::check_if_there(place) {
-        Err(fault) if fault.path != fault.file || place.is_dir() => Err(KeyFault::Reached(fault)),
+/// Refuses a directory in which somebody else could take the key away, for another one to be made, or put another one in its place. As for
+/// the audit, what stands above that directory does not count: a volume of a pod has mode 777.
+fn reached(path: &Path) -> Result<(), KeyFault> {
+    let place = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let checked = match path.is_symlink() {
+        // What it leads to may be anywhere.
+        true => picket_permissions::check(path),
+        false => picket_permissions::check_state_directory(place),
+    };
+    match checked {
+        Err(fault) if !matches!(fault.what, What::Unread(_)) => {
+            Err(KeyFault::Reached { place: place.to_owned(), fault })
+        }
         _ => Ok(()),
     }
 }
 
 /// Reads the key; `None`: there is no file.
 pub(crate) fn read(path: &Path) -> Result<Option<SigningKey>, KeyFault> {
-    // Whoever may write where it is may take it away, for another one to be made, or have a file of their own read for it.
-    for place in path.parent().into_iter().filter(|place| !place.as_os_str().is_empty()).chain([path]) {
-        reached(place)?;
-    }
+    reached(path)?;
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -78,6 +78,24 @@ fn one_that_others_may_get_at_is_refused_with_what_to_do() {
     assert!(open(&path, 1).is_ok());
 }
 
+/// As in a volume of a pod: kubelet makes it of mode 777, and the gateway its own directory in it.
+#[test]
+fn what_others_may_change_above_its_own_directory_does_not_count() {
+    let home = tempfile::tempdir().unwrap();
+    let volume = home.path().join("volume");
+    fs::create_dir(&volume).unwrap();
+    fs::set_permissions(&volume, fs::Permissions::from_mode(0o2777)).unwrap();
+    let path = volume.join("receipts/key.pem");
+    let first = open(&path, 1).unwrap();
+    assert_eq!(open(&path, 2).unwrap().present().id(), first.present().id());
+    // Whoever may write beside the key may put another one in its place.
+    let error = open(&volume.join("key.pem"), 1).unwrap_err().to_string();
+    assert!(error.contains("everybody may change") && error.contains("mode 2777"), "{error}");
+    fs::set_permissions(path.parent().unwrap(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let error = open(&path, 1).unwrap_err().to_string();
+    assert!(error.contains("everybody may change") && error.contains("mode 1777"), "{error}");
+}
+
 #[test]
 fn what_is_no_key_is_refused_and_never_overwritten() {
     let home = tempfile::tempdir().unwrap();
