@@ -27,7 +27,7 @@ async fn one_of_two_outlets_off_is_not_off() -> Result<()> {
     let said = format!("{fenced:?}\n{}", gateway.log());
     assert!(fenced.code != 0 && fenced.out.contains("needs an operator (levels spent)"), "{said}");
     assert_eq!((pdu.is_on(7), pdu.is_on(6)), (false, true), "{said}");
-    assert!(!gateway.log().contains("confirmed off"), "{said}");
+    assert!(!gateway.log().contains("the node is confirmed off"), "{said}");
     assert!(webhook.releases().is_empty(), "{said}");
     // Its relay is mended: a person asks again, and now both fall.
     pdu.stick(6, false)?;

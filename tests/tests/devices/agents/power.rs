@@ -46,7 +46,7 @@ async fn a_bmc_that_is_not_there_is_told_and_nothing_is_released() -> Result<()>
     let fenced = said_to(&gateway, "fence").await?;
     let said = format!("{fenced:?}\n{}", gateway.log());
     assert!(fenced.code != 0 && fenced.out.contains("needs an operator (levels spent)"), "{said}");
-    assert!(!gateway.log().contains("confirmed off") && !said.contains(PASSWORD), "{said}");
+    assert!(!gateway.log().contains("the node is confirmed off") && !said.contains(PASSWORD), "{said}");
     assert!(webhook.releases().is_empty(), "{said}");
     Ok(())
 }
