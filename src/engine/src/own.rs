@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
-use picket_release::{Machine, Releaser};
+use picket_release::{Machine, Quarantine};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -30,7 +30,7 @@ pub struct Own(Option<Asked>);
 #[derive(Debug)]
 struct Asked {
     name: String,
-    of: Arc<dyn Releaser>,
+    of: Arc<dyn Quarantine>,
     /// Why it is not told yet.
     told: watch::Sender<Result<Machine, String>>,
     /// Nodes of which nothing was known until a device said in their fences that it controls this machine.
@@ -45,7 +45,7 @@ impl Asked {
 
 impl Own {
     /// It has that name at the far side of that release.
-    pub fn named(name: String, of: Arc<dyn Releaser>) -> Self {
+    pub fn named(name: String, of: Arc<dyn Quarantine>) -> Self {
         let told = watch::Sender::new(Err("nobody was asked yet".to_owned()));
         Self(Some(Asked { name, of, told, found: Mutex::default() }))
     }
@@ -141,7 +141,7 @@ mod tests {
     use picket_core::ids::DeviceId;
     use picket_core::order::ReleaseOrder;
     use picket_core::topology::{Level, Topology};
-    use picket_release::{Pace, Progress, ReleaseError, Subject};
+    use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject, Whose};
 
     use super::*;
     use crate::spec::NodeSpec;
@@ -171,6 +171,17 @@ mod tests {
 
         async fn observe(&self, _: &Subject, _: Instant) -> Result<Progress, ReleaseError> {
             Err(ReleaseError::Unknown("not asked".to_owned()))
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl Quarantine for Cluster {
+        fn lingers(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        async fn withdraw(&self, _: &Whose, _: Instant) -> Result<(), ReleaseError> {
+            Ok(())
         }
     }
 

@@ -14,7 +14,8 @@ use picket_core::power::Power;
 use picket_core::restore::Lives;
 use picket_reach::{LastWord, SettingFault, Settings};
 use picket_release::{
-    ForNode, Left, LetOn, Machine, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose,
+    ForNode, Left, LetOn, Machine, Pace, Prepared, Progress, Quarantine, ReleaseError, Releaser, Subject,
+    Whose,
 };
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -226,46 +227,8 @@ impl Releaser for OutOfService {
         Some(ASKED + SERVED)
     }
 
-    fn lingers(&self) -> Option<Duration> {
-        Some(LINGERS)
-    }
-
-    fn by_name_alone(&self) -> bool {
-        let by_provider_id = || self.of.as_ref().is_some_and(OfNode::may_be_by_provider_id_alone);
-        self.asked.matched == Match::Name || by_provider_id()
-    }
-
-    fn reads(&self, power: Power) {
-        if let Some(of) = &self.of {
-            of.reads(power);
-        }
-    }
-
-    fn serves(&self, store: &Arc<Lives>) {
-        if let Some(of) = &self.of {
-            of.sought.ours.stores.serves(store);
-        }
-    }
-
     fn passes_on(&self) -> bool {
         true
-    }
-
-    fn finds_otherwise(&self) -> bool {
-        self.asked.find_by != FindBy::Name
-    }
-
-    async fn machine_named(&self, name: &str, until: Instant) -> Result<Machine, String> {
-        let machine = finding::machine_named(&self.cluster, name, until).await;
-        match machine.map_err(|fault| fault.to_string())? {
-            Machine { provider_id: None, .. } if self.asked.find_by == FindBy::ProviderId => {
-                Err(format!("Node {name} has no providerID"))
-            }
-            Machine { identity, .. } if self.asked.find_by == FindBy::SystemUuid && identity.is_empty() => {
-                Err(format!("Node {name} has no system UUID of its own: set gateway.node"))
-            }
-            machine => Ok(machine),
-        }
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -275,6 +238,10 @@ impl Releaser for OutOfService {
 
     fn pace(&self) -> Pace {
         self.asked.pace
+    }
+
+    fn quarantine(self: Arc<Self>) -> Option<Arc<dyn Quarantine>> {
+        Some(self)
     }
 
     fn of_node(&self, node: &ForNode<'_>) -> Result<Option<Arc<dyn Releaser>>, String> {
@@ -301,36 +268,6 @@ impl Releaser for OutOfService {
         Ok(Some(Arc::new(Self { asked, cluster, machines, of: Some(of) })))
     }
 
-    async fn announce(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
-        self.waits_of(subject);
-        let announced = self.noted_if_wrong(self.announced(subject, until).await);
-        match &announced {
-            Ok(met) => self.notes(subject, met.as_deref()),
-            Err(_) => self.tell(subject, until).await,
-        }
-        announced
-    }
-
-    async fn spare(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
-        self.notes(subject, None);
-        self.spared(subject, until).await
-    }
-
-    fn recalls(&self) -> bool {
-        self.asked.undoes_network_fences
-    }
-
-    async fn unspare(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
-        self.unspared(left, until).await
-    }
-
-    async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Prepared, ReleaseError> {
-        let (prepared, ()) = tokio::join!(self.prepared(subject, until), self.tell(subject, until));
-        let met = prepared.as_ref().ok().and_then(|prepared| prepared.met.as_deref());
-        self.notes(subject, met);
-        self.noted_if_wrong(prepared)
-    }
-
     async fn attempt(
         &self,
         _order: &ReleaseOrder,
@@ -344,8 +281,79 @@ impl Releaser for OutOfService {
         let (observed, ()) = tokio::join!(self.observed(subject, until), self.tell(subject, until));
         self.noted(observed)
     }
+}
 
-    async fn is_going(&self, subject: &Subject, until: Instant) -> Option<String> {
+#[async_trait]
+impl Quarantine for OutOfService {
+    fn lingers(&self) -> Duration {
+        LINGERS
+    }
+
+    fn by_name_alone(&self) -> bool {
+        let by_provider_id = || self.of.as_ref().is_some_and(OfNode::may_be_by_provider_id_alone);
+        self.asked.matched == Match::Name || by_provider_id()
+    }
+
+    fn reads(&self, power: Power) {
+        if let Some(of) = &self.of {
+            of.reads(power);
+        }
+    }
+
+    fn serves(&self, store: &Arc<Lives>) {
+        if let Some(of) = &self.of {
+            of.sought.ours.stores.serves(store);
+        }
+    }
+
+    fn finds_otherwise(&self) -> bool {
+        self.asked.find_by != FindBy::Name
+    }
+
+    async fn machine_named(&self, name: &str, until: Instant) -> Result<Machine, String> {
+        let machine = finding::machine_named(&self.cluster, name, until).await;
+        match machine.map_err(|fault| fault.to_string())? {
+            Machine { provider_id: None, .. } if self.asked.find_by == FindBy::ProviderId => {
+                Err(format!("Node {name} has no providerID"))
+            }
+            Machine { identity, .. } if self.asked.find_by == FindBy::SystemUuid && identity.is_empty() => {
+                Err(format!("Node {name} has no system UUID of its own: set gateway.node"))
+            }
+            machine => Ok(machine),
+        }
+    }
+
+    async fn cordon(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.waits_of(subject);
+        let announced = self.noted_if_wrong(self.announced(subject, until).await);
+        match &announced {
+            Ok(met) => self.notes(subject, met.as_deref()),
+            Err(_) => self.tell(subject, until).await,
+        }
+        announced
+    }
+
+    async fn exclude(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+        self.notes(subject, None);
+        self.spared(subject, until).await
+    }
+
+    fn recalls(&self) -> bool {
+        self.asked.undoes_network_fences
+    }
+
+    async fn readmit(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.unspared(left, until).await
+    }
+
+    async fn before_attempt(&self, subject: &Subject, until: Instant) -> Result<Prepared, ReleaseError> {
+        let (prepared, ()) = tokio::join!(self.prepared(subject, until), self.tell(subject, until));
+        let met = prepared.as_ref().ok().and_then(|prepared| prepared.met.as_deref());
+        self.notes(subject, met);
+        self.noted_if_wrong(prepared)
+    }
+
+    async fn is_being_deleted(&self, subject: &Subject, until: Instant) -> Option<String> {
         self.machine_is_going(subject, until).await
     }
 
@@ -362,12 +370,12 @@ impl Releaser for OutOfService {
         Some(belonging::belongs(&of.sought, &self.cluster, node, identities, until).await)
     }
 
-    async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
+    async fn before_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
         self.notes(subject, None);
         self.is_let_on(subject, until).await
     }
 
-    async fn recognise(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+    async fn compare(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
         self.notes(subject, None);
         self.recognised(subject, until).await
     }
@@ -376,7 +384,7 @@ impl Releaser for OutOfService {
         Ok(self.withdrawn(whose, until).await?)
     }
 
-    async fn tidy(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn clean_up(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
         self.tidied(left, until).await
     }
 }

@@ -11,7 +11,7 @@ use picket_core::order::ReleaseOrder;
 use picket_core::outcome::{Outcome, Reason};
 use picket_driver_sim::Fault;
 use picket_engine::Until;
-use picket_release::{Left, Pace, Prepared, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Left, Pace, Prepared, Progress, Quarantine, ReleaseError, Releaser, Subject, Whose};
 use tokio::time::Instant;
 
 use crate::lab::{Lab, node, s};
@@ -84,17 +84,12 @@ impl Releaser for Defect {
         Some(s(10))
     }
 
-    fn lingers(&self) -> Option<Duration> {
-        Some(s(1))
-    }
-
     fn pace(&self) -> Pace {
         Pace::default()
     }
 
-    async fn prepare(&self, subject: &Subject, _until: Instant) -> Result<Prepared, ReleaseError> {
-        assert_ne!(subject.node.as_str(), "n1", "a defect, as this test wants it");
-        Ok(Prepared::default())
+    fn quarantine(self: Arc<Self>) -> Option<Arc<dyn Quarantine>> {
+        Some(self)
     }
 
     async fn attempt(
@@ -108,6 +103,22 @@ impl Releaser for Defect {
 
     async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
         Ok(Progress::Complete("gone".to_owned()))
+    }
+}
+
+#[async_trait]
+impl Quarantine for Defect {
+    fn lingers(&self) -> Duration {
+        s(1)
+    }
+
+    async fn withdraw(&self, _whose: &Whose, _until: Instant) -> Result<(), ReleaseError> {
+        Ok(())
+    }
+
+    async fn before_attempt(&self, subject: &Subject, _until: Instant) -> Result<Prepared, ReleaseError> {
+        assert_ne!(subject.node.as_str(), "n1", "a defect, as this test wants it");
+        Ok(Prepared::default())
     }
 }
 
@@ -148,21 +159,12 @@ impl Releaser for Hanging {
         Some(s(10))
     }
 
-    fn lingers(&self) -> Option<Duration> {
-        Some(s(1))
-    }
-
     fn pace(&self) -> Pace {
         Pace::default()
     }
 
-    async fn tidy(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
-        if left.whose.node == node() {
-            self.asked.fetch_add(1, Ordering::Relaxed);
-            return Ok(Some("it is not Ready".to_owned()));
-        }
-        tokio::time::sleep_until(until).await;
-        Err(ReleaseError::DidNotHappen("no answer".to_owned()))
+    fn quarantine(self: Arc<Self>) -> Option<Arc<dyn Quarantine>> {
+        Some(self)
     }
 
     async fn attempt(
@@ -176,6 +178,26 @@ impl Releaser for Hanging {
 
     async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
         Ok(Progress::Complete("gone".to_owned()))
+    }
+}
+
+#[async_trait]
+impl Quarantine for Hanging {
+    fn lingers(&self) -> Duration {
+        s(1)
+    }
+
+    async fn withdraw(&self, _whose: &Whose, _until: Instant) -> Result<(), ReleaseError> {
+        Ok(())
+    }
+
+    async fn clean_up(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+        if left.whose.node == node() {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            return Ok(Some("it is not Ready".to_owned()));
+        }
+        tokio::time::sleep_until(until).await;
+        Err(ReleaseError::DidNotHappen("no answer".to_owned()))
     }
 }
 

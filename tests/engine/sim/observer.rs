@@ -10,7 +10,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::SharedWorld;
-use picket_release::{Machine, Pace, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Machine, Pace, Progress, Quarantine, ReleaseError, Releaser, Subject, Whose};
 use tokio::time::Instant;
 
 /// What the test's releaser answers, attempt by attempt; the last one for ever.
@@ -97,10 +97,6 @@ impl Releaser for Observer {
         Pace { deadline: self.deadline, settle, ..Pace::default() }
     }
 
-    async fn machine_named(&self, _name: &str, _until: Instant) -> Result<Machine, String> {
-        self.machine.lock().clone()
-    }
-
     async fn attempt(
         &self,
         order: &ReleaseOrder,
@@ -127,5 +123,20 @@ impl Releaser for Observer {
         tokio::time::sleep(takes).await;
         self.looking.store(false, Ordering::SeqCst);
         self.answer().to_look()
+    }
+}
+
+#[async_trait]
+impl Quarantine for Observer {
+    fn lingers(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    async fn machine_named(&self, _name: &str, _until: Instant) -> Result<Machine, String> {
+        self.machine.lock().clone()
+    }
+
+    async fn withdraw(&self, _whose: &Whose, _until: Instant) -> Result<(), ReleaseError> {
+        Ok(())
     }
 }

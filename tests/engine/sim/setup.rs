@@ -25,7 +25,7 @@ use picket_engine::{
 };
 use picket_liveness::Liveness;
 use picket_receipt::Keys;
-use picket_release::{ForNode, Releaser};
+use picket_release::{ForNode, Quarantine, Releaser};
 
 use crate::clouds::{Cloud, Far};
 use crate::families::Places;
@@ -61,7 +61,7 @@ pub struct Setup {
     /// What says of every node whether it recovered.
     pub liveness: Option<Arc<dyn Liveness>>,
     /// Who tells on which node the gateway stands; without, the nodes say it.
-    pub own: Option<Arc<dyn Releaser>>,
+    pub own: Option<Arc<dyn Quarantine>>,
     /// The only node of which it does.
     pub lives: Option<String>,
     pub audit: Audit,

@@ -17,7 +17,7 @@ use picket_core::store::Store;
 use picket_core::time::Clock;
 use picket_driver_sim::{Fault, Verb, World};
 use picket_engine::{Readiness, readiness};
-use picket_release::{Left, Pace, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Left, Pace, Progress, Quarantine, ReleaseError, Releaser, Subject, Whose};
 use tokio::time::Instant;
 
 use crate::lab::{Lab, NODE, node, s};
@@ -44,38 +44,12 @@ impl Releaser for Knows {
         Some(s(10))
     }
 
-    fn lingers(&self) -> Option<Duration> {
-        Some(s(1))
-    }
-
     fn pace(&self) -> Pace {
         Pace::default()
     }
 
-    fn reads(&self, power: Power) {
-        self.1.lock().push(power);
-    }
-
-    fn serves(&self, store: &Arc<Lives>) {
-        self.2.lock().push(store.clone());
-    }
-
-    async fn announce(&self, _subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        Ok(Some("whom it met".to_owned()))
-    }
-
-    fn recalls(&self) -> bool {
-        true
-    }
-
-    async fn unspare(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        self.3.lock().push(left.met_last.clone());
-        Ok(self.4.lock().clone())
-    }
-
-    async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
-        let known = self.0.lock().clone()?;
-        Some((known, "the cluster".to_owned()))
+    fn quarantine(self: Arc<Self>) -> Option<Arc<dyn Quarantine>> {
+        Some(self)
     }
 
     async fn attempt(
@@ -89,6 +63,43 @@ impl Releaser for Knows {
 
     async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
         Ok(Progress::Complete("gone".to_owned()))
+    }
+}
+
+#[async_trait]
+impl Quarantine for Knows {
+    fn lingers(&self) -> Duration {
+        s(1)
+    }
+
+    async fn withdraw(&self, _whose: &Whose, _until: Instant) -> Result<(), ReleaseError> {
+        Ok(())
+    }
+
+    fn reads(&self, power: Power) {
+        self.1.lock().push(power);
+    }
+
+    fn serves(&self, store: &Arc<Lives>) {
+        self.2.lock().push(store.clone());
+    }
+
+    async fn cordon(&self, _subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        Ok(Some("whom it met".to_owned()))
+    }
+
+    fn recalls(&self) -> bool {
+        true
+    }
+
+    async fn readmit(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.3.lock().push(left.met_last.clone());
+        Ok(self.4.lock().clone())
+    }
+
+    async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
+        let known = self.0.lock().clone()?;
+        Some((known, "the cluster".to_owned()))
     }
 }
 

@@ -84,8 +84,9 @@ impl Engine {
         let slot = self.slot(node)?;
         let identities = slot.view.borrow().stored.record.identities(&slot.plan.topology);
         let releases = slot.plan.releases.iter().map(async |plan| {
+            let cluster = plan.quarantine()?;
             let until = Instant::now() + WHOSE;
-            let said = tokio::time::timeout_at(until, plan.releaser.has(wanted, &identities, until)).await;
+            let said = tokio::time::timeout_at(until, cluster.has(wanted, &identities, until)).await;
             let late = |_| Some(Belongs::Untold(format!("no answer within {WHOSE:?}")));
             Some((format!("release {}", plan.id), said.unwrap_or_else(late)?))
         });

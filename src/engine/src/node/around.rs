@@ -39,15 +39,14 @@ impl NodeTask {
         let source = self.plan.liveness.clone().filter(|_| is_normal);
         let identities = self.record().identities(&self.plan.topology);
         let is_orphan = self.orphan.is_some();
-        let lingering =
-            self.plan.releases.iter().filter(|plan| !is_orphan && plan.releaser.lingers().is_some());
-        let all: Vec<_> = lingering.map(|plan| (plan.id.clone(), plan.releaser.clone())).collect();
+        let releases = self.plan.releases.iter().filter(|_| !is_orphan);
+        let all: Vec<_> = releases.filter_map(|plan| Some((plan.id.clone(), plan.quarantine()?))).collect();
         let time = self.plan.paces.release_check;
         async move {
-            let asked = all.iter().map(async |(id, releaser)| {
+            let asked = all.iter().map(async |(id, cluster)| {
                 let until = tokio::time::Instant::now() + time;
-                let said = tokio::time::timeout_at(until, releaser.check(&identities, until));
-                let machine = tokio::time::timeout_at(until, releaser.machine(until));
+                let said = tokio::time::timeout_at(until, cluster.check(&identities, until));
+                let machine = tokio::time::timeout_at(until, cluster.machine(until));
                 let (said, machine) = tokio::join!(said, machine);
                 let said = said.unwrap_or_else(|_| vec![format!("no answer within {time:?}")]);
                 let said: Vec<String> =

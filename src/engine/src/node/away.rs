@@ -146,7 +146,7 @@ impl NodeTask {
     /// Whoever asks is told that the store is away.
     fn turned_away(&mut self, command: Command, why: &str) {
         if let Command::Announced(of, release, told) = command {
-            return self.note_announced(of, release, told);
+            return self.note_cordoned(of, release, told);
         }
         if let Some(asked) = command.asked() {
             let became = Err(format!("the store is away: {why}"));

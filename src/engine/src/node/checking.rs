@@ -21,6 +21,7 @@ use super::children::Asks;
 use super::command::{Command, Reply};
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
+use crate::parts::PlannedRelease;
 use crate::readiness::{Readiness, problems, readiness};
 use crate::units::Unit;
 use crate::view::Checked;
@@ -306,8 +307,8 @@ impl NodeTask {
             false if !hosts.is_empty() && hosts.iter().all(|power| *power == Power::Off) => Power::Off,
             false => Power::Unknown,
         };
-        let lingering = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
-        lingering.for_each(|plan| plan.releaser.reads(power));
+        let clusters = self.plan.releases.iter().filter_map(PlannedRelease::quarantine);
+        clusters.for_each(|cluster| cluster.reads(power));
     }
 
     /// Another node's device that claims the same of itself, or an orphan whose machine it controls.

@@ -13,7 +13,7 @@ use picket_core::outcome::Reason;
 
 use super::hands::{Did, Doing};
 use super::succession::Succession;
-use super::{Fatal, NodeTask, sleep_until, standing};
+use super::{Fatal, NodeTask, quarantine, sleep_until};
 
 /// How a drain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl NodeTask {
             {
                 let exit = match (unbounded.kind.device(), unbounded.stands()) {
                     (Some(_), _) => "a retry says that it has surely ended",
-                    (None, Some(_)) => standing::BY_ITS_SETTINGS,
+                    (None, Some(_)) => quarantine::BY_ITS_SETTINGS,
                     (None, None) => "abandon it by name",
                 };
                 let detail = format!("{} is open and nothing bounds it: {exit}", describe(&unbounded.kind));
@@ -195,7 +195,7 @@ impl NodeTask {
 
     /// Whether the settings know how to take away what it set up.
     fn takes_away(&self, release: &ReleaseId) -> bool {
-        self.releaser(release).is_some_and(|releaser| releaser.lingers().is_some())
+        self.quarantine_of(release).is_some()
     }
 
     /// What stands is taken away in that time, or a person is told.

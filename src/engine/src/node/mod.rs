@@ -1,6 +1,5 @@
 //! One task a node: it alone changes the node's record, one event after the other.
 
-mod announcing;
 mod around;
 mod asked;
 mod away;
@@ -23,18 +22,15 @@ mod orphaned;
 mod outlets;
 mod own_host;
 mod publishing;
-mod recognising;
+mod quarantine;
 mod releasing;
 mod restored;
 mod retired;
 mod schedule;
 mod sessions;
-mod sparing;
-mod standing;
 mod steps;
 mod succession;
 mod telling;
-mod tidying;
 mod unfencing;
 mod watching;
 mod whose;
@@ -44,7 +40,6 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use announcing::{Announcing, Met};
 use away::Doubt;
 use children::SharedLook;
 pub(crate) use command::{Command, Wish};
@@ -65,20 +60,17 @@ use picket_core::record::{NodeRecord, Phase, Said};
 use picket_core::store::Stored;
 use picket_core::time::{BootTime, WallTime};
 use publishing::Readings;
-use recognising::Recognising;
+use quarantine::{Met, Tellings};
 use schedule::Schedule;
 use sessions::Sessions;
-use sparing::Sparing;
-use standing::Withdrawing;
 use steps::Place;
 pub(crate) use telling::Teller;
-use tidying::Tidying;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::office::{Office, Standing};
-use crate::parts::{NodePlan, Parts};
+use crate::parts::{NodePlan, Parts, PlannedRelease};
 use crate::readiness::Readiness;
 use crate::request::Acting;
 use crate::view::{Live, NodeView};
@@ -177,17 +169,10 @@ pub(crate) struct NodeTask {
     work: Work,
     orphan: Option<String>,
     aside: Aside,
-    /// What stands although the node is not proven off is being taken away.
-    withdrawing: Option<Withdrawing>,
-    /// That the node is being fenced is being told.
-    announcing: Option<Announcing>,
-    sparing: Sparing,
-    /// Whether it is still who was met is being compared.
-    recognising: Option<Recognising>,
+    /// What clusters are being told.
+    tellings: Tellings,
     /// Whom its releases met, until that is stored.
     met: Met,
-    /// What releases left on a node that is back is being taken away.
-    tidying: Option<Tidying>,
 }
 
 impl NodeTask {
@@ -201,7 +186,7 @@ impl NodeTask {
     ) -> Self {
         let Outlets { view, feed, shown, turns, work, orphan, office } = outlets;
         if let Some(lives) = office.lives() {
-            plan.releases.iter().for_each(|plan| plan.releaser.serves(&lives));
+            plan.releases.iter().filter_map(PlannedRelease::quarantine).for_each(|one| one.serves(&lives));
         }
         let now = parts.clock.boot();
         let counted_from = stored.record.ledger.open().iter().map(|open| (open.id, now)).collect();
@@ -277,12 +262,8 @@ impl NodeTask {
             work,
             orphan,
             aside: Aside::No,
-            withdrawing: None,
-            announcing: None,
-            sparing: Sparing::default(),
-            recognising: None,
+            tellings: Tellings::default(),
             met: Met::default(),
-            tidying: None,
             unchecked,
             schedule,
             given_up_since: None,
@@ -316,11 +297,7 @@ impl NodeTask {
                 return Gone::Aside;
             }
             self.lingering.clear();
-            self.withdraw_unproven();
-            self.announce();
-            self.spare();
-            self.recognise();
-            self.tidy();
+            self.quarantine();
             let record = &self.stored.record;
             let fence = record.fence.as_ref().map(|fence| fence.id.to_string()).unwrap_or_default();
             let span =

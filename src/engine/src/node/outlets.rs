@@ -14,7 +14,7 @@ pub(crate) struct Turns {
     /// Of checks.
     pub(crate) checks: Semaphore,
     /// Of looking for what releases left.
-    pub(crate) tidying: Semaphore,
+    pub(crate) cleanup: Semaphore,
     /// Of the same at a far side that did not answer last time: a cluster that hangs keeps no other one's nodes waiting.
     pub(crate) silent: Semaphore,
 }
@@ -23,7 +23,7 @@ impl Turns {
     /// So many of each.
     pub(crate) fn new(each: usize) -> Self {
         let turns = || Semaphore::new(each);
-        Self { checks: turns(), tidying: turns(), silent: turns() }
+        Self { checks: turns(), cleanup: turns(), silent: turns() }
     }
 }
 

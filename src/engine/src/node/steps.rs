@@ -17,7 +17,7 @@ use super::away::Waiting;
 use super::command::store_failure;
 use super::measuring::Standing;
 use super::sessions::Sessions;
-use super::{Failure, Fatal, NodeTask, standing};
+use super::{Failure, Fatal, NodeTask, quarantine};
 
 /// Where a node stands; a phase's loop ends when this changes.
 pub(super) type Place = (&'static str, u64, Option<(FenceId, u32)>);
@@ -156,7 +156,7 @@ impl NodeTask {
     ) -> Result<Vec<Opened>, Fatal> {
         self.take_away_all_but(&gone);
         let waiting = Waiting::unproven(&self.plan.paces);
-        self.persist_in(waiting, || standing::after(gone.clone(), make())).await
+        self.persist_in(waiting, || quarantine::after(gone.clone(), make())).await
     }
 
     pub(super) async fn persist_in(

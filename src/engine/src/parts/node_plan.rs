@@ -10,7 +10,7 @@ use picket_core::record::NodeRecord;
 use picket_core::topology::Topology;
 use picket_driver::PowerDriver;
 use picket_liveness::Liveness;
-use picket_release::Releaser;
+use picket_release::{Quarantine, Releaser};
 
 use crate::error::EngineError;
 use crate::spec::NodeSpec;
@@ -26,13 +26,19 @@ pub struct PlannedRelease {
 }
 
 impl PlannedRelease {
+    /// The cluster that it lets go in; `None`: it is in none.
+    pub fn quarantine(&self) -> Option<Arc<dyn Quarantine>> {
+        self.releaser.clone().quarantine()
+    }
+
     /// What a fence's record is told of it.
     pub(crate) fn told(&self) -> picket_core::event::PlannedRelease {
+        let quarantine = self.quarantine();
         picket_core::event::PlannedRelease {
             id: self.id.clone(),
             max_in_flight: self.releaser.max_in_flight(),
-            lingers: self.releaser.lingers(),
-            by_name: self.releaser.by_name_alone(),
+            lingers: quarantine.as_ref().map(|one| one.lingers()),
+            by_name: quarantine.is_some_and(|one| one.by_name_alone()),
         }
     }
 }

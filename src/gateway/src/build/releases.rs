@@ -76,10 +76,9 @@ pub(super) fn stands_on(gateway: &Gateway, plan: &NodePlan, is_asked: bool) -> b
     match &gateway.node {
         Some(node) => *node == plan.id,
         None => {
-            let clusters = || plan.releases.iter().filter(|one| one.releaser.lingers().is_some());
-            let finds_otherwise = is_asked
-                && clusters().next().is_some()
-                && clusters().all(|one| one.releaser.finds_otherwise());
+            let mut clusters = plan.releases.iter().filter_map(PlannedRelease::quarantine).peekable();
+            let finds_otherwise =
+                is_asked && clusters.peek().is_some() && clusters.all(|one| one.finds_otherwise());
             gateway.kubernetes_node.as_deref() == Some(plan.id.as_str()) && !finds_otherwise
         }
     }
@@ -95,8 +94,9 @@ pub(super) fn who_tells_where_it_stands(
         return Own::default();
     };
     let within = settings.releases.values().filter(|release| is_within(&release.how));
-    let releaser = within.filter_map(|release| made.get(&release.id)).find(|one| one.finds_otherwise());
-    releaser.map_or_else(Own::default, |one| Own::named(name.clone(), one.clone()))
+    let clusters = within.filter_map(|release| made.get(&release.id)?.clone().quarantine());
+    let cluster = clusters.into_iter().find(|one| one.finds_otherwise());
+    cluster.map_or_else(Own::default, |one| Own::named(name.clone(), one))
 }
 
 /// Who uses the service account of a pod runs on a Node of the very cluster that it lets go, and must know on which (S17, K13).

@@ -46,7 +46,7 @@ fn of_controllers(settings: &Settings, nodes: &[NodePlan], grant: &Grant) -> Opt
     let is_of_it =
         |plan: &&NodePlan| grant.role == Role::Controller && grant.nodes.has(&plan.id, &plan.labels);
     let has_source = |plan: &&NodePlan| {
-        plan.releases.iter().any(|one| one.releaser.lingers().is_some())
+        plan.releases.iter().any(|one| one.quarantine().is_some())
             || sources_of(settings, plan).any(|source| source.kind == "kubernetes")
     };
     let (known, unknown): (Vec<_>, Vec<_>) = nodes.iter().filter(is_of_it).partition(has_source);

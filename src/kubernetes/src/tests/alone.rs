@@ -7,11 +7,11 @@ use super::*;
 const AWS: &str = "aws:///z/i-1";
 const QUIET: Duration = Duration::from_secs(20);
 
-fn of_provider(api: &Arc<Api>, more: Value) -> Arc<dyn Releaser> {
+fn of_provider(api: &Arc<Api>, more: Value) -> Arc<dyn Quarantine> {
     let release = unbound(api, more);
     let (id, devices) = (NodeId::new("r1").expect("a name"), Devices::default());
     let of = ForNode { id: &id, provider_id: Some(AWS), devices: &devices };
-    release.of_node(&of).expect("it can").expect("it is another one")
+    release.of_node(&of).expect("it can").and_then(Releaser::quarantine).expect("it is in a cluster")
 }
 
 /// `r1` in a cloud, whose machine says that UUID of itself.
@@ -43,7 +43,7 @@ fn is_replaced<T>(said: Result<T, ReleaseError>, words: &str) {
     assert!(why.starts_with("replaced: ") && why.contains(words), "{why}");
 }
 
-async fn check(release: &Arc<dyn Releaser>, identities: &[Identity], power: Power) -> String {
+async fn check(release: &Arc<dyn Quarantine>, identities: &[Identity], power: Power) -> String {
     let said = release.check(identities, soon()).await;
     release.reads(power);
     said.join("; ")
@@ -60,7 +60,7 @@ async fn what_a_providerid_alone_says_is_no_more_than_a_name() {
     assert!(release.by_name_alone());
     let said = check(&release, &identities(UUID), Power::On).await;
     assert!(!said.contains("providerID") && !release.by_name_alone(), "{said}");
-    release.prepare(&about(0), soon()).await.expect("it shows no life");
+    release.before_attempt(&about(0), soon()).await.expect("it shows no life");
     assert!(release.by_name_alone(), "what is known now counts");
     // Where the settings give none it is not what it goes by.
     assert!(!with(&api, json!({})).by_name_alone());
@@ -78,24 +78,24 @@ async fn a_node_that_is_ready_is_let_go_once_its_kubelet_is_silent() {
             "{said:?}"
         );
     };
-    waits(release.prepare(&about(0), soon()).await);
+    waits(release.before_attempt(&about(0), soon()).await);
     // It was on its way.
     tokio::time::sleep(Duration::from_secs(5)).await;
     renews(&api, "2");
-    waits(release.prepare(&about(0), soon()).await);
+    waits(release.before_attempt(&about(0), soon()).await);
     tokio::time::sleep(QUIET - Duration::from_secs(1)).await;
-    waits(release.prepare(&about(0), soon()).await);
+    waits(release.before_attempt(&about(0), soon()).await);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    release.prepare(&about(0), soon()).await.expect("it is silent");
+    release.before_attempt(&about(0), soon()).await.expect("it is silent");
     // In another proof nothing was heard yet; and where no lease is told it has to be not ready.
-    waits(release.prepare(&about(1), soon()).await);
+    waits(release.before_attempt(&about(1), soon()).await);
     let api = Api::of([there("", true)]);
     let release = of_provider(&api, json!({}));
-    waits(release.prepare(&about(0), soon()).await);
+    waits(release.before_attempt(&about(0), soon()).await);
     tokio::time::sleep(QUIET * 2).await;
-    waits(release.prepare(&about(0), soon()).await);
+    waits(release.before_attempt(&about(0), soon()).await);
     api.has(there("", false));
-    release.prepare(&about(0), soon()).await.expect("it is not ready");
+    release.before_attempt(&about(0), soon()).await.expect("it is not ready");
 }
 
 /// Nothing lives that is off.
@@ -117,8 +117,8 @@ async fn a_node_whose_kubelet_lives_after_the_proof_is_another_machine_s() {
                 let met = Whose { met: whose(Some(&fenced()), "").met, ..whose(None, "") };
                 let about = Subject { met: subject(met).met, ..about(0) };
                 said = match on_the_watch && time != "1" {
-                    true => release.recognise(&about, soon()).await,
-                    false => release.prepare(&about, soon()).await.map(drop),
+                    true => release.compare(&about, soon()).await,
+                    false => release.before_attempt(&about, soon()).await.map(drop),
                 };
             }
             is_replaced(said, "renews its lease");
@@ -131,9 +131,9 @@ async fn a_node_whose_kubelet_lives_after_the_proof_is_another_machine_s() {
     for time in ["1", "2", "3"] {
         renews(&api, time);
         let known = Subject { identities: identities(UUID), ..about(0) };
-        release.prepare(&known, soon()).await.expect("its device proves it off");
+        release.before_attempt(&known, soon()).await.expect("its device proves it off");
         release
-            .recognise(&Subject { met: whose(Some(&there(UUID, true)), UUID).met, ..known }, soon())
+            .compare(&Subject { met: whose(Some(&there(UUID, true)), UUID).met, ..known }, soon())
             .await
             .expect("the same");
     }
@@ -163,18 +163,21 @@ async fn a_node_that_lives_while_its_machine_is_off_lets_nothing_go() {
     api.has(there("", false));
     let met = |round| Subject { met: whose(Some(&there("", true)), "").met, ..about(round) };
     for _ in 0..2 {
-        is_replaced(release.prepare(&met(0), soon()).await, "lives while the node's devices read off");
+        is_replaced(release.before_attempt(&met(0), soon()).await, "lives while the node's devices read off");
     }
     // Evidence began from zero: nobody looked.
-    is_replaced(release.prepare(&met(1), soon()).await, "lives");
+    is_replaced(release.before_attempt(&met(1), soon()).await, "lives");
     // A person's retry takes back whom the fence met, and the Node as it is now is meant. In another fence he is told again.
-    release.prepare(&about(2), soon()).await.expect("a person's word");
-    release.prepare(&met(3), soon()).await.expect("it stays so");
-    is_replaced(release.prepare(&Subject { generation: Generation(9), ..about(1) }, soon()).await, "lives");
+    release.before_attempt(&about(2), soon()).await.expect("a person's word");
+    release.before_attempt(&met(3), soon()).await.expect("it stays so");
+    is_replaced(
+        release.before_attempt(&Subject { generation: Generation(9), ..about(1) }, soon()).await,
+        "lives",
+    );
     // The node's own machine is on again.
     check(&release, &[], Power::On).await;
     release
-        .prepare(&Subject { generation: Generation(11), ..about(0) }, soon())
+        .before_attempt(&Subject { generation: Generation(11), ..about(0) }, soon())
         .await
         .expect("nothing lives");
 }
@@ -185,19 +188,22 @@ async fn a_machine_that_took_the_node_since_its_own_was_on_is_another() {
     let release = of_provider(&api, json!({}));
     check(&release, &[], Power::On).await;
     api.has(another(there("", false)));
-    is_replaced(release.prepare(&about(0), soon()).await, "another machine has Node r1");
+    is_replaced(release.before_attempt(&about(0), soon()).await, "another machine has Node r1");
     // While they are read on it is taken for the machine's own, installed anew.
     api.has(another(there("", true)));
     check(&release, &[], Power::Unknown).await;
     api.has(another(there("", false)));
     is_replaced(
-        release.prepare(&Subject { generation: Generation(9), ..about(0) }, soon()).await,
+        release.before_attempt(&Subject { generation: Generation(9), ..about(0) }, soon()).await,
         "another machine",
     );
     api.has(another(there("", true)));
     check(&release, &[], Power::On).await;
     api.has(another(there("", false)));
-    release.prepare(&Subject { generation: Generation(11), ..about(0) }, soon()).await.expect("the same");
+    release
+        .before_attempt(&Subject { generation: Generation(11), ..about(0) }, soon())
+        .await
+        .expect("the same");
 }
 
 /// A CSI driver that registers says on which instance it runs; whether that one lives by now nobody needs to have seen.
@@ -219,7 +225,7 @@ async fn a_node_on_which_a_driver_registered_from_another_instance_is_that_one_s
         let release = of_provider(&api, json!({}));
         registers(&api, driver, instance);
         let told = check(&release, &[], Power::On).await;
-        let said = release.prepare(&about(0), soon()).await;
+        let said = release.before_attempt(&about(0), soon()).await;
         assert_eq!(told.contains("registered on"), is_another, "{driver} {instance}: {told}");
         match is_another {
             true => is_replaced(said, "its CSI driver ebs.csi.aws.com registered on"),
@@ -230,6 +236,6 @@ async fn a_node_on_which_a_driver_registered_from_another_instance_is_that_one_s
     let api = Api::of([there("", false)]);
     let release = of_provider(&api, json!({}));
     api.fails("csinodes");
-    let said = release.prepare(&about(0), soon()).await;
+    let said = release.before_attempt(&about(0), soon()).await;
     assert!(matches!(said, Err(ReleaseError::DidNotHappen(_))), "{said:?}");
 }

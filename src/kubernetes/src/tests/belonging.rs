@@ -12,7 +12,8 @@ async fn has(api: &Arc<Api>, find_by: &str, (name, uid): (&str, &str)) -> Belong
     let release = unbound(api, json!({ "find_by": find_by }));
     let (id, devices) = (NodeId::new("r1").expect("a name"), Devices::default());
     let of = ForNode { id: &id, provider_id: (find_by == "provider_id").then_some(AWS), devices: &devices };
-    let release = release.of_node(&of).expect("it can").expect("it is another one");
+    let release =
+        release.of_node(&of).expect("it can").and_then(Releaser::quarantine).expect("it is in a cluster");
     let node = ClusterNode { name: name.to_owned(), uid: uid.to_owned() };
     release.has(&node, &identities(UUID), soon()).await.expect("it knows Nodes")
 }

@@ -27,7 +27,8 @@ async fn when_taint_eviction_comes_is_reckoned_by_the_api_server_s_clock() {
     for (ahead, goes) in [(0, true), (1, true), (30, false), (40, false), (70, true)] {
         let api = Api::of_both([node.clone()], [("/api/v1/pods", json!({ "items": [pod.clone()] }))]);
         api.is_ahead(ahead);
-        let prepared = release(&api).prepare(&subject(whose(None, UUID)), soon()).await.expect("it is read");
+        let prepared =
+            release(&api).before_attempt(&subject(whose(None, UUID)), soon()).await.expect("it is read");
         assert_eq!(prepared.beside.is_some(), goes, "{ahead} s ahead");
         // A look goes by the same.
         let mut standing = node.clone();
@@ -60,10 +61,10 @@ async fn what_was_seen_of_an_earlier_return_says_nothing_of_the_next() {
     let release = release(&api);
     for generation in [8, 10] {
         api.has(back(generation - 1, &generation.to_string()));
-        let waits = release.tidy(&left(generation), soon()).await.expect("answered");
+        let waits = release.clean_up(&left(generation), soon()).await.expect("answered");
         assert!(waits.is_some_and(|why| why.contains("to be ready for 30s")), "{generation}");
         tokio::time::advance(Duration::from_secs(31)).await;
-        assert_eq!(release.tidy(&left(generation), soon()).await.expect("answered"), None);
+        assert_eq!(release.clean_up(&left(generation), soon()).await.expect("answered"), None);
         assert_eq!(api.taints("n1"), [""; 0]);
         tokio::time::advance(Duration::from_secs(3_600)).await;
     }

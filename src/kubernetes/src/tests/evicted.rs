@@ -29,7 +29,7 @@ async fn a_pod_that_is_always_about_to_be_evicted_goes_after_half_a_minute() {
     for (passes, round, goes) in [(0, 0, false), (35, 0, false), (1, 0, true), (1, 0, true), (1, 1, false)] {
         tokio::time::advance(Duration::from_secs(passes)).await;
         asked.round = round;
-        let prepared = release.prepare(&asked, soon()).await.expect("it is read");
+        let prepared = release.before_attempt(&asked, soon()).await.expect("it is read");
         assert_eq!(prepared.beside.is_some(), goes, "after {passes} s more, in round {round}");
     }
 }

@@ -19,7 +19,7 @@ async fn a_forged_note_bars_no_other_nodes_power_on() {
     // The second kubelet claims the UUID of `r1` besides.
     for claimed in [OTHER, UUID] {
         let api = Api::of([node("n1", UUID, &[]), forged(claimed, 7, &[])]);
-        let let_on = release(&api).lets_on(&subject(whose(None, UUID)), soon()).await;
+        let let_on = release(&api).before_on(&subject(whose(None, UUID)), soon()).await;
         assert_eq!(let_on.expect("it may be switched on"), LetOn::default(), "{claimed}");
     }
 }
@@ -54,7 +54,7 @@ async fn a_forged_note_keeps_no_other_node_from_being_back() {
             off: true,
             met_last: None,
         };
-        assert_eq!(release(&api).tidy(&left, soon()).await.expect("answered"), None, "{generation}");
+        assert_eq!(release(&api).clean_up(&left, soon()).await.expect("answered"), None, "{generation}");
         let is_cleared = api.node("w1")["metadata"]["annotations"] == json!({});
         assert_eq!(is_cleared, generation == 7, "what may be a later fence's stays");
     }

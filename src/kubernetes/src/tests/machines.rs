@@ -45,10 +45,10 @@ async fn a_machine_is_a_node_s_where_it_says_so_itself() {
         let api = Api::of_both([naming()], [(GROUP, group), (MACHINE, machine.clone())]);
         let release = with(&api, json!({ "find_by": "name", "machines": "here" }));
         let subject = subject(whose(Some(&naming()), UUID));
-        let spared = release.spare(&subject, soon()).await;
+        let spared = release.exclude(&subject, soon()).await;
         assert_eq!(spared.is_ok(), is_its, "{machine:#} {spared:?}");
         assert_eq!(api.changes().contains(&format!("PATCH {MACHINE}")), is_its, "{machine:#}");
-        assert_eq!(release.is_going(&subject, soon()).await.is_some(), is_its, "{machine:#}");
+        assert_eq!(release.is_being_deleted(&subject, soon()).await.is_some(), is_its, "{machine:#}");
         let told = release.check(&identities(UUID), soon()).await;
         let is_told =
             told.iter().any(|one| one.contains("the Machine fleet/m7, which the Node r1 names, is not"));

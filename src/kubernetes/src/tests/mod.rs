@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use picket_core::device::Identity;
 use picket_core::ids::{Generation, NodeId, ReleaseId};
-use picket_release::{Devices, ForNode, Left, LetOn, ReleaseError, Releaser, Subject, Whose};
+use picket_release::{Devices, ForNode, Left, LetOn, Quarantine, ReleaseError, Releaser, Subject, Whose};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -69,15 +69,15 @@ fn unbound(api: &Arc<Api>, more: Value) -> OutOfService {
 }
 
 /// The same of the gateway's node `r1`.
-fn with(api: &Arc<Api>, more: Value) -> Arc<dyn Releaser> {
+fn with(api: &Arc<Api>, more: Value) -> Arc<dyn Quarantine> {
     let release = unbound(api, more);
     let (id, devices) = (NodeId::new("r1").expect("a name"), Devices::default());
     let of = ForNode { id: &id, provider_id: None, devices: &devices };
-    release.of_node(&of).expect("it can").expect("it is another one")
+    release.of_node(&of).expect("it can").and_then(Releaser::quarantine).expect("it is in a cluster")
 }
 
 /// The release of the gateway's node `r1`, whose devices say that UUID, or none.
-fn release(api: &Arc<Api>) -> Arc<dyn Releaser> {
+fn release(api: &Arc<Api>) -> Arc<dyn Quarantine> {
     with(api, json!({ "find_by": "system_uuid" }))
 }
 
@@ -187,10 +187,10 @@ async fn what_is_noted_for_another_node_stays() {
     let release = release(&api);
     let of = whose(Some(&theirs), UUID);
     let left = Left { whose: of.clone(), generation: Generation(7), gone: false, off: false, met_last: None };
-    assert_eq!(release.tidy(&left, soon()).await.expect("answered"), None);
+    assert_eq!(release.clean_up(&left, soon()).await.expect("answered"), None);
     for refused in [
-        release.announce(&subject(of.clone()), soon()).await.map(drop),
-        release.lets_on(&subject(of.clone()), soon()).await.map(drop),
+        release.cordon(&subject(of.clone()), soon()).await.map(drop),
+        release.before_on(&subject(of.clone()), soon()).await.map(drop),
     ] {
         let Err(ReleaseError::Barred(why)) = refused else { panic!("{refused:?}") };
         assert!(why.contains("node r2"), "{why}");
@@ -204,7 +204,7 @@ async fn what_is_noted_for_another_node_stays() {
 
     // What it left is no later fence of this one's.
     let api = Api::of([noted(node("n1", UUID, &[(FENCED, "picket.blue.70")]), "r2", 70)]);
-    self::release(&api).announce(&subject(whose(None, UUID)), soon()).await.expect("it is told");
+    self::release(&api).cordon(&subject(whose(None, UUID)), soon()).await.expect("it is told");
     let note = api.node("n1")["metadata"]["annotations"][OURS].clone();
     assert!(note.as_str().is_some_and(|note| note.contains("\"r1\"")), "{note}");
 }
@@ -221,7 +221,7 @@ async fn a_node_that_was_never_met_bars_the_on_by_whatever_may_let_its_volumes_g
         (vec![noted(node("n3", "", &[(OUT_OF_SERVICE, "nodeshutdown")]), "r1", 6)], true),
     ] {
         let api = Api::of(nodes.clone());
-        let let_on = release(&api).lets_on(&subject(whose(None, UUID)), soon()).await;
+        let let_on = release(&api).before_on(&subject(whose(None, UUID)), soon()).await;
         assert_eq!(matches!(let_on, Err(ReleaseError::Barred(_))), barred, "{nodes:#?} {let_on:?}");
     }
 }
@@ -233,7 +233,7 @@ async fn our_own_taint_is_told_before_the_on_and_left_to_the_record() {
     for others in [vec![], vec![clean], vec![foreign]] {
         let ours = node("n1", UUID, &[(OUT_OF_SERVICE, "picket.blue.6")]);
         let api = Api::of(others.into_iter().chain([ours.clone()]));
-        let let_on = release(&api).lets_on(&subject(whose(None, UUID)), soon()).await.expect("answered");
+        let let_on = release(&api).before_on(&subject(whose(None, UUID)), soon()).await.expect("answered");
         assert_eq!(let_on, LetOn { stands: true, found: None });
         assert_eq!(api.node("n1"), ours);
     }
@@ -250,14 +250,14 @@ async fn leavings_without_a_note_go_from_whom_the_devices_say() {
     let left = left_by(7, false);
     api.fails("n0");
     for _ in 0..3 {
-        release.tidy(&left, soon()).await.expect_err("one is not known");
+        release.clean_up(&left, soon()).await.expect_err("one is not known");
         tokio::time::advance(Duration::from_secs(40)).await;
     }
     assert_eq!(api.taints("n1"), [""; 0]);
     assert_eq!(api.node("n1")["metadata"]["finalizers"], json!([]));
     assert_eq!(api.taints("n2"), [FENCED], "it is none of ours");
     api.fails("");
-    assert_eq!(release.tidy(&left, soon()).await.expect("answered"), None);
+    assert_eq!(release.clean_up(&left, soon()).await.expect("answered"), None);
     assert_eq!(api.node("n0")["metadata"]["annotations"], json!({}));
 }
 
@@ -275,7 +275,7 @@ async fn each_node_is_back_for_itself() {
     let release = release(&api);
     let left = left_by(7, false);
     for _ in 0..5 {
-        let waits = release.tidy(&left, soon()).await.expect("answered").expect("it waits");
+        let waits = release.clean_up(&left, soon()).await.expect("answered").expect("it waits");
         assert!(waits.contains("n2") || waits.contains("n1"), "{waits}");
         tokio::time::advance(Duration::from_secs(10)).await;
     }
@@ -293,11 +293,11 @@ async fn a_node_that_was_off_soaks_also_where_nothing_of_it_was_let_go() {
         let api = Api::of([told]);
         let release = release(&api);
         let left = left_by(8, off);
-        let waits = release.tidy(&left, soon()).await.expect("answered");
+        let waits = release.clean_up(&left, soon()).await.expect("answered");
         assert_eq!(waits.is_some_and(|why| why.contains("to be ready for 30s")), kept, "off: {off}");
         assert_eq!(api.taints("n1").is_empty(), !kept, "off: {off}");
         tokio::time::advance(Duration::from_secs(31)).await;
-        assert_eq!(release.tidy(&left, soon()).await.expect("answered"), None);
+        assert_eq!(release.clean_up(&left, soon()).await.expect("answered"), None);
         assert_eq!(api.taints("n1"), [""; 0]);
     }
 }
@@ -309,7 +309,7 @@ async fn what_was_changed_between_the_reading_and_the_writing_is_read_anew() {
         let api = Api::of([noted(node("n1", UUID, &[(FENCED, "picket.blue.7")]), "r1", 7)]);
         api.reports(reports);
         let left = left_by(7, false);
-        let tidied = release(&api).tidy(&left, soon()).await;
+        let tidied = release(&api).clean_up(&left, soon()).await;
         assert_eq!(matches!(tidied, Ok(None)), goes, "{reports} reports: {tidied:?}");
         assert_eq!(api.taints("n1").is_empty(), goes, "{reports} reports");
     }
@@ -349,7 +349,7 @@ fn what_goes_is_told_by_the_reading_and_left_to_eviction_by_the_attempt() {
 async fn an_identity_that_two_nodes_claim_is_nobody_s() {
     for (second, found) in [(UUID, false), ("", true)] {
         let api = Api::of([node("n1", UUID, &[]), node("n2", second, &[])]);
-        let told = release(&api).announce(&subject(whose(None, UUID)), soon()).await;
+        let told = release(&api).cordon(&subject(whose(None, UUID)), soon()).await;
         assert_eq!(told.is_ok(), found, "{told:?}");
         assert_eq!(api.taints("n1").is_empty(), !found);
         assert_eq!(api.taints("n2"), [""; 0]);
@@ -365,8 +365,8 @@ async fn a_name_makes_an_identity_of_two_nodes_nobody_else_s() {
     for (second, found) in [(UUID, false), ("", true)] {
         let api = Api::of([node("r1", UUID, &[]), node("r2", second, &[])]);
         let (release, subject) = (with(&api, json!({ "find_by": "name" })), subject(whose(None, UUID)));
-        let prepared = release.prepare(&subject, soon()).await.map(drop);
-        let announced = release.announce(&subject, soon()).await.map(drop);
+        let prepared = release.before_attempt(&subject, soon()).await.map(drop);
+        let announced = release.cordon(&subject, soon()).await.map(drop);
         for told in [prepared, announced] {
             assert_eq!(told.is_ok(), found, "{told:?}");
             let why = told.err().map(ReleaseError::into_words).unwrap_or_default();
@@ -378,12 +378,17 @@ async fn a_name_makes_an_identity_of_two_nodes_nobody_else_s() {
     }
 }
 
+fn made(settings: &Value) -> Arc<dyn Quarantine> {
+    let release = OutOfService::make(settings.as_object().expect("a table")).expect("settings");
+    release.quarantine().expect("it is in a cluster")
+}
+
 /// The controllers of the cluster act for so long on what they have read: no on is sent meanwhile (K3).
 #[test]
 fn the_taint_lingers_for_half_a_minute() {
     let settings = json!({ "cluster_uid": CLUSTER });
-    let release = OutOfService::make(settings.as_object().expect("a table")).expect("settings");
-    assert_eq!(release.lingers(), Some(Duration::from_secs(30)));
+    let release = made(&settings);
+    assert_eq!(release.lingers(), Duration::from_secs(30));
 }
 
 /// The evidence is graded lower where the settings let a name suffice, and nowhere else (K1).
@@ -394,7 +399,7 @@ fn a_name_suffices_where_the_settings_say_so() {
         if let Some(matched) = matched {
             settings["match"] = json!(matched);
         }
-        let release = OutOfService::make(settings.as_object().expect("a table")).expect("settings");
+        let release = made(&settings);
         assert_eq!(release.by_name_alone(), by_name, "{matched:?}");
     }
 }

@@ -17,7 +17,7 @@ fn standing() -> Value {
 }
 
 /// Whatever it is found by now.
-fn by_all(api: &Arc<Api>) -> [Arc<dyn Releaser>; 2] {
+fn by_all(api: &Arc<Api>) -> [Arc<dyn Quarantine>; 2] {
     ["name", "system_uuid"].map(|find_by| with(api, json!({ "find_by": find_by })))
 }
 
@@ -31,7 +31,7 @@ async fn what_a_fence_set_up_is_taken_from_the_node_that_it_met() {
             api.fails(AWAY);
             release.withdraw(&met, soon()).await.expect_err("that one does not answer");
             api.fails("");
-            let let_on = of.lets_on(&subject(met.clone()), soon()).await.expect("answered");
+            let let_on = of.before_on(&subject(met.clone()), soon()).await.expect("answered");
             assert!(let_on.stands, "{by}: it is told before the on");
             release.withdraw(&met, soon()).await.expect("it is seen to be gone");
             assert_eq!(api.taints(AWAY), [""; 0], "{by}");
@@ -49,7 +49,7 @@ async fn what_is_let_go_is_bound_to_the_node_that_was_met() {
         let api = Api::of(nodes);
         let release = with(&api, json!({ "match": "name" }));
         let about = subject(met_in(CLUSTER, &standing()));
-        let prepared = release.prepare(&about, soon()).await.expect("it is the one that was met");
+        let prepared = release.before_attempt(&about, soon()).await.expect("it is the one that was met");
         assert!(prepared.stands, "it is that Node's");
         let pods =
             json!({ "items": [{ "metadata": { "name": "db-0", "namespace": "default", "uid": "u" } }] });
@@ -66,7 +66,7 @@ async fn another_cluster_says_nothing_of_what_stands() {
         for release in by_all(&api) {
             let met = met_in("a-cluster", &standing());
             let refused = release.withdraw(&met, soon()).await;
-            let attempt = release.prepare(&subject(met.clone()), soon()).await.map(drop);
+            let attempt = release.before_attempt(&subject(met.clone()), soon()).await.map(drop);
             let look = release.observe(&subject(met), soon()).await.map(drop);
             for said in [&refused, &attempt] {
                 let Err(ReleaseError::DidNotHappen(why)) = said else { panic!("{said:?}") };
@@ -86,8 +86,8 @@ async fn another_cluster_says_nothing_of_what_stands() {
 async fn who_is_met_is_noted_with_its_cluster() {
     let api = Api::of([node("n1", UUID, &[])]);
     let (release, about) = (release(&api), subject(whose(None, UUID)));
-    let announced = release.announce(&about, soon()).await.expect("answered");
-    let prepared = release.prepare(&about, soon()).await.expect("answered").met;
+    let announced = release.cordon(&about, soon()).await.expect("answered");
+    let prepared = release.before_attempt(&about, soon()).await.expect("answered").met;
     for met in [announced, prepared] {
         let met = Met::read(&met.expect("one was met")).expect("ours");
         assert!(met.is_elsewhere(CLUSTER).is_none() && met.is_elsewhere("another").is_some());

@@ -8,7 +8,7 @@ const DRIVERS: &str = "/apis/storage.k8s.io/v1/csidrivers";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const RBD: &str = "rook-ceph.rbd.csi.ceph.com";
 
-fn undoing(api: &Arc<Api>) -> Arc<dyn Releaser> {
+fn undoing(api: &Arc<Api>) -> Arc<dyn Quarantine> {
     with(api, json!({ "find_by": "system_uuid", "network_fences": "undone" }))
 }
 
@@ -46,14 +46,14 @@ fn left() -> Left {
 }
 
 /// The node was fenced, and is back: ready, in another boot, and tidied up. Whom the record met.
-async fn back(api: &Arc<Api>, release: &Arc<dyn Releaser>) -> Option<String> {
-    let met = release.announce(&of(None, 7), soon()).await.expect("it is told");
-    release.lets_on(&of(met.clone(), 8), soon()).await.expect("it is let on");
+async fn back(api: &Arc<Api>, release: &Arc<dyn Quarantine>) -> Option<String> {
+    let met = release.cordon(&of(None, 7), soon()).await.expect("it is told");
+    release.before_on(&of(met.clone(), 8), soon()).await.expect("it is let on");
     let mut node = api.node("n1");
     node["status"]["nodeInfo"]["bootID"] = json!("another");
     api.has(node);
     for _ in 0..5 {
-        if release.tidy(&left(), soon()).await.expect("answered").is_none() {
+        if release.clean_up(&left(), soon()).await.expect("answered").is_none() {
             return met;
         }
         assert!(made(api).is_empty(), "it is not back yet");
@@ -85,10 +85,10 @@ fn foreign(range: &str) -> Value {
 async fn the_fence_of_its_own_addresses_is_undone_once_it_is_back() {
     let api = cluster([n1(), reached_at(node("n2", "", &[]), &["10.0.0.8"])]);
     let release = undoing(&api);
-    let early = release.unspare(&left(), soon()).await.expect("answered");
+    let early = release.readmit(&left(), soon()).await.expect("answered");
     assert_eq!((early, made(&api).len()), (None, 0), "nothing was noted");
     back(&api, &release).await;
-    let waits = release.unspare(&left(), soon()).await.expect("answered");
+    let waits = release.readmit(&left(), soon()).await.expect("answered");
     assert!(waits.is_some_and(|why| why.contains("Node n1")));
     let one = &made(&api)[..];
     assert_eq!(one.len(), 1, "the other class is not of Ceph: {one:?}");
@@ -96,13 +96,13 @@ async fn the_fence_of_its_own_addresses_is_undone_once_it_is_back() {
         "networkFenceClassName": "ceph", "fenceState": "Unfenced", "cidrs": ["10.0.0.7/32", "fd00::7/128"],
     });
     assert_eq!(one[0]["spec"], wanted);
-    let waits = release.unspare(&left(), soon()).await.expect("answered");
+    let waits = release.readmit(&left(), soon()).await.expect("answered");
     assert!(waits.is_some_and(|why| why.contains("csi-addons to answer")));
     answers(&api, "Succeeded");
-    assert_eq!(release.unspare(&left(), soon()).await.expect("answered"), None);
+    assert_eq!(release.readmit(&left(), soon()).await.expect("answered"), None);
     assert_eq!(made(&api).len(), 0, "it would be done again whenever csi-addons starts");
     let changes = api.changes().len();
-    assert_eq!(release.unspare(&left(), soon()).await.expect("answered"), None);
+    assert_eq!(release.readmit(&left(), soon()).await.expect("answered"), None);
     assert_eq!(api.changes().len(), changes, "once");
 }
 
@@ -112,7 +112,7 @@ async fn it_is_left_alone_by_default_where_nothing_was_off_and_waits_for_that_ap
     let by_default = self::release(&api);
     let met = back(&api, &by_default).await.expect("it was met");
     assert!(!met.contains("10.0.0.7"), "{met}");
-    assert_eq!(by_default.unspare(&left(), soon()).await.expect("answered"), None);
+    assert_eq!(by_default.readmit(&left(), soon()).await.expect("answered"), None);
 
     let api = cluster([n1()]);
     let release = undoing(&api);
@@ -122,7 +122,7 @@ async fn it_is_left_alone_by_default_where_nothing_was_off_and_waits_for_that_ap
         Left { gone: true, ..left() },
         Left { generation: Generation(6), ..left() },
     ] {
-        assert_eq!(release.unspare(&left, soon()).await.expect("answered"), None, "{left:?}");
+        assert_eq!(release.readmit(&left, soon()).await.expect("answered"), None, "{left:?}");
     }
     assert_eq!(made(&api).len(), 0);
 
@@ -131,7 +131,7 @@ async fn it_is_left_alone_by_default_where_nothing_was_off_and_waits_for_that_ap
     let release = undoing(&api);
     back(&api, &release).await;
     // Who makes it anew just now serves none for a moment.
-    let waits = release.unspare(&left(), soon()).await.expect("answered");
+    let waits = release.readmit(&left(), soon()).await.expect("answered");
     assert_eq!(waits.as_deref(), Some("csi-addons, which serves no NetworkFence"));
     assert_eq!(api.below(ALL).len(), 0);
 }
@@ -152,7 +152,7 @@ async fn nothing_is_undone_of_a_node_that_is_not_ready_or_is_being_fenced() {
         node["status"]["conditions"] = conditions;
         node["spec"]["taints"] = taints;
         api.has(node);
-        let waits = release.unspare(&left(), soon()).await.expect("answered");
+        let waits = release.readmit(&left(), soon()).await.expect("answered");
         assert!(waits.is_some() && made(&api).is_empty(), "{waits:?}");
     }
 }
@@ -166,22 +166,22 @@ async fn what_a_network_fence_of_others_names_stays_fenced() {
         let release = undoing(&api);
         back(&api, &release).await;
         api.also(&theirs, foreign(range));
-        let refused = release.unspare(&left(), soon()).await.expect_err("theirs").to_string();
+        let refused = release.readmit(&left(), soon()).await.expect_err("theirs").to_string();
         assert!(refused.contains("the NetworkFence theirs, which is not ours"), "{refused}");
         assert_eq!(made(&api).len(), 0, "{range}");
         // It is tried again.
         api.lacks(&theirs);
-        release.unspare(&left(), soon()).await.expect("answered");
+        release.readmit(&left(), soon()).await.expect("answered");
         assert_eq!(made(&api).len(), 1, "{range}");
         api.also(&theirs, foreign(range));
-        release.unspare(&left(), soon()).await.expect_err("theirs");
+        release.readmit(&left(), soon()).await.expect_err("theirs");
         assert_eq!((made(&api).len(), api.below(ALL).len()), (0, 1), "{range}");
     }
     let api = cluster([n1()]);
     let release = undoing(&api);
     back(&api, &release).await;
     api.also(&theirs, foreign("10.0.0.8/32"));
-    release.unspare(&left(), soon()).await.expect("another address");
+    release.readmit(&left(), soon()).await.expect("another address");
     assert_eq!(made(&api).len(), 1);
 }
 
@@ -197,7 +197,7 @@ async fn an_address_that_was_not_noted_when_the_fence_began_is_never_named() {
         let release = undoing(&api);
         back(&api, &release).await;
         api.has(reached_at(api.node("n1"), &now));
-        release.unspare(&left(), soon()).await.expect("answered");
+        release.readmit(&left(), soon()).await.expect("answered");
         assert_eq!(made(&api).first().map_or(json!(null), |one| one["spec"]["cidrs"].clone()), named);
     }
 }
@@ -210,7 +210,7 @@ async fn an_address_that_another_node_has_is_neither_s() {
         let api = cluster([n1(), other]);
         let release = undoing(&api);
         back(&api, &release).await;
-        let refused = release.unspare(&left(), soon()).await.expect_err("whose is it").to_string();
+        let refused = release.readmit(&left(), soon()).await.expect_err("whose is it").to_string();
         assert!(refused.contains("n1 and n2 both say 10.0.0.7"), "{refused}");
         assert_eq!(made(&api).len(), 0);
     }
@@ -224,9 +224,9 @@ async fn another_machine_by_its_name_is_not_helped() {
     let mut other = api.node("n1");
     other["status"]["nodeInfo"]["machineID"] = json!("another");
     api.has(other);
-    let refused = release.unspare(&left(), soon()).await.expect_err("another machine").to_string();
+    let refused = release.readmit(&left(), soon()).await.expect_err("another machine").to_string();
     assert!(refused.contains("the machine ID of Node n1"), "{refused}");
-    assert_eq!(release.unspare(&left(), soon()).await.expect("answered"), None, "it is told once");
+    assert_eq!(release.readmit(&left(), soon()).await.expect("answered"), None, "it is told once");
     assert_eq!(made(&api).len(), 0);
 }
 
@@ -237,18 +237,18 @@ async fn what_fails_is_told_and_bars_nothing() {
     back(&api, &release).await;
     assert_eq!(api.taints("n1"), [""; 0], "new pods come");
     api.fails("networkfences");
-    release.unspare(&left(), soon()).await.expect_err("it is forbidden");
+    release.readmit(&left(), soon()).await.expect_err("it is forbidden");
     api.fails("networkfenceclasses");
-    release.unspare(&left(), soon()).await.expect_err("it is forbidden");
+    release.readmit(&left(), soon()).await.expect_err("it is forbidden");
     api.fails("");
-    release.unspare(&left(), soon()).await.expect("answered");
+    release.readmit(&left(), soon()).await.expect("answered");
     answers(&api, "Failed");
-    let refused = release.unspare(&left(), soon()).await.expect_err("it failed").to_string();
+    let refused = release.readmit(&left(), soon()).await.expect_err("it failed").to_string();
     assert!(refused.contains("Failed: said so"), "{refused}");
-    assert_eq!(release.tidy(&left(), soon()).await.expect("answered"), None);
+    assert_eq!(release.clean_up(&left(), soon()).await.expect("answered"), None);
     api.also(CLASSES, json!({ "items": [class("other", "csi.example.org")] }));
     answers(&api, "Succeeded");
-    let refused = release.unspare(&left(), soon()).await.expect_err("there is none").to_string();
+    let refused = release.readmit(&left(), soon()).await.expect_err("there is none").to_string();
     assert!(refused.contains("no NetworkFenceClass"), "{refused}");
 }
 
@@ -258,10 +258,10 @@ async fn what_is_under_way_ends_where_the_next_fence_begins() {
     let api = cluster([n1()]);
     let release = undoing(&api);
     let met = back(&api, &release).await;
-    release.unspare(&left(), soon()).await.expect("answered");
+    release.readmit(&left(), soon()).await.expect("answered");
     api.also(&format!("{ALL}theirs"), foreign("10.0.0.8/32"));
     assert_eq!(made(&api).len(), 1);
-    release.spare(&of(met, 9), soon()).await.expect("answered");
+    release.exclude(&of(met, 9), soon()).await.expect("answered");
     assert_eq!((made(&api).len(), api.below(ALL).len()), (0, 1), "and nobody else's");
 }
 
@@ -272,17 +272,17 @@ async fn the_next_leader_goes_on_by_the_record() {
     let met = back(&api, &undoing(&api)).await;
     let next = undoing(&api);
     // One that nothing was said of has nothing to undo, whatever stands on the Node.
-    assert_eq!(next.unspare(&left(), soon()).await.expect("answered"), None);
-    next.lets_on(&of(met, 8), soon()).await.expect("it is let on");
-    next.unspare(&left(), soon()).await.expect("answered");
+    assert_eq!(next.readmit(&left(), soon()).await.expect("answered"), None);
+    next.before_on(&of(met, 8), soon()).await.expect("it is let on");
+    next.readmit(&left(), soon()).await.expect("answered");
     tokio::time::advance(Duration::from_secs(31)).await;
-    next.unspare(&left(), soon()).await.expect("answered");
+    next.readmit(&left(), soon()).await.expect("answered");
     assert_eq!(made(&api).len(), 1);
     let third = undoing(&api);
-    assert!(third.unspare(&left(), soon()).await.expect("answered").is_some());
+    assert!(third.readmit(&left(), soon()).await.expect("answered").is_some());
     answers(&api, "Succeeded");
     tokio::time::advance(Duration::from_secs(11)).await;
-    assert_eq!(third.unspare(&left(), soon()).await.expect("answered"), None);
+    assert_eq!(third.readmit(&left(), soon()).await.expect("answered"), None);
     assert_eq!(made(&api).len(), 0);
 }
 
@@ -297,7 +297,7 @@ async fn who_leads_once_it_is_back_goes_by_whom_the_last_fence_met() {
     api.has(reached_at(api.node("n1"), &["10.0.0.7", "10.0.0.9"]));
     let left = Left { met_last, ..left() };
     for _ in 0..2 {
-        next.unspare(&left, soon()).await.expect("answered");
+        next.readmit(&left, soon()).await.expect("answered");
         tokio::time::advance(Duration::from_secs(31)).await;
     }
     assert_eq!(made(&api).len(), 1);
@@ -305,10 +305,10 @@ async fn who_leads_once_it_is_back_goes_by_whom_the_last_fence_met() {
     answers(&api, "Succeeded");
     for _ in 0..3 {
         tokio::time::advance(Duration::from_secs(11)).await;
-        next.unspare(&left, soon()).await.expect("answered");
+        next.readmit(&left, soon()).await.expect("answered");
     }
     assert_eq!(
-        (next.unspare(&left, soon()).await.expect("answered"), made(&api).len()),
+        (next.readmit(&left, soon()).await.expect("answered"), made(&api).len()),
         (None, 0),
         "it is done once"
     );
@@ -318,8 +318,8 @@ async fn who_leads_once_it_is_back_goes_by_whom_the_last_fence_met() {
     other["status"]["nodeInfo"]["machineID"] = json!("another");
     api.has(other);
     tokio::time::advance(Duration::from_secs(11)).await;
-    third.unspare(&left, soon()).await.expect_err("another machine");
-    assert_eq!(third.unspare(&left, soon()).await.expect("answered"), None);
+    third.readmit(&left, soon()).await.expect_err("another machine");
+    assert_eq!(third.readmit(&left, soon()).await.expect("answered"), None);
     assert_eq!(made(&api).len(), 0);
 }
 
@@ -327,7 +327,7 @@ async fn who_leads_once_it_is_back_goes_by_whom_the_last_fence_met() {
 async fn a_check_tells_of_ceph_csi_and_of_what_the_undoing_lacks() {
     let api = cluster([n1()]);
     api.also(REVIEWS, json!({ "status": { "allowed": true } }));
-    let told = async |release: Arc<dyn Releaser>, part: &str| {
+    let told = async |release: Arc<dyn Quarantine>, part: &str| {
         let told = release.check(&identities(UUID), soon()).await;
         told.into_iter().filter(|one| one.contains(part)).collect::<Vec<_>>()
     };

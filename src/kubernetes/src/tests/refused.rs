@@ -86,7 +86,7 @@ async fn what_keeps_a_release_is_told_at_its_node() {
     api.hooks(&["n1".to_owned()]);
     let (release, subject) = (with(&api, json!({ "find_by": "system_uuid" })), subject(whose(None, UUID)));
     for _ in 0..20 {
-        release.announce(&subject, soon()).await.expect_err("it is refused");
+        release.cordon(&subject, soon()).await.expect_err("it is refused");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let [note] = &api.notes()[..] else { panic!("once: {:?}", api.notes()) };

@@ -38,14 +38,14 @@ async fn it_is_let_be_before_the_on_and_on_the_watch() {
         let api = Api::of([another()]);
         let (release, subject) = (release(&api), about(&fenced()));
         let said = match before_the_on {
-            true => release.lets_on(&subject, soon()).await.map(drop),
-            false => release.recognise(&subject, soon()).await,
+            true => release.before_on(&subject, soon()).await.map(drop),
+            false => release.compare(&subject, soon()).await,
         };
         let Err(ReleaseError::Replaced(why)) = said else { panic!("{said:?}") };
         assert!(why.contains("machine ID of Node n1 was m "), "{why}");
         is_let_be(&api);
         // Once more there is nothing to do.
-        release.recognise(&subject, soon()).await.expect_err("it is another one");
+        release.compare(&subject, soon()).await.expect_err("it is another one");
         is_let_be(&api);
     }
 }
@@ -55,14 +55,14 @@ async fn who_is_the_same_or_not_there_or_made_anew_or_not_told_is_nobody_else() 
     let subject = about(&fenced());
     for nodes in [vec![fenced()], vec![], vec![with(fenced(), "/metadata/uid", "anew")]] {
         let api = Api::of(nodes.clone());
-        release(&api).recognise(&subject, soon()).await.expect("nobody else");
+        release(&api).compare(&subject, soon()).await.expect("nobody else");
         if !nodes.is_empty() {
             assert_eq!(api.node("n1"), nodes[0]);
         }
     }
     let api = Api::of([another()]);
     api.fails("n1");
-    let said = release(&api).recognise(&subject, soon()).await;
+    let said = release(&api).compare(&subject, soon()).await;
     assert!(!matches!(said, Ok(()) | Err(ReleaseError::Replaced(_))), "{said:?}");
     assert_eq!(api.node("n1"), another());
 }
@@ -72,19 +72,19 @@ async fn who_is_the_same_or_not_there_or_made_anew_or_not_told_is_nobody_else() 
 async fn a_node_that_boots_while_it_is_off_is_another_machine_s() {
     let booted = with(fenced(), "/status/nodeInfo/bootID", "another");
     let api = Api::of([booted.clone()]);
-    let said = release(&api).recognise(&about(&fenced()), soon()).await;
+    let said = release(&api).compare(&about(&fenced()), soon()).await;
     assert!(matches!(said, Err(ReleaseError::Replaced(_))), "{said:?}");
     is_let_be(&api);
 
     let api = Api::of([booted.clone()]);
     let comes_back = Subject { generation: Generation(8), ..about(&fenced()) };
-    release(&api).lets_on(&comes_back, soon()).await.expect("it was switched on");
+    release(&api).before_on(&comes_back, soon()).await.expect("it was switched on");
     assert_eq!(api.node("n1"), booted);
 
     let note =
         json!({ "owner": "blue", "node": "r1", "generation": 7, "off": true, "offIn": 5, "bootID": "b" });
     let api = Api::of([with(booted, "/metadata/annotations/picket.dev~1fence-blue", &note.to_string())]);
-    release(&api).recognise(&about(&fenced()), soon()).await.expect("it was off in an earlier fence");
+    release(&api).compare(&about(&fenced()), soon()).await.expect("it was off in an earlier fence");
 }
 
 /// Also while our taint was taken back, and is to be set again: what that let go is let go once (K4), and the boot counts from the first time.
@@ -100,7 +100,7 @@ async fn a_node_that_boots_between_two_attempts_is_another_machine_s() {
             let api = Api::of([booted.clone()]);
             let (release, subject) = (release(&api), about(&fenced()));
             let said = match before_an_attempt {
-                true => release.prepare(&subject, soon()).await.map(drop),
+                true => release.before_attempt(&subject, soon()).await.map(drop),
                 false => release.observe(&subject, soon()).await.map(drop),
             };
             let Err(ReleaseError::Replaced(why)) = said else { panic!("{stands} {said:?}") };
@@ -109,7 +109,10 @@ async fn a_node_that_boots_between_two_attempts_is_another_machine_s() {
         }
         // What was off in another round says nothing of this one.
         let subject = Subject { generation: Generation(8), ..about(&fenced()) };
-        release(&Api::of([booted])).prepare(&subject, soon()).await.expect("it may have run in between");
+        release(&Api::of([booted]))
+            .before_attempt(&subject, soon())
+            .await
+            .expect("it may have run in between");
     }
 }
 
@@ -126,7 +129,7 @@ async fn what_a_retired_node_left_is_kept_for_its_machine_alone() {
             met_last: None,
         };
         for _ in 0..3 {
-            release.tidy(&left, soon()).await.expect("answered");
+            release.clean_up(&left, soon()).await.expect("answered");
         }
         assert_eq!(api.taints("n1").contains(&FENCED.to_owned()), !goes);
         if goes {
@@ -138,7 +141,7 @@ async fn what_a_retired_node_left_is_kept_for_its_machine_alone() {
     let left =
         Left { whose: whose(None, UUID), generation: Generation(8), gone: true, off: true, met_last: None };
     for _ in 0..3 {
-        release(&api).tidy(&left, soon()).await.expect("answered");
+        release(&api).clean_up(&left, soon()).await.expect("answered");
     }
     assert_eq!(api.taints("n1"), ["mine", FENCED]);
 }

@@ -14,7 +14,7 @@ fn life(number: u8) -> Incarnation {
 }
 
 /// The gateway serves a store of the first life, which came from backups of those.
-fn serving(api: &Arc<Api>, before: &[u8]) -> Arc<dyn Releaser> {
+fn serving(api: &Arc<Api>, before: &[u8]) -> Arc<dyn Quarantine> {
     let release = release(api);
     let before = before.iter().map(|number| life(*number)).collect();
     release.serves(&Arc::new(Lives { now: life(1), before }));
@@ -35,7 +35,7 @@ fn left() -> Left {
     Left { whose: whose(None, UUID), generation: Generation(7), gone: false, off: false, met_last: None }
 }
 
-async fn told(release: &Arc<dyn Releaser>) -> Vec<String> {
+async fn told(release: &Arc<dyn Quarantine>) -> Vec<String> {
     let told = release.check(&identities(UUID), soon()).await;
     told.into_iter().filter(|one| one.contains(TOLD)).collect()
 }
@@ -50,16 +50,16 @@ async fn what_another_store_noted_is_told_and_neither_used_nor_removed() {
         for part in ["Node n1", &life(2).to_string(), "`kubectl annotate node n1 picket.dev/fence-blue-`"] {
             assert!(told.len() == 1 && told[0].contains(part), "{part}: {told:?}");
         }
-        assert_eq!(release.tidy(&left(), soon()).await.expect("answered"), None);
+        assert_eq!(release.clean_up(&left(), soon()).await.expect("answered"), None);
         let of = subject(whose(None, UUID));
         for refused in
-            [release.announce(&of, soon()).await.map(drop), release.prepare(&of, soon()).await.map(drop)]
+            [release.cordon(&of, soon()).await.map(drop), release.before_attempt(&of, soon()).await.map(drop)]
         {
             let Err(ReleaseError::Barred(why)) = refused else { panic!("{refused:?}") };
             assert!(why.contains(TOLD), "{why}");
         }
         // No on while somebody else's taint lets volumes go; what merely keeps pods away bars none.
-        let let_on = release.lets_on(&of, soon()).await;
+        let let_on = release.before_on(&of, soon()).await;
         assert_eq!(matches!(let_on, Err(ReleaseError::Barred(_))), taints.len() == 2, "{let_on:?}");
         assert_eq!(api.node("n1"), theirs);
     }
@@ -83,12 +83,12 @@ async fn what_names_no_store_or_an_earlier_life_is_ours() {
         let api = Api::of([fenced(store, &TAINTS[1..])]);
         let release = serving(&api, &[3]);
         assert_eq!(told(&release).await, [""; 0], "{store:?}");
-        release.announce(&subject(whose(None, UUID)), soon()).await.expect("it is told");
+        release.cordon(&subject(whose(None, UUID)), soon()).await.expect("it is told");
         let note = api.node("n1")["metadata"]["annotations"][OURS].clone();
         assert!(note.as_str().is_some_and(|note| note.contains(&life(1).to_string())), "{note}");
         let api = Api::of([fenced(store, &[])]);
         let left = left();
-        while serving(&api, &[3]).tidy(&left, soon()).await.expect("answered").is_some() {}
+        while serving(&api, &[3]).clean_up(&left, soon()).await.expect("answered").is_some() {}
         assert_eq!(api.node("n1")["metadata"]["annotations"], json!({}), "{store:?}");
     }
     // Before the first leadership nothing is known of stores.
@@ -107,6 +107,6 @@ async fn the_store_whose_backup_was_restored_is_told_where_it_notes_on() {
     let theirs = fenced(Some(3), &TAINTS);
     api.has(theirs.clone());
     assert_eq!(told(&release).await.len(), 1);
-    assert_eq!(release.tidy(&left(), soon()).await.expect("answered"), None);
+    assert_eq!(release.clean_up(&left(), soon()).await.expect("answered"), None);
     assert_eq!(api.node("n1"), theirs);
 }

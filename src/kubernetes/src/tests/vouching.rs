@@ -9,7 +9,8 @@ async fn machine(api: &Arc<Api>, find_by: &str, provider_id: Option<&str>) -> Op
     release.cluster.by(api.client(&release.cluster.clock));
     let (id, devices) = (NodeId::new("r1").expect("a name"), Devices::default());
     let of = ForNode { id: &id, provider_id, devices: &devices };
-    let release = release.of_node(&of).expect("it can").expect("it is another one");
+    let release =
+        release.of_node(&of).expect("it can").and_then(Releaser::quarantine).expect("it is in a cluster");
     release.machine(soon()).await.map(|(machine, _)| machine)
 }
 

@@ -106,8 +106,8 @@ impl Fenced {
                 .map(|(id, releaser)| PlannedRelease {
                     id: ReleaseId::new(id).expect("a name"),
                     max_in_flight: releaser.max_in_flight(),
-                    lingers: releaser.lingers(),
-                    by_name: releaser.by_name_alone(),
+                    lingers: None,
+                    by_name: false,
                 })
                 .collect(),
             key: None,

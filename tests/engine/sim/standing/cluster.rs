@@ -10,7 +10,9 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::{Act, SharedWorld, Verb};
-use picket_release::{Left, LetOn, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose};
+use picket_release::{
+    Left, LetOn, Pace, Prepared, Progress, Quarantine, ReleaseError, Releaser, Subject, Whose,
+};
 use tokio::time::Instant;
 
 use super::LINGERS;
@@ -158,30 +160,8 @@ impl Releaser for Cluster {
         Some(LIFE)
     }
 
-    fn by_name_alone(&self) -> bool {
-        self.seen(|state| state.by_name)
-    }
-
-    fn lingers(&self) -> Option<Duration> {
-        Some(LINGERS)
-    }
-
     fn passes_on(&self) -> bool {
         true
-    }
-
-    async fn withdraw(&self, _whose: &Whose, _until: Instant) -> Result<(), ReleaseError> {
-        let now = self.clock.boot();
-        let mut state = self.state.lock();
-        self.land(&mut state);
-        if state.is_away {
-            return Err(ReleaseError::Unknown("nobody answers".to_owned()));
-        }
-        state.may_come = false;
-        if std::mem::take(&mut state.stands) {
-            state.removed.push(now);
-        }
-        Ok(())
     }
 
     fn pace(&self) -> Pace {
@@ -192,112 +172,8 @@ impl Releaser for Cluster {
         }
     }
 
-    async fn announce(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        if self.seen(|state| state.deaf) {
-            std::future::pending::<()>().await;
-        }
-        let now = self.clock.boot();
-        let mut state = self.state.lock();
-        state.asked_to_change.push(now);
-        if state.hard_of_hearing {
-            return Err(ReleaseError::DidNotHappen("not now".to_owned()));
-        }
-        state.announced.push(now);
-        state.keeps_pods_away = true;
-        assert_eq!(subject.node, node());
-        Ok(Some(state.whom().to_owned()))
-    }
-
-    async fn spare(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
-        assert!(subject.met.is_some());
-        let mut state = self.state.lock();
-        state.asked_to_change.push(self.clock.boot());
-        state.spare_asked += 1;
-        match state.managers_are_away {
-            true => return Err(ReleaseError::Unknown("nobody answers".to_owned())),
-            false => state.spared = true,
-        }
-        Ok(())
-    }
-
-    async fn unspare(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        if self.seen(|state| state.managers_are_away) {
-            std::future::pending::<()>().await;
-        }
-        let mut state = self.state.lock();
-        assert!(!state.keeps_pods_away || left.gone, "the node itself is tidied first");
-        state.spared = false;
-        Ok(None)
-    }
-
-    async fn tidy(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        let mut state = self.state.lock();
-        state.asked_to_change.push(self.clock.boot());
-        state.gone = left.gone.then(|| left.whose.met.clone());
-        if state.is_away {
-            return Err(ReleaseError::Unknown("nobody answers".to_owned()));
-        }
-        if state.not_ready && state.keeps_pods_away {
-            return Ok(Some("the node to be ready".to_owned()));
-        }
-        let stays = left.gone && left.whose.met.as_deref().is_none_or(|met| met == state.whom());
-        (state.keeps_pods_away, state.tidied_off) = (state.keeps_pods_away && stays, Some(left.off));
-        Ok(None)
-    }
-
-    async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
-        self.seen(|state| state.machine.clone())
-            .map(|machine| (machine, "the cluster says the same".to_owned()))
-    }
-
-    async fn recognise(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
-        self.state.lock().compared += 1;
-        if self.seen(|state| state.mute) {
-            std::future::pending::<()>().await;
-        }
-        let mut state = self.state.lock();
-        if std::mem::take(&mut state.boot_is_told) {
-            return Err(ReleaseError::Replaced("replaced: it booted".to_owned()));
-        }
-        state.is_who_stays(subject)
-    }
-
-    async fn is_going(&self, _subject: &Subject, _until: Instant) -> Option<String> {
-        self.seen(|state| state.going).map(str::to_owned)
-    }
-
-    async fn check(&self, _identities: &[Identity], _until: Instant) -> Vec<String> {
-        if self.seen(|state| state.deaf) {
-            std::future::pending::<()>().await;
-        }
-        self.seen(|state| state.refuses).into_iter().map(str::to_owned).collect()
-    }
-
-    async fn lets_on(&self, subject: &Subject, _until: Instant) -> Result<LetOn, ReleaseError> {
-        let mut state = self.state.lock();
-        self.land(&mut state);
-        state.asked_for_on += 1;
-        state.is_who_stays(subject)?;
-        let is_there = state.foreign || state.foreign_after.is_some_and(|asked| state.asked_for_on > asked);
-        match (is_there, state.mute) {
-            (_, true) => Err(ReleaseError::Unknown("nobody answers".to_owned())),
-            (true, _) => Err(ReleaseError::Barred("somebody else's stands".to_owned())),
-            _ => Ok(LetOn { stands: state.stands, found: None }),
-        }
-    }
-
-    async fn prepare(&self, subject: &Subject, _until: Instant) -> Result<Prepared, ReleaseError> {
-        let takes = self.seen(|state| state.reads_for);
-        tokio::time::sleep(takes).await;
-        let (refuses, whom) = self.seen(|state| (state.refuses, state.whom()));
-        let (beside, stands) = self.seen(|state| (state.beside.then(|| "a pod".to_owned()), state.stands));
-        if subject.met.as_deref().is_some_and(|met| met != whom) {
-            return Err(ReleaseError::Replaced(format!("replaced: it is {whom}")));
-        }
-        match refuses {
-            Some(why) => Err(ReleaseError::DidNotHappen(why.to_owned())),
-            None => Ok(Prepared { met: Some(whom.to_owned()), beside, stands }),
-        }
+    fn quarantine(self: Arc<Self>) -> Option<Arc<dyn Quarantine>> {
+        Some(self)
     }
 
     async fn attempt(
@@ -373,5 +249,138 @@ impl Releaser for Cluster {
             Some(since) if now.since(since) >= state.takes => Progress::Complete("all is gone".to_owned()),
             Some(_) => Progress::Accepted("something is left".to_owned()),
         })
+    }
+}
+
+#[async_trait]
+impl Quarantine for Cluster {
+    fn by_name_alone(&self) -> bool {
+        self.seen(|state| state.by_name)
+    }
+
+    fn lingers(&self) -> Duration {
+        LINGERS
+    }
+
+    async fn withdraw(&self, _whose: &Whose, _until: Instant) -> Result<(), ReleaseError> {
+        let now = self.clock.boot();
+        let mut state = self.state.lock();
+        self.land(&mut state);
+        if state.is_away {
+            return Err(ReleaseError::Unknown("nobody answers".to_owned()));
+        }
+        state.may_come = false;
+        if std::mem::take(&mut state.stands) {
+            state.removed.push(now);
+        }
+        Ok(())
+    }
+
+    async fn cordon(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        if self.seen(|state| state.deaf) {
+            std::future::pending::<()>().await;
+        }
+        let now = self.clock.boot();
+        let mut state = self.state.lock();
+        state.asked_to_change.push(now);
+        if state.hard_of_hearing {
+            return Err(ReleaseError::DidNotHappen("not now".to_owned()));
+        }
+        state.announced.push(now);
+        state.keeps_pods_away = true;
+        assert_eq!(subject.node, node());
+        Ok(Some(state.whom().to_owned()))
+    }
+
+    async fn exclude(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
+        assert!(subject.met.is_some());
+        let mut state = self.state.lock();
+        state.asked_to_change.push(self.clock.boot());
+        state.spare_asked += 1;
+        match state.managers_are_away {
+            true => return Err(ReleaseError::Unknown("nobody answers".to_owned())),
+            false => state.spared = true,
+        }
+        Ok(())
+    }
+
+    async fn readmit(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        if self.seen(|state| state.managers_are_away) {
+            std::future::pending::<()>().await;
+        }
+        let mut state = self.state.lock();
+        assert!(!state.keeps_pods_away || left.gone, "the node itself is tidied first");
+        state.spared = false;
+        Ok(None)
+    }
+
+    async fn clean_up(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        let mut state = self.state.lock();
+        state.asked_to_change.push(self.clock.boot());
+        state.gone = left.gone.then(|| left.whose.met.clone());
+        if state.is_away {
+            return Err(ReleaseError::Unknown("nobody answers".to_owned()));
+        }
+        if state.not_ready && state.keeps_pods_away {
+            return Ok(Some("the node to be ready".to_owned()));
+        }
+        let stays = left.gone && left.whose.met.as_deref().is_none_or(|met| met == state.whom());
+        (state.keeps_pods_away, state.tidied_off) = (state.keeps_pods_away && stays, Some(left.off));
+        Ok(None)
+    }
+
+    async fn machine(&self, _until: Instant) -> Option<(Identity, String)> {
+        self.seen(|state| state.machine.clone())
+            .map(|machine| (machine, "the cluster says the same".to_owned()))
+    }
+
+    async fn compare(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
+        self.state.lock().compared += 1;
+        if self.seen(|state| state.mute) {
+            std::future::pending::<()>().await;
+        }
+        let mut state = self.state.lock();
+        if std::mem::take(&mut state.boot_is_told) {
+            return Err(ReleaseError::Replaced("replaced: it booted".to_owned()));
+        }
+        state.is_who_stays(subject)
+    }
+
+    async fn is_being_deleted(&self, _subject: &Subject, _until: Instant) -> Option<String> {
+        self.seen(|state| state.going).map(str::to_owned)
+    }
+
+    async fn check(&self, _identities: &[Identity], _until: Instant) -> Vec<String> {
+        if self.seen(|state| state.deaf) {
+            std::future::pending::<()>().await;
+        }
+        self.seen(|state| state.refuses).into_iter().map(str::to_owned).collect()
+    }
+
+    async fn before_on(&self, subject: &Subject, _until: Instant) -> Result<LetOn, ReleaseError> {
+        let mut state = self.state.lock();
+        self.land(&mut state);
+        state.asked_for_on += 1;
+        state.is_who_stays(subject)?;
+        let is_there = state.foreign || state.foreign_after.is_some_and(|asked| state.asked_for_on > asked);
+        match (is_there, state.mute) {
+            (_, true) => Err(ReleaseError::Unknown("nobody answers".to_owned())),
+            (true, _) => Err(ReleaseError::Barred("somebody else's stands".to_owned())),
+            _ => Ok(LetOn { stands: state.stands, found: None }),
+        }
+    }
+
+    async fn before_attempt(&self, subject: &Subject, _until: Instant) -> Result<Prepared, ReleaseError> {
+        let takes = self.seen(|state| state.reads_for);
+        tokio::time::sleep(takes).await;
+        let (refuses, whom) = self.seen(|state| (state.refuses, state.whom()));
+        let (beside, stands) = self.seen(|state| (state.beside.then(|| "a pod".to_owned()), state.stands));
+        if subject.met.as_deref().is_some_and(|met| met != whom) {
+            return Err(ReleaseError::Replaced(format!("replaced: it is {whom}")));
+        }
+        match refuses {
+            Some(why) => Err(ReleaseError::DidNotHappen(why.to_owned())),
+            None => Ok(Prepared { met: Some(whom.to_owned()), beside, stands }),
+        }
     }
 }

@@ -21,7 +21,7 @@ use picket_liveness::Look;
 use tokio::sync::oneshot;
 
 use super::asked::{Asked, InWords};
-use super::{Failure, Fatal, NodeTask, standing};
+use super::{Failure, Fatal, NodeTask, quarantine};
 use crate::bound_keys::bound_to;
 use crate::error::{EngineError, Stale, TakenKey, another_machine};
 use crate::parents::{ParentAnswer, ParentAsk};
@@ -217,7 +217,7 @@ impl NodeTask {
                 let orphan = self.orphan.is_some();
                 let stands = !orphan && !self.stands_of(&release).is_empty();
                 let gone = if stands { self.withdraw_now().await } else { Vec::new() };
-                let abandon = |person| standing::after(gone, Event::Abandon { release, person, orphan });
+                let abandon = |person| quarantine::after(gone, Event::Abandon { release, person, orphan });
                 let answer = self.people(ask, abandon).await;
                 self.answer(asked, reply, answer)
             }
@@ -281,10 +281,10 @@ impl NodeTask {
             }
             Command::Withdrawn(effects) => self.withdrawn(effects).await,
             Command::Announced(of, release, told) => {
-                self.note_announced(of, release, told);
+                self.note_cordoned(of, release, told);
                 Ok(())
             }
-            Command::Replaced(of, release, why) => self.recognised_another(of, &release, &why).await,
+            Command::Replaced(of, release, why) => self.note_replaced(of, &release, &why).await,
             Command::NotBack(release, is) => {
                 self.note_not_back(release, is);
                 Ok(())

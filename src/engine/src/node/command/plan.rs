@@ -126,7 +126,11 @@ impl NodeTask {
         let own = self.topology_to_fence();
         let topology: &Topology = joined.map_or(&own, |fence| &fence.topology);
         let planned_by_name = || {
-            let found = self.plan.releases.iter().find(|release| release.releaser.by_name_alone());
+            let found = self
+                .plan
+                .releases
+                .iter()
+                .find(|release| release.quarantine().is_some_and(|cluster| cluster.by_name_alone()));
             found.map(|release| &release.id)
         };
         let by_name = joined.map_or_else(planned_by_name, |fence| self.by_name(fence));

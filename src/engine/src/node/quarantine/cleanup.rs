@@ -10,54 +10,39 @@ use picket_core::election::Leadership;
 use picket_core::ids::{Generation, NodeId, ReleaseId};
 use picket_core::record::Phase;
 use picket_core::store::{FenceQuery, Store, StoreError};
-use picket_release::{Left, Releaser, Whose};
-use tokio::task::JoinHandle;
+use picket_release::{Left, Quarantine, Whose};
 use tokio::time::Instant;
 
-use super::command::Command;
-use super::{NodeTask, Turns};
+use super::Telling;
+use crate::node::command::Command;
+use crate::node::{NodeTask, Turns};
 use crate::office::write_note;
 use crate::paces::{Backoff, Paces};
 
-/// A task that tidies up after a node's releases; it ends with its value.
-#[derive(Debug)]
-pub(super) struct Tidying {
-    left: Vec<Left>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Tidying {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl NodeTask {
     /// Begins where the node is in phase Normal, and ends wherever it is not.
-    pub(super) fn tidy(&mut self) {
+    pub(super) fn clean_up(&mut self) {
         if !matches!(self.record().phase, Phase::Normal | Phase::Retired) || self.orphan.is_some() {
-            self.tidying = None;
+            self.tellings.keep(is_cleanup, Vec::new());
             self.forget_not_back();
             return;
         }
-        let releasers = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
-        let mut all: Vec<(ReleaseId, Left, Asked)> = releasers
-            .map(|plan| (plan.id.clone(), self.leavings_of(&plan.id), Asked::new(plan.releaser.clone())))
-            .collect();
+        let clusters = self.plan.releases.iter().filter_map(|plan| Some((&plan.id, plan.quarantine()?)));
+        let mut all: Vec<(ReleaseId, Left, Asked)> =
+            clusters.map(|(id, cluster)| (id.clone(), self.leavings_of(id), Asked::new(cluster))).collect();
         let gone = self.record().phase == Phase::Retired;
         let left: Vec<Left> = all.iter().map(|(_, left, _)| left.clone()).collect();
-        if all.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
-            return;
-        }
+        let wanted = if all.is_empty() { Vec::new() } else { vec![Telling::CleanUp(left)] };
+        let Some(telling) = self.tellings.keep(is_cleanup, wanted).pop() else { return };
         let (turns, own) = (self.turns.clone(), self.mailbox.own());
-        let recalls = |(_, left, asked): &(_, Left, Asked)| left.off && asked.releaser.recalls();
+        let recalls = |(_, left, asked): &(_, Left, Asked)| left.off && asked.cluster.recalls();
         let mut recalls = !gone && self.is_back_lately() && all.iter().any(recalls);
         let (store, node, generation) =
             (self.parts.store.clone(), self.record().node.clone(), self.record().generation);
         let (leadership, paces) = (self.hands.leadership().clone(), self.plan.paces.clone());
-        let task = tokio::spawn(async move {
+        let task = async move {
             // What was sent before a fence ended may come until then.
-            let mut pause = all.iter().filter_map(|(.., asked)| asked.releaser.max_in_flight()).max();
+            let mut pause = all.iter().filter_map(|(.., asked)| asked.cluster.max_in_flight()).max();
             let mut recalled = false;
             loop {
                 // A store that is away is asked in the next round.
@@ -76,20 +61,20 @@ impl NodeTask {
                 }))
                 .await;
                 let is_undone =
-                    |((.., asked), done): (&(_, _, Asked), &bool)| *done || !asked.releaser.recalls();
+                    |((.., asked), done): (&(_, _, Asked), &bool)| *done || !asked.cluster.recalls();
                 if recalled && all.iter().zip(&done).all(is_undone) {
                     recalled = note_undone(&*store, &leadership, &node, generation).await.is_err();
                 }
                 tokio::time::sleep(pause.take().unwrap_or(paces.cleanup_round)).await;
             }
-        });
+        };
         self.forget_not_back();
-        self.tidying = Some(Tidying { left, task });
+        self.tellings.begin(telling, task);
     }
 
     /// It is told wherever the gateway is looked at. What a task said that has ended since is nothing any more.
-    pub(super) fn note_not_back(&mut self, release: ReleaseId, is: bool) {
-        if self.record().phase != Phase::Normal || self.tidying.is_none() {
+    pub(in crate::node) fn note_not_back(&mut self, release: ReleaseId, is: bool) {
+        if self.record().phase != Phase::Normal || !self.tellings.has(is_cleanup) {
             return;
         }
         let not_back = &mut self.live_mut().not_back;
@@ -124,6 +109,10 @@ impl NodeTask {
     }
 }
 
+fn is_cleanup(telling: &Telling) -> bool {
+    matches!(telling, Telling::CleanUp(_))
+}
+
 /// Where it stands among the notes of the fleet after which of a node's fences everything was undone that goes by whom it met.
 const UNDONE: &str = "undone/";
 
@@ -154,14 +143,14 @@ async fn note_undone(
 
 /// Where it is asked.
 struct Asked {
-    releaser: Arc<dyn Releaser>,
+    cluster: Arc<dyn Quarantine>,
     /// It did not answer last time.
     is_silent: AtomicBool,
 }
 
 impl Asked {
-    fn new(releaser: Arc<dyn Releaser>) -> Self {
-        Self { releaser, is_silent: AtomicBool::new(false) }
+    fn new(cluster: Arc<dyn Quarantine>) -> Self {
+        Self { cluster, is_silent: AtomicBool::new(false) }
     }
 }
 
@@ -204,17 +193,17 @@ async fn done(
         // Thousands of nodes begin at once. Whoever has the machines may be away for long: nobody's turn is spent on that.
         let turn = match what {
             What::Rest if asked.is_silent.load(Ordering::Relaxed) => turns.silent.acquire().await.ok(),
-            What::Rest => turns.tidying.acquire().await.ok(),
+            What::Rest => turns.cleanup.acquire().await.ok(),
             What::Spared => None,
         };
         // A gateway that stood still would take away what the fence of another one has set up (S6).
         if leadership.check().is_err() {
             return false;
         }
-        let (releaser, time) = (&asked.releaser, asked.releaser.attempt_time());
+        let (cluster, time) = (&asked.cluster, asked.cluster.attempt_time());
         let said = match what {
-            What::Rest => tokio::time::timeout(time, releaser.tidy(left, Instant::now() + time)).await,
-            What::Spared => tokio::time::timeout(time, releaser.unspare(left, Instant::now() + time)).await,
+            What::Rest => tokio::time::timeout(time, cluster.clean_up(left, Instant::now() + time)).await,
+            What::Spared => tokio::time::timeout(time, cluster.readmit(left, Instant::now() + time)).await,
         };
         drop(turn);
         // Who does not answer says nothing of the machine.

@@ -17,21 +17,21 @@ use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::ledger::EffectKind;
 use picket_core::record::Phase;
 use picket_core::time::{BootTime, Clock};
-use picket_release::{ReleaseError, Releaser, Subject, Whose};
-use tokio::task::JoinHandle;
+use picket_release::{Quarantine, ReleaseError, Whose};
 use tokio::time::Instant;
 
-use super::away::Waiting;
-use super::command::Command;
-use super::inbox::Own;
-use super::{Fatal, NodeTask};
+use super::Telling;
+use crate::node::away::Waiting;
+use crate::node::command::Command;
+use crate::node::inbox::Own;
+use crate::node::{Fatal, NodeTask};
 use crate::paces::Backoff;
 
 /// What is left of a release that left the settings: its name alone takes nothing away, and nobody's word makes it gone (K3).
-pub(super) const BY_ITS_SETTINGS: &str = "start the gateway with that release in its settings, as it was, which takes away what it set up; then retry";
+pub(in crate::node) const BY_ITS_SETTINGS: &str = "start the gateway with that release in its settings, as it was, which takes away what it set up; then retry";
 
 /// What is stored with what is gone, in one write.
-pub(super) fn after(gone: Vec<EffectId>, event: Event<'_>) -> Event<'_> {
+pub(in crate::node) fn after(gone: Vec<EffectId>, event: Event<'_>) -> Event<'_> {
     if gone.is_empty() {
         return event;
     }
@@ -39,25 +39,12 @@ pub(super) fn after(gone: Vec<EffectId>, event: Event<'_>) -> Event<'_> {
     Event::After { found, event: Box::new(event) }
 }
 
-/// A task that takes away what stands; it ends with its value.
-#[derive(Debug)]
-pub(super) struct Withdrawing {
-    effects: Vec<EffectId>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Withdrawing {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 /// What of one release stands, and from when on no attempt sets it up anew.
 struct Stands {
     release: ReleaseId,
     whose: Whose,
     effects: Vec<EffectId>,
-    releaser: Arc<dyn Releaser>,
+    cluster: Arc<dyn Quarantine>,
     leadership: Arc<Leadership>,
     /// `None`: nothing bounds an attempt.
     settled_at: Option<BootTime>,
@@ -65,40 +52,35 @@ struct Stands {
 
 impl NodeTask {
     /// Takes away what stands although the node is not proven off, beside whatever its phase does.
-    pub(super) fn withdraw_unproven(&mut self) {
+    pub(in crate::node) fn withdraw_unproven(&mut self) {
         // Nobody reads power of an orphan.
         let is_proven =
             self.record().phase == Phase::Fenced && self.ground.is_some() && self.orphan.is_none();
-        if is_proven {
-            self.withdrawing = None;
-        } else {
-            self.take_away_all_but(&[]);
-        }
+        let stands = if is_proven { Vec::new() } else { self.stands() };
+        self.take_away(stands);
     }
 
-    /// Takes away what stands, but for that, by a task of its own.
-    pub(super) fn take_away_all_but(&mut self, gone: &[EffectId]) {
+    /// Takes away what stands, but for what is gone, by tasks.
+    pub(in crate::node) fn take_away_all_but(&mut self, gone: &[EffectId]) {
         let mut stands = self.stands();
         stands.iter_mut().for_each(|one| one.effects.retain(|effect| !gone.contains(effect)));
         stands.retain(|one| !one.effects.is_empty());
-        let effects: Vec<EffectId> = stands.iter().flat_map(|one| one.effects.iter().copied()).collect();
-        if effects.is_empty() {
-            self.withdrawing = None;
-            return;
+        self.take_away(stands);
+    }
+
+    fn take_away(&mut self, stands: Vec<Stands>) {
+        let wanted = stands.iter().map(Stands::telling).collect();
+        let new = self.tellings.keep(|one| matches!(one, Telling::Withdraw(..)), wanted);
+        for one in stands.into_iter().filter(|one| new.contains(&one.telling())) {
+            let (clock, backoff) = (self.parts.clock.clone(), self.plan.paces.withdrawal);
+            let told = self.mailbox.own();
+            let telling = one.telling();
+            self.tellings.begin(telling, async move { one.take_away(&*clock, backoff, &told).await });
         }
-        if self.withdrawing.as_ref().is_some_and(|one| one.effects == effects && !one.task.is_finished()) {
-            return;
-        }
-        let told = self.mailbox.own();
-        let (clock, backoff) = (self.parts.clock.clone(), self.plan.paces.withdrawal);
-        let task = tokio::spawn(async move {
-            join_all(stands.into_iter().map(|one| one.take_away(&*clock, backoff, &told))).await;
-        });
-        self.withdrawing = Some(Withdrawing { effects, task });
     }
 
     /// The same at once, and no longer than a moment: what of it is gone, to be stored with what comes next.
-    pub(super) async fn withdraw_now(&mut self) -> Vec<EffectId> {
+    pub(in crate::node) async fn withdraw_now(&mut self) -> Vec<EffectId> {
         let stands = self.stands();
         if stands.is_empty() {
             return Vec::new();
@@ -129,7 +111,7 @@ impl NodeTask {
 
     /// The same in the middle of a call to a releaser, after looks that did not show the node off; what becomes of its proof is decided
     /// after the call.
-    pub(super) async fn withdraw_unseen(&mut self) -> Result<(), Fatal> {
+    pub(in crate::node) async fn withdraw_unseen(&mut self) -> Result<(), Fatal> {
         let gone = self.withdraw_now().await;
         if !gone.is_empty() {
             self.take_away_all_but(&gone);
@@ -141,7 +123,7 @@ impl NodeTask {
     }
 
     /// What a release that has nothing left to do had set up, taken away for good. `Err`: why it is not; `None`: the node was moved.
-    pub(super) async fn withdraw_of(
+    pub(in crate::node) async fn withdraw_of(
         &mut self,
         release: &ReleaseId,
     ) -> Result<Option<Result<Vec<EffectId>, String>>, Fatal> {
@@ -155,13 +137,13 @@ impl NodeTask {
     }
 
     /// The same now, whether or not it is for good: only what is gone for good is answered.
-    pub(super) async fn withdraw_at_once(
+    pub(in crate::node) async fn withdraw_at_once(
         &mut self,
         release: &ReleaseId,
     ) -> Result<Option<Result<Vec<EffectId>, String>>, Fatal> {
-        let Some(releaser) = self.releaser(release) else { return Ok(Some(Ok(Vec::new()))) };
-        let (time, effects) = (releaser.attempt_time(), self.stands_of(release));
-        let stands = self.standing_of(release, effects.clone(), releaser);
+        let Some(cluster) = self.quarantine_of(release) else { return Ok(Some(Ok(Vec::new()))) };
+        let (time, effects) = (cluster.attempt_time(), self.stands_of(release));
+        let stands = self.standing_of(release, effects.clone(), cluster);
         let is_settled = stands.is_settled(self.now());
         let asking = Box::pin(async move { stands.ask(time).await });
         let Some(answer) = self.watch_over(asking).await? else { return Ok(None) };
@@ -170,7 +152,7 @@ impl NodeTask {
     }
 
     /// Until when whoever acted on what the release set up may act on it still, although it is gone.
-    pub(super) fn lingers_until(&self, release: &ReleaseId) -> Option<BootTime> {
+    pub(in crate::node) fn lingers_until(&self, release: &ReleaseId) -> Option<BootTime> {
         let of_it = EffectKind::Standing(release.clone());
         let gone =
             self.record().ledger.open().iter().filter(|open| open.kind == of_it && open.life.is_some());
@@ -178,7 +160,7 @@ impl NodeTask {
     }
 
     /// What the task of its own told.
-    pub(super) async fn withdrawn(&mut self, effects: Vec<EffectId>) -> Result<(), Fatal> {
+    pub(in crate::node) async fn withdrawn(&mut self, effects: Vec<EffectId>) -> Result<(), Fatal> {
         // Told again before it was stored.
         let stands = |effect: &EffectId| self.record().ledger.standing().any(|(one, _)| one == *effect);
         let effects: Vec<EffectId> = effects.into_iter().filter(stands).collect();
@@ -195,20 +177,20 @@ impl NodeTask {
     }
 
     /// What that release would set up was found to stand there: from now on it is in the ledger.
-    pub(super) async fn stands_there(&mut self, release: &ReleaseId) -> Result<(), Fatal> {
-        let lingers = self.releaser(release).and_then(|releaser| releaser.lingers()).unwrap_or_default();
+    pub(in crate::node) async fn stands_there(&mut self, release: &ReleaseId) -> Result<(), Fatal> {
+        let lingers = self.quarantine_of(release).map(|cluster| cluster.lingers()).unwrap_or_default();
         tracing::warn!(%release, "what it sets up stands there, by no attempt that is known: it is taken away first");
         self.persist(|| Event::StandsFound { release: release.clone(), lingers }).await.map(drop)
     }
 
     /// What stands of that release.
-    pub(super) fn stands_of(&self, release: &ReleaseId) -> Vec<EffectId> {
+    pub(in crate::node) fn stands_of(&self, release: &ReleaseId) -> Vec<EffectId> {
         let ledger = &self.record().ledger;
         ledger.standing().filter(|(_, one)| *one == release).map(|(id, _)| id).collect()
     }
 
     /// Whether what stands of it was only asked for: whoever leads goes on with it at once.
-    pub(super) fn only_asked(&self, release: &ReleaseId) -> bool {
+    pub(in crate::node) fn only_asked(&self, release: &ReleaseId) -> bool {
         let fence = self.record().fence.as_ref();
         fence.and_then(|fence| fence.release(release)).is_some_and(|state| state.asked_by.is_some())
     }
@@ -225,11 +207,11 @@ impl NodeTask {
         let mut all: BTreeMap<&ReleaseId, Vec<EffectId>> = BTreeMap::new();
         self.record().ledger.standing().for_each(|(effect, of)| all.entry(of).or_default().push(effect));
         let known = all.into_iter().filter_map(|(release, effects)| {
-            let releaser = self.releaser(release).filter(|releaser| releaser.lingers().is_some());
-            if releaser.is_none() {
+            let cluster = self.quarantine_of(release);
+            if cluster.is_none() {
                 tracing::error!(%release, "it set up something, and is not in the settings any more as it was");
             }
-            Some(self.standing_of(release, effects, releaser?))
+            Some(self.standing_of(release, effects, cluster?))
         });
         known.collect()
     }
@@ -238,7 +220,7 @@ impl NodeTask {
         &self,
         release: &ReleaseId,
         effects: Vec<EffectId>,
-        releaser: Arc<dyn Releaser>,
+        cluster: Arc<dyn Quarantine>,
     ) -> Stands {
         let of_it = EffectKind::Release(release.clone());
         let attempts = self.record().ledger.open().iter().filter(|open| open.kind == of_it);
@@ -246,20 +228,17 @@ impl NodeTask {
         let settled_at = ends.try_fold(BootTime::default(), |latest, at| Some(latest.max(at?)));
         let (release, whose) = (release.clone(), self.whose_is(release));
         let leadership = self.hands.leadership().clone();
-        Stands { release, whose, effects, releaser, leadership, settled_at }
+        Stands { release, whose, effects, cluster, leadership, settled_at }
     }
 
     /// Whether who manages machines takes this one away: asked beside whatever else is due, and no longer than that.
-    pub(super) fn being_deleted(&self) -> impl Future<Output = Option<String>> + use<> {
-        let states = self.record().fence.iter().flat_map(|fence| &fence.releases);
-        let all: Vec<(Subject, Arc<dyn Releaser>)> = states
-            .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
-            .filter(|(_, releaser)| releaser.lingers().is_some())
-            .collect();
+    pub(in crate::node) fn being_deleted(&self) -> impl Future<Output = Option<String>> + use<> {
+        let all = self.quarantines();
         let at_once = self.plan.paces.withdrawal_at_once;
         async move {
             let until = Instant::now() + at_once;
-            let asked = join_all(all.iter().map(|(subject, releaser)| releaser.is_going(subject, until)));
+            let asked =
+                join_all(all.iter().map(|(subject, cluster)| cluster.is_being_deleted(subject, until)));
             let told = tokio::time::timeout_at(until, asked).await.unwrap_or_default();
             told.into_iter().flatten().next()
         }
@@ -275,6 +254,10 @@ impl NodeTask {
 }
 
 impl Stands {
+    fn telling(&self) -> Telling {
+        Telling::Withdraw(self.release.clone(), self.effects.clone())
+    }
+
     /// Whether nothing that was sent can set it up anew.
     fn is_settled(&self, now: BootTime) -> bool {
         self.settled_at.is_some_and(|at| at <= now)
@@ -283,7 +266,7 @@ impl Stands {
     async fn ask(&self, time: Duration) -> Result<(), ReleaseError> {
         // Whoever leads by now takes it away first (S6).
         self.leadership.check().map_err(|ended| ReleaseError::DidNotHappen(ended.to_string()))?;
-        let asked = self.releaser.withdraw(&self.whose, Instant::now() + time);
+        let asked = self.cluster.withdraw(&self.whose, Instant::now() + time);
         let late = |_| Err(ReleaseError::Unknown("no answer in time".to_owned()));
         tokio::time::timeout(time, asked).await.unwrap_or_else(late)
     }
@@ -297,7 +280,7 @@ impl Stands {
         let mut pause = backoff.first;
         loop {
             let asked_at = clock.boot();
-            match self.ask(self.releaser.attempt_time()).await {
+            match self.ask(self.cluster.attempt_time()).await {
                 // Told until it is stored: the word may come while the store is away.
                 Ok(()) if self.is_settled(asked_at) => {
                     told.send(Command::Withdrawn(self.effects.clone()));

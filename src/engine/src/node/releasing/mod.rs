@@ -15,10 +15,10 @@ use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::outcome::Reason;
 use picket_core::record::{Phase, ReleaseState};
 use picket_core::time::BootTime;
-use picket_release::{InParts, Releaser};
+use picket_release::{InParts, Quarantine, Releaser, Subject};
 
 pub(super) use self::parts::survey_event;
-use super::{Fatal, Ground, NodeTask, standing};
+use super::{Fatal, Ground, NodeTask, quarantine};
 use crate::paces::Backoff;
 use crate::view::whose_release;
 
@@ -158,7 +158,7 @@ impl NodeTask {
                 let left = if self.stands_of(&whole).is_empty() {
                     "abandon it by name"
                 } else {
-                    standing::BY_ITS_SETTINGS
+                    quarantine::BY_ITS_SETTINGS
                 };
                 let detail =
                     format!("release {whole} is in the record and not in the settings any more: {left}");
@@ -222,6 +222,17 @@ impl NodeTask {
 
     pub(super) fn releaser(&self, id: &ReleaseId) -> Option<Arc<dyn Releaser>> {
         self.plan.releases.iter().find(|plan| plan.id == *id).map(|plan| plan.releaser.clone())
+    }
+
+    /// The cluster that such a release lets go in; `None`: it is in none, or left the settings.
+    pub(in crate::node) fn quarantine_of(&self, id: &ReleaseId) -> Option<Arc<dyn Quarantine>> {
+        self.releaser(id)?.quarantine()
+    }
+
+    /// The clusters that the open fence's releases let go in, and about whom each is asked.
+    pub(in crate::node) fn quarantines(&self) -> Vec<(Subject, Arc<dyn Quarantine>)> {
+        let states = self.record().fence.iter().flat_map(|fence| &fence.releases);
+        states.filter_map(|state| Some((self.subject(state)?, self.quarantine_of(&state.id)?))).collect()
     }
 
     /// A release, or a part of one, whose turn it is: it waits until storage has settled (S23).

@@ -33,7 +33,8 @@ impl NodeTask {
         sets_up: bool,
     ) -> Result<(), Fatal> {
         let id = state.id.clone();
-        let (life, lingers) = (Some(releaser.max_in_flight()), releaser.lingers());
+        let (life, lingers) =
+            (Some(releaser.max_in_flight()), releaser.clone().quarantine().map(|cluster| cluster.lingers()));
         let intent = Event::ReleaseIntent { release: id.clone(), life, lingers, sets_up };
         let opened = match self.apply(intent).await {
             Ok(opened) => opened,
@@ -80,7 +81,7 @@ impl NodeTask {
             if late && matches!(result, Ok(Progress::Accepted(_))) {
                 run.forced.insert(id.clone());
             }
-            let lingers = releaser.lingers().is_some();
+            let lingers = lingers.is_some();
             let goes_on = matches!(result, Ok(Progress::Complete(_) | Progress::NotThere(_)));
             let is_taken = matches!(result, Ok(Progress::Accepted(_)));
             let replaced = match &result {

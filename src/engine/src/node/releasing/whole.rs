@@ -8,10 +8,10 @@ use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::outcome::Reason;
 use picket_core::record::{Fence, ReleaseStage, ReleaseState};
 use picket_core::time::{BootTime, written};
-use picket_release::{Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Progress, Quarantine, ReleaseError, Releaser, Subject};
 
 use super::{Next, Run, sending};
-use crate::node::{Fatal, NodeTask, standing};
+use crate::node::{Fatal, NodeTask, quarantine};
 
 impl NodeTask {
     /// A release that is attempted as a whole.
@@ -35,14 +35,14 @@ impl NodeTask {
                 _ if let Some(fault) = &run.barred => {
                     run.heard.insert(state.id.clone(), format!("no attempt is permitted: {fault}"));
                 }
-                _ if releaser.lingers().is_none() => {
-                    self.attempt(run, state, releaser, looks, false).await?;
-                }
-                _ => {
-                    if let Some((looks, sets_up)) = self.prepared(run, state, releaser).await? {
-                        self.attempt(run, state, releaser, &looks, sets_up).await?;
+                _ => match releaser.clone().quarantine() {
+                    None => self.attempt(run, state, releaser, looks, false).await?,
+                    Some(cluster) => {
+                        if let Some((looks, sets_up)) = self.prepared(run, state, cluster).await? {
+                            self.attempt(run, state, releaser, &looks, sets_up).await?;
+                        }
                     }
-                }
+                },
             }
             if self.place() != here {
                 return Ok(Next::Moved);
@@ -53,7 +53,7 @@ impl NodeTask {
         }
         let until = run.pace(&state.id).map_or(now, |pacing| pacing.next);
         // Something was done, and what is next goes by another look.
-        let goes_on = releaser.lingers().is_some() && until <= self.now();
+        let goes_on = until <= self.now() && releaser.clone().quarantine().is_some();
         Ok(if goes_on && run.barred.is_none() { Next::Again } else { Next::Wait(until, pacing.deadline) })
     }
 
@@ -75,7 +75,7 @@ impl NodeTask {
                 Ok(gone) => {
                     let passed_on =
                         || Event::PassedOn { release: id.clone(), to: to.clone(), why: why.clone() };
-                    self.persist(|| standing::after(gone.clone(), passed_on())).await?;
+                    self.persist(|| quarantine::after(gone.clone(), passed_on())).await?;
                     "the record does not take it".to_owned()
                 }
                 Err(left) => format!("what it set up is not seen to be gone: {left}"),
@@ -114,12 +114,12 @@ impl NodeTask {
         &mut self,
         run: &mut Run,
         state: &ReleaseState,
-        releaser: &Arc<dyn Releaser>,
+        cluster: Arc<dyn Quarantine>,
     ) -> Result<Option<(Vec<Look>, bool)>, Fatal> {
         let Some(subject) = self.subject(state) else { return Ok(None) };
-        let (asked, time) = (releaser.clone(), releaser.attempt_time());
+        let time = cluster.attempt_time();
         let reading = Box::pin(async move {
-            let prepared = asked.prepare(&subject, tokio::time::Instant::now() + time);
+            let prepared = cluster.before_attempt(&subject, tokio::time::Instant::now() + time);
             let late = |_| Err(ReleaseError::Unknown("what it goes by was not read in time".to_owned()));
             tokio::time::timeout(time, prepared).await.unwrap_or_else(late)
         });
@@ -159,7 +159,10 @@ impl NodeTask {
 
     /// A release of that fence whose far side may know the node by its name alone, by the settings of now (K1).
     pub(in crate::node) fn by_name<'f>(&self, fence: &'f Fence) -> Option<&'f ReleaseId> {
-        fence.by_name(|id| self.releaser(id).map(|releaser| releaser.by_name_alone()))
+        fence.by_name(|id| {
+            let cluster = self.releaser(id)?.quarantine();
+            Some(cluster.is_some_and(|cluster| cluster.by_name_alone()))
+        })
     }
 
     /// Of which fence that release is, and about whom.
@@ -241,10 +244,10 @@ impl NodeTask {
                     known,
                 };
                 run.heard.remove(release);
-                self.persist(|| standing::after(gone.clone(), due_again())).await?;
+                self.persist(|| quarantine::after(gone.clone(), due_again())).await?;
                 run.back_off(release, self.now());
                 let lingers =
-                    self.releaser(release).and_then(|releaser| releaser.lingers()).unwrap_or_default();
+                    self.quarantine_of(release).map(|cluster| cluster.lingers()).unwrap_or_default();
                 let from = self.now() + lingers;
                 run.pace(release).into_iter().for_each(|pacing| pacing.next = pacing.next.max(from));
             }
@@ -264,7 +267,7 @@ impl NodeTask {
                     detail: words.clone(),
                     known: None,
                 };
-                self.persist(|| standing::after(gone.clone(), complete())).await?;
+                self.persist(|| quarantine::after(gone.clone(), complete())).await?;
             }
             Some(Err(why)) => self.not_withdrawn(run, release, why),
             None => {}

@@ -9,7 +9,7 @@ use picket_core::event::Event;
 use picket_core::ids::ReleaseId;
 use picket_core::record::{Bringing, Cause, ReleaseState};
 use picket_core::time::BootTime;
-use picket_release::{LetOn, ReleaseError, Releaser, Subject};
+use picket_release::{LetOn, Quarantine, ReleaseError, Subject};
 use tokio::time::Instant;
 
 use crate::node::{Fatal, NodeTask};
@@ -44,8 +44,8 @@ enum Said {
 impl NodeTask {
     /// False: it is not let on before the deadline, the node was moved, or something stands that has to go first.
     pub(super) async fn is_let_on(&mut self, deadline: BootTime) -> Result<bool, Fatal> {
-        for (subject, releaser) in self.asked_before_an_on() {
-            if !self.is_let_on_by(&subject, &*releaser, deadline).await? {
+        for (subject, cluster) in self.asked_before_an_on() {
+            if !self.is_let_on_by(&subject, &*cluster, deadline).await? {
                 return Ok(false);
             }
         }
@@ -59,9 +59,9 @@ impl NodeTask {
             return Ok(true);
         }
         let known = clearance.bar.take();
-        for (subject, releaser) in self.asked_before_an_on() {
+        for (subject, cluster) in self.asked_before_an_on() {
             let release = &subject.release;
-            match self.lets_on(&subject, &*releaser, self.plan.paces.clearance_renewal).await? {
+            match self.lets_on(&subject, &*cluster, self.plan.paces.clearance_renewal).await? {
                 Said::Ended => return Ok(false),
                 Said::Yes => {}
                 Said::No(why) => {
@@ -85,8 +85,8 @@ impl NodeTask {
 
     /// Whether a node that was not let on, or would not be now, is on all the same. Nothing is waited for.
     pub(in crate::node) async fn is_barred_from_on(&mut self) -> Result<bool, Fatal> {
-        for (subject, releaser) in self.asked_before_an_on() {
-            let asked = ask(&subject, &*releaser, self.plan.paces.clearance_renewal).await;
+        for (subject, cluster) in self.asked_before_an_on() {
+            let asked = ask(&subject, &*cluster, self.plan.paces.clearance_renewal).await;
             self.note_barred(&subject.release, &asked).await?;
             match asked {
                 Ok(LetOn { stands: true, .. }) => {
@@ -109,7 +109,7 @@ impl NodeTask {
     }
 
     /// Whom to ask whether something may be switched on, and about whom.
-    fn asked_before_an_on(&self) -> Vec<(Subject, Arc<dyn Releaser>)> {
+    fn asked_before_an_on(&self) -> Vec<(Subject, Arc<dyn Quarantine>)> {
         // An outlet switches on whatever hangs on it, also where a person says that the machine was alive.
         let switches_on = |class| !self.switched_off(class).is_empty();
         let is_asked = self.record().bringing == Bringing::PowerOn
@@ -122,10 +122,7 @@ impl NodeTask {
         let of_the_settings = self.plan.releases.iter().filter(is_unknown);
         let unknown = of_the_settings.map(|plan| ReleaseState::pending(plan.id.clone(), None));
         let states = fence.releases.iter().cloned().chain(unknown);
-        states
-            .filter_map(|state| Some((self.subject(&state)?, self.releaser(&state.id)?)))
-            .filter(|(_, releaser)| releaser.lingers().is_some())
-            .collect()
+        states.filter_map(|state| Some((self.subject(&state)?, self.quarantine_of(&state.id)?))).collect()
     }
 
     /// What was seen to bar it stands also while nobody answers, until somebody says otherwise: before an attempt, or before a retry, whoever led.
@@ -167,14 +164,14 @@ impl NodeTask {
     async fn is_let_on_by(
         &mut self,
         subject: &Subject,
-        releaser: &dyn Releaser,
+        cluster: &dyn Quarantine,
         deadline: BootTime,
     ) -> Result<bool, Fatal> {
         let here = self.place();
         let patience = self.now() + self.plan.paces.clearance_patience;
         let mut barred = self.barred_before(&subject.release);
         loop {
-            match self.lets_on(subject, releaser, self.plan.paces.clearance_patience).await? {
+            match self.lets_on(subject, cluster, self.plan.paces.clearance_patience).await? {
                 Said::Yes => return Ok(true),
                 Said::Ended => return Ok(false),
                 Said::No(why) => barred = Some(why),
@@ -206,11 +203,11 @@ impl NodeTask {
     async fn lets_on(
         &mut self,
         subject: &Subject,
-        releaser: &dyn Releaser,
+        cluster: &dyn Quarantine,
         within: Duration,
     ) -> Result<Said, Fatal> {
         let release = &subject.release;
-        let asked = ask(subject, releaser, within).await;
+        let asked = ask(subject, cluster, within).await;
         self.note_barred(release, &asked).await?;
         match asked {
             Ok(LetOn { stands: true, .. }) => {
@@ -245,8 +242,8 @@ impl NodeTask {
     }
 }
 
-async fn ask(subject: &Subject, releaser: &dyn Releaser, within: Duration) -> Result<LetOn, ReleaseError> {
-    let time = releaser.attempt_time().min(within);
-    let asked = tokio::time::timeout(time, releaser.lets_on(subject, Instant::now() + time)).await;
+async fn ask(subject: &Subject, cluster: &dyn Quarantine, within: Duration) -> Result<LetOn, ReleaseError> {
+    let time = cluster.attempt_time().min(within);
+    let asked = tokio::time::timeout(time, cluster.before_on(subject, Instant::now() + time)).await;
     asked.unwrap_or_else(|_| Err(ReleaseError::Unknown("no answer in time".to_owned())))
 }

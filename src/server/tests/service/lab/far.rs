@@ -12,7 +12,7 @@ use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::store::Store;
-use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Pace, Progress, Quarantine, ReleaseError, Releaser, Subject, Whose};
 use tokio::time::Instant;
 
 use super::s;
@@ -74,8 +74,10 @@ impl Releaser for Volumes {
         Pace::default()
     }
 
-    async fn has(&self, _: &ClusterNode, _: &[Identity], _: Instant) -> Option<Belongs> {
-        self.belongs.lock().clone()
+    fn quarantine(self: Arc<Self>) -> Option<Arc<dyn Quarantine>> {
+        // Where no test says what it has, it is in no cluster.
+        let is_in_a_cluster = self.belongs.lock().is_some();
+        is_in_a_cluster.then_some(self as Arc<dyn Quarantine>)
     }
 
     async fn attempt(
@@ -89,5 +91,20 @@ impl Releaser for Volumes {
 
     async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
         Ok(self.answer())
+    }
+}
+
+#[async_trait]
+impl Quarantine for Volumes {
+    fn lingers(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    async fn has(&self, _: &ClusterNode, _: &[Identity], _: Instant) -> Option<Belongs> {
+        self.belongs.lock().clone()
+    }
+
+    async fn withdraw(&self, _whose: &Whose, _until: Instant) -> Result<(), ReleaseError> {
+        Ok(())
     }
 }
