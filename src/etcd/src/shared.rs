@@ -19,7 +19,7 @@ use crate::connection::{Answer, Connection, Fault};
 use crate::election::{Candidate, EtcdElection};
 use crate::keys::Keys;
 use crate::life::{self, Life};
-use crate::observer::{self, Sight};
+use crate::observer::{self, Observation};
 use crate::store::EtcdStore;
 
 /// Fills a buffer with random bytes.
@@ -27,7 +27,7 @@ pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
 /// A leadership that was won here.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldLeadership {
     pub(crate) term: Term,
     pub(crate) incarnation: Incarnation,
     /// The store's life as it is stored.
@@ -42,16 +42,16 @@ pub(crate) struct Held {
 
 /// Why the store's own values were not seen.
 #[derive(Debug)]
-pub(crate) enum Unseen {
+pub(crate) enum LookError {
     /// etcd did not answer, or refused.
     Fault(Fault),
     /// It answered, and the store may not be used.
     Unusable(StoreError),
 }
 
-impl From<StoreError> for Unseen {
+impl From<StoreError> for LookError {
     fn from(error: StoreError) -> Self {
-        Unseen::Unusable(error)
+        LookError::Unusable(error)
     }
 }
 
@@ -59,34 +59,34 @@ impl From<StoreError> for Unseen {
 /// same tokio runtime.
 #[derive(Clone, Debug)]
 pub struct Etcd {
-    pub(crate) house: Arc<House>,
+    pub(crate) shared: Arc<Shared>,
     /// What goes on in the background; begun by the first that needs it, because only then is there a runtime for sure.
     pub(crate) tasks: Arc<Mutex<Option<JoinSet<()>>>>,
 }
 
-pub(crate) struct House {
+pub(crate) struct Shared {
     pub(crate) connection: Connection,
     pub(crate) keys: Keys,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Random,
     life: Mutex<Option<Life>>,
-    pub(crate) held: Mutex<Option<Held>>,
+    pub(crate) held: Mutex<Option<HeldLeadership>>,
     /// Leases that are to be given back: of attempts that came to no end that was heard, and of leaderships that were lost.
-    pub(crate) standing: Mutex<Vec<i64>>,
+    pub(crate) leases_to_revoke: Mutex<Vec<i64>>,
     /// The lease of this gateway's own key among the members.
     pub(crate) presence: Mutex<Option<i64>>,
-    pub(crate) sight: watch::Sender<Sight>,
+    pub(crate) observation: watch::Sender<Observation>,
     /// Whether somebody looks.
     observed: AtomicBool,
 }
 
-impl std::fmt::Debug for House {
+impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("House")
+        f.debug_struct("Shared")
             .field("connection", &self.connection)
             .field("prefix", &self.keys.prefix())
             .field("held", &self.held)
-            .field("sight", &*self.sight.borrow())
+            .field("sight", &*self.observation.borrow())
             .finish_non_exhaustive()
     }
 }
@@ -96,20 +96,20 @@ impl Etcd {
     /// counts the leases, `random` mints the store's life and the leases' ids.
     pub fn new(settings: EtcdSettings, clock: Arc<dyn Clock>, random: Random) -> Self {
         let keys = Keys::new(&settings.prefix);
-        let sight = watch::Sender::new(Sight::not_yet(clock.wall()));
-        let house = House {
+        let observation = watch::Sender::new(Observation::not_yet(clock.wall()));
+        let shared = Shared {
             connection: Connection::new(settings),
             keys,
             clock,
             random,
             life: Mutex::default(),
             held: Mutex::default(),
-            standing: Mutex::default(),
+            leases_to_revoke: Mutex::default(),
             presence: Mutex::default(),
-            sight,
+            observation,
             observed: AtomicBool::new(false),
         };
-        Self { house: Arc::new(house), tasks: Arc::default() }
+        Self { shared: Arc::new(shared), tasks: Arc::default() }
     }
 
     /// The store. Its life is not known, and is the nil UUID, until etcd was asked for the first time.
@@ -125,7 +125,7 @@ impl Etcd {
     /// Connects, looks at every member that can be reached, and makes the store where there is none. Nobody needs to ask for
     /// it; whoever does learns now what is wrong.
     pub async fn look(&self) -> Result<Incarnation, StoreError> {
-        Ok(self.house.life().await?.incarnation)
+        Ok(self.shared.life().await?.incarnation)
     }
 
     /// Looks whether there is a store that may be used, and makes none; `None`: there is nothing yet, and a start makes one.
@@ -134,7 +134,7 @@ impl Etcd {
     /// [`StoreError::Moved`] and [`StoreError::Damaged`]: nobody leads over it until a person mends it. Others: etcd cannot be
     /// asked now; a gateway starts all the same, and waits for it.
     pub async fn check(&self) -> Result<Option<Incarnation>, StoreError> {
-        Ok(self.house.found().await?.map(|life| life.incarnation))
+        Ok(self.shared.found().await?.map(|life| life.incarnation))
     }
 
     /// Runs something in the background until the last of us goes.
@@ -147,14 +147,14 @@ impl Etcd {
 
     /// Begins to look who leads and what changes, if nobody does yet.
     pub(crate) fn observe(&self) {
-        if !self.house.observed.swap(true, Ordering::SeqCst) {
-            let house = self.house.clone();
-            self.spawn(async move { observer::observe(house).await });
+        if !self.shared.observed.swap(true, Ordering::SeqCst) {
+            let shared = self.shared.clone();
+            self.spawn(async move { observer::observe(shared).await });
         }
     }
 }
 
-impl House {
+impl Shared {
     /// The store's life, asked for once.
     pub(crate) async fn life(&self) -> Result<Life, StoreError> {
         if let Some(life) = self.life.lock().clone() {
@@ -170,22 +170,22 @@ impl House {
 
     /// Looks what the store says of itself. A store that is not there is made once; one that went is an error ever after.
     pub(crate) async fn look(&self) -> Result<Life, StoreError> {
-        self.try_look().await.map_err(|unseen| match unseen {
-            Unseen::Fault(fault) => fault.of_a_read(),
-            Unseen::Unusable(error) => error,
+        self.try_look().await.map_err(|failed| match failed {
+            LookError::Fault(fault) => fault.of_a_read(),
+            LookError::Unusable(error) => error,
         })
     }
 
     /// The same, and whether somebody has to mend it.
-    pub(crate) async fn try_look(&self) -> Result<Life, Unseen> {
+    pub(crate) async fn try_look(&self) -> Result<Life, LookError> {
         let known = self.life.lock().is_some();
         for _ in 0..2 {
             let fresh = (!known).then(|| Incarnation::mint(self.clock.wall(), self.random()));
             let look = life::look(&self.keys, fresh)?;
             // Making it twice comes to the same: the second finds it made.
-            let answer = self.read_txn(look).await.map_err(Unseen::Fault)?;
+            let answer = self.read_txn(look).await.map_err(LookError::Fault)?;
             if let Some(life) = life::found(&self.keys, &answer)? {
-                self.connection.lives(&life.raw, life::revision_of(&answer).map_err(Unseen::Fault)?);
+                self.connection.lives(&life.raw, life::revision_of(&answer).map_err(LookError::Fault)?);
                 *self.life.lock() = Some(life.clone());
                 return Ok(life);
             }
@@ -196,7 +196,7 @@ impl House {
                 tracing::info!(prefix = self.keys.prefix(), life = %fresh, "made a new store in etcd");
             }
         }
-        Err(Unseen::Unusable(StoreError::Damaged(format!(
+        Err(LookError::Unusable(StoreError::Damaged(format!(
             "under {} in etcd there is no store, though there was one, or something else stands there: restore it, or name an \
              empty prefix",
             self.keys.prefix()
@@ -238,7 +238,7 @@ impl House {
     }
 
     /// The leadership under which `guard` writes, if it is the one that is held here.
-    pub(crate) fn held_for(&self, guard: Guard) -> Result<Held, StoreError> {
+    pub(crate) fn held_for(&self, guard: Guard) -> Result<HeldLeadership, StoreError> {
         let held = self.held.lock().clone();
         let Some(held) = held else {
             return Err(StoreError::Deposed(format!("it led in term {}, and leads no more", guard.term)));
@@ -259,7 +259,7 @@ impl House {
     }
 
     /// What every write and every check compares (S6).
-    pub(crate) fn guards(&self, held: &Held) -> Result<Vec<Compare>, StoreError> {
+    pub(crate) fn guards(&self, held: &HeldLeadership) -> Result<Vec<Compare>, StoreError> {
         Ok(vec![
             Compare::create_revision(self.keys.leader(), held.revision),
             Compare::value(self.keys.term(), life::term_bytes(held.term)?),
@@ -268,7 +268,7 @@ impl House {
         ])
     }
 
-    /// What is read where a guarded write was refused, in the order of [`House::guard_says`].
+    /// What is read where a guarded write was refused, in the order of [`Shared::guard_says`].
     pub(crate) fn guard_reads(&self) -> Vec<RequestOp> {
         let own = [self.keys.leader(), self.keys.term(), self.keys.incarnation(), self.keys.marked()];
         own.into_iter().map(RequestOp::get).collect()
@@ -277,7 +277,7 @@ impl House {
     /// Why a guard does not hold; `Ok`: it does. Takes its own from `read`, and leaves what comes after.
     pub(crate) fn guard_says(
         &self,
-        held: &Held,
+        held: &HeldLeadership,
         read: &mut impl Iterator<Item = Option<KeyValue>>,
     ) -> Result<(), StoreError> {
         let mut next = || read.next().unwrap_or_default();
@@ -325,7 +325,7 @@ impl House {
         let mut held = self.held.lock();
         if let Some(lost) = held.take_if(|held| held.revision == revision) {
             lost.lease.end();
-            self.standing.lock().push(lost.lease_id);
+            self.leases_to_revoke.lock().push(lost.lease_id);
             tracing::warn!(term = lost.term.0, why, "leads no more");
         }
     }

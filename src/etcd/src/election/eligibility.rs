@@ -2,10 +2,10 @@
 
 use crate::connection::Version;
 use crate::election::Candidate;
-use crate::observer::Sight;
+use crate::observer::Observation;
 
 /// Why `candidate`, whose settings have this digest (empty: nobody said which), may not stand; `None`: it may.
-pub(super) fn aside(candidate: &Candidate, digest: &str, seen: &Sight) -> Option<String> {
+pub(super) fn refusal(candidate: &Candidate, digest: &str, seen: &Observation) -> Option<String> {
     if let Some(least) = &seen.least_version {
         let own = Version::parse(&candidate.me.version);
         match Version::parse(least) {
@@ -62,25 +62,27 @@ mod tests {
         }
     }
 
-    fn sight(digest: Option<&str>, least: Option<&str>) -> Sight {
-        let mut sight = Sight::not_yet(WallTime::from_millis(0));
-        sight.digest = digest.map(str::to_owned);
-        sight.least_version = least.map(str::to_owned);
-        sight
+    fn observation(digest: Option<&str>, least: Option<&str>) -> Observation {
+        let mut observation = Observation::not_yet(WallTime::from_millis(0));
+        observation.digest = digest.map(str::to_owned);
+        observation.least_version = least.map(str::to_owned);
+        observation
     }
 
     #[test]
     fn who_has_other_settings_stands_only_when_told_to() {
         let mut one = candidate("0.4.0");
-        assert_eq!(aside(&one, "a", &sight(None, None)), None, "nobody ever led");
-        assert_eq!(aside(&one, "a", &sight(Some("a"), None)), None);
-        assert_eq!(aside(&one, "a+r", &sight(Some("a"), None)), None, "led before roles counted");
-        assert!(aside(&one, "a+r", &sight(Some("a+s"), None)).is_some_and(|why| why.contains("roles")));
-        assert!(aside(&one, "a", &sight(Some("a+s"), None)).is_some());
-        let why = aside(&one, "a", &sight(Some("b"), None)).expect("other settings");
+        assert_eq!(refusal(&one, "a", &observation(None, None)), None, "nobody ever led");
+        assert_eq!(refusal(&one, "a", &observation(Some("a"), None)), None);
+        assert_eq!(refusal(&one, "a+r", &observation(Some("a"), None)), None, "led before roles counted");
+        assert!(
+            refusal(&one, "a+r", &observation(Some("a+s"), None)).is_some_and(|why| why.contains("roles"))
+        );
+        assert!(refusal(&one, "a", &observation(Some("a+s"), None)).is_some());
+        let why = refusal(&one, "a", &observation(Some("b"), None)).expect("other settings");
         assert!(why.contains("picketd accept-settings"), "{why}");
         one.take_over_settings = true;
-        assert_eq!(aside(&one, "a", &sight(Some("b"), None)), None);
+        assert_eq!(refusal(&one, "a", &observation(Some("b"), None)), None);
     }
 
     #[test]
@@ -90,8 +92,8 @@ mod tests {
         for (least, stands) in
             [("0.3.9", true), ("0.4.0", true), ("0.4.1", false), ("0.10.0", false), ("?", false)]
         {
-            assert_eq!(aside(&one, "a", &sight(None, Some(least))).is_none(), stands, "{least}");
+            assert_eq!(refusal(&one, "a", &observation(None, Some(least))).is_none(), stands, "{least}");
         }
-        assert!(aside(&candidate("dev"), "a", &sight(None, Some("0.1.0"))).is_some());
+        assert!(refusal(&candidate("dev"), "a", &observation(None, Some("0.1.0"))).is_some());
     }
 }

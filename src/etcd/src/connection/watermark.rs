@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 /// The newest that was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Newest {
+pub(super) struct Watermark {
     /// The highest revision.
     pub(super) revision: i64,
     /// The store's life, as it is stored; `None`: it was not read yet.
@@ -17,10 +17,10 @@ pub(super) struct Newest {
 
 /// Shared by all members' connections.
 #[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<Newest>);
+pub(super) struct WatermarkCell(Mutex<Watermark>);
 
-impl Seen {
-    pub(super) fn newest(&self) -> Newest {
+impl WatermarkCell {
+    pub(super) fn newest(&self) -> Watermark {
         self.0.lock().clone()
     }
 
@@ -33,7 +33,7 @@ impl Seen {
     pub(super) fn lives(&self, life: &[u8], revision: i64) {
         let mut newest = self.0.lock();
         if newest.life.as_deref() != Some(life) {
-            *newest = Newest { revision, life: Some(life.to_vec()), back: None };
+            *newest = Watermark { revision, life: Some(life.to_vec()), back: None };
         }
         newest.revision = newest.revision.max(revision);
     }
@@ -42,7 +42,12 @@ impl Seen {
     ///
     /// # Errors
     /// In words: it has the same life, and less than was seen of it.
-    pub(super) fn goes_on(&self, before: &Newest, revision: i64, life: Option<&[u8]>) -> Result<(), String> {
+    pub(super) fn goes_on(
+        &self,
+        before: &Watermark,
+        revision: i64,
+        life: Option<&[u8]>,
+    ) -> Result<(), String> {
         if before.life.is_none() || before.life.as_deref() != life {
             return Ok(());
         }
@@ -68,12 +73,16 @@ mod tests {
 
     #[test]
     fn what_is_set_back_in_one_life_is_refused_for_good_and_another_life_begins_anew() {
-        let seen = Seen::default();
-        seen.answered_at(90);
-        assert_eq!(seen.goes_on(&seen.newest(), 5, Some(b"a")), Ok(()), "which life that was is not known");
-        seen.lives(b"a", 95);
-        seen.answered_at(100);
-        seen.answered_at(99);
+        let watermark = WatermarkCell::default();
+        watermark.answered_at(90);
+        assert_eq!(
+            watermark.goes_on(&watermark.newest(), 5, Some(b"a")),
+            Ok(()),
+            "which life that was is not known"
+        );
+        watermark.lives(b"a", 95);
+        watermark.answered_at(100);
+        watermark.answered_at(99);
         for (revision, life, good) in [
             (100, Some(&b"a"[..]), true),
             (101, Some(b"a"), true),
@@ -83,10 +92,14 @@ mod tests {
             // It has caught up since, and what was lost is lost.
             (200, Some(b"a"), false),
         ] {
-            assert_eq!(seen.goes_on(&seen.newest(), revision, life).is_ok(), good, "{revision}, {life:?}");
+            assert_eq!(
+                watermark.goes_on(&watermark.newest(), revision, life).is_ok(),
+                good,
+                "{revision}, {life:?}"
+            );
         }
-        seen.lives(b"b", 3);
-        assert_eq!(seen.newest().revision, 3);
-        assert_eq!(seen.goes_on(&seen.newest(), 3, Some(b"b")), Ok(()));
+        watermark.lives(b"b", 3);
+        assert_eq!(watermark.newest().revision, 3);
+        assert_eq!(watermark.goes_on(&watermark.newest(), 3, Some(b"b")), Ok(()));
     }
 }

@@ -8,9 +8,9 @@ use picket_core::store::{Content, StoreError};
 use picket_etcd_api::{Compare, RequestOp, TxnRequest};
 
 use crate::connection::Fault;
-use crate::house::House;
 use crate::life::gets;
 use crate::page;
+use crate::shared::Shared;
 
 /// All that the store kept at one moment.
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ pub struct Snapshot {
     pub(super) term_revision: i64,
 }
 
-pub(super) async fn seal(house: &House, to: &str, of: &Snapshot) -> Result<(), StoreError> {
-    let keys = &house.keys;
+pub(super) async fn seal(shared: &Shared, to: &str, of: &Snapshot) -> Result<(), StoreError> {
+    let keys = &shared.keys;
     if let Some(leader) = &of.leader {
         return Err(StoreError::Unavailable(format!(
             "{leader} led when the backup was taken, and what it wrote since is not in it: stop every picketd of the fleet, \
@@ -40,9 +40,9 @@ pub(super) async fn seal(house: &House, to: &str, of: &Snapshot) -> Result<(), S
     ];
     let put = RequestOp::put(keys.marked(), to);
     let txn = TxnRequest::default().when(same).and_then([put]).or_else([RequestOp::get(keys.marked())]);
-    let (done, found) = match house.connection.commit(txn).await {
+    let (done, found) = match shared.connection.commit(txn).await {
         Ok(answer) => (answer.succeeded, gets(&answer).next().flatten()),
-        Err(Fault::Unknown(why)) => match page::one(&house.connection, keys.marked()).await {
+        Err(Fault::Unknown(why)) => match page::one(&shared.connection, keys.marked()).await {
             Ok(Some(found)) => (false, Some(found)),
             // Absent now, it may still come.
             Ok(None) | Err(_) => return Err(StoreError::Unknown(why)),
@@ -65,17 +65,17 @@ pub(super) async fn seal(house: &House, to: &str, of: &Snapshot) -> Result<(), S
     }
 }
 
-pub(super) async fn moved(house: &House) -> Result<Option<String>, StoreError> {
-    let found = page::one(&house.connection, house.keys.marked()).await.map_err(Fault::of_a_read)?;
+pub(super) async fn moved(shared: &Shared) -> Result<Option<String>, StoreError> {
+    let found = page::one(&shared.connection, shared.keys.marked()).await.map_err(Fault::of_a_read)?;
     Ok(found.map(|marked| String::from_utf8_lossy(&marked.value).into_owned()))
 }
 
-pub(super) async fn unseal(house: &House) -> Result<Option<String>, StoreError> {
-    let marked = || house.keys.marked();
+pub(super) async fn unseal(shared: &Shared) -> Result<Option<String>, StoreError> {
+    let marked = || shared.keys.marked();
     let there = Compare::is_there(marked());
     let txn =
         TxnRequest::default().when([there]).and_then([RequestOp::get(marked()), RequestOp::delete(marked())]);
-    let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+    let answer = shared.connection.commit(txn).await.map_err(Fault::of_a_write)?;
     let found = gets(&answer).next().flatten();
     Ok(found.map(|marked| String::from_utf8_lossy(&marked.value).into_owned()))
 }

@@ -12,9 +12,9 @@ use tower::Service;
 
 /// How often its channel wanted a connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Once(Arc<AtomicU8>);
+pub(super) struct SingleConnect(Arc<AtomicU8>);
 
-impl Once {
+impl SingleConnect {
     /// Whether the connection has ended, and the channel wanted another one.
     pub(super) fn is_over(&self) -> bool {
         self.0.load(Ordering::SeqCst) > 1
@@ -34,8 +34,8 @@ impl Once {
 
 /// A channel to there, which connects when it is first used, within `dial`, and never again. A name may have several addresses, of which
 /// one that is silent must not use up the time: hyper's connector divides it among them.
-pub(super) fn channel(address: &Address, once: &Once, dial: Duration) -> Channel {
-    let once = once.clone();
+pub(super) fn channel(address: &Address, single_connect: &SingleConnect, dial: Duration) -> Channel {
+    let single_connect = single_connect.clone();
     let mut tcp = HttpConnector::new();
     // TLS is put around it by tonic.
     tcp.enforce_http(false);
@@ -45,9 +45,9 @@ pub(super) fn channel(address: &Address, once: &Once, dial: Duration) -> Channel
     // So long the first of IPv6 and IPv4 is waited for alone.
     tcp.set_happy_eyeballs_timeout(Some(dial / 4));
     let connect = tower::service_fn(move |to: Uri| {
-        let (once, mut tcp) = (once.clone(), tcp.clone());
+        let (single_connect, mut tcp) = (single_connect.clone(), tcp.clone());
         async move {
-            once.begin()?;
+            single_connect.begin()?;
             tcp.call(to).await.map_err(io::Error::other)
         }
     });
