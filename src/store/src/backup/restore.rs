@@ -14,7 +14,7 @@ use super::Backup;
 const QUEUE: &str = "queue/";
 
 /// A restore.
-pub struct Rebirth<'m> {
+pub struct RestoreOptions<'m> {
     /// When.
     pub at: WallTime,
     /// The new life.
@@ -25,16 +25,16 @@ pub struct Rebirth<'m> {
 
 /// The content of the restored store: a new life, higher numbers, and records of which nothing is proven. What was open
 /// when the backup was taken has ended in the history.
-pub fn reborn(backup: Backup, rebirth: Rebirth<'_>) -> Content {
+pub fn restored_content(backup: Backup, options: RestoreOptions<'_>) -> Content {
     let Backup { header, mut content } = backup;
-    let restore = Restore { at: rebirth.at, taken_at: header.taken_at, from: header.incarnation };
+    let restore = Restore { at: options.at, taken_at: header.taken_at, from: header.incarnation };
     let mut fences: BTreeMap<FenceId, _> =
         content.fences.into_iter().map(|fence| (fence.id, fence)).collect();
     content.records = content
         .records
         .into_iter()
         .map(|stored| {
-            let (record, ended) = restore::reborn(stored.record, restore, (rebirth.mint)());
+            let (record, ended) = restore::reborn(stored.record, restore, (options.mint)());
             let new = record.fence.clone();
             fences.extend(ended.into_iter().chain(new).map(|fence| (fence.id, fence)));
             Stored { version: Version(stored.version.0.max(1)), revision: stored.revision, record }
@@ -64,6 +64,6 @@ pub fn reborn(backup: Backup, rebirth: Rebirth<'_>) -> Content {
     }
     content.notes.sort_by(|(one, _), (other, _)| one.cmp(other));
     content.term = restore::raised_term(content.term, restore.at);
-    content.incarnation = rebirth.incarnation;
+    content.incarnation = options.incarnation;
     content
 }

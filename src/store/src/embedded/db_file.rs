@@ -9,16 +9,16 @@ use picket_core::store::{Content, StoreError};
 use redb::{Database, ReadableDatabase};
 
 use super::disk::Faults;
-use super::error::{Broken, OpenError, named};
+use super::error::{OpenError, RedbError, named};
 use super::lock::LockFile;
-use super::open::{self, Sealed, caught};
+use super::open::{self, SealMark, caught};
 use super::queue::Job;
 use super::table::{ChangeMap, ReadMap, TABLE};
-use crate::map::Read;
+use crate::map::OrderedRead;
 use crate::semantics;
 
 /// The file, held by this process.
-pub(super) struct Shelf {
+pub(super) struct DbFile {
     path: PathBuf,
     incarnation: Incarnation,
     faults: Faults,
@@ -35,7 +35,7 @@ pub(super) fn restore(path: &Path, content: &Content) -> Result<(), OpenError> {
 }
 
 /// Takes the mark of a sealed store away.
-pub(super) fn unseal(path: &Path) -> Result<Sealed, OpenError> {
+pub(super) fn unseal(path: &Path) -> Result<SealMark, OpenError> {
     open::check_directory(path)?;
     let _lock = open::take_lock(path)?;
     let unsealed = open::unseal(path, &Faults::default())?;
@@ -59,7 +59,7 @@ enum Slot {
     Closed,
 }
 
-impl Shelf {
+impl DbFile {
     pub(super) fn open(path: &Path, fresh: Incarnation, faults: Faults) -> Result<Self, OpenError> {
         open::check_directory(path)?;
         let lock = open::take_lock(path)?;
@@ -99,10 +99,10 @@ impl Shelf {
     }
 
     /// After `broken`: nothing more is read or written until the file was read anew.
-    fn doubt(&self, broken: &Broken) {
+    fn doubt(&self, broken: &RedbError) {
         self.put(match broken {
-            Broken::Io(_) => Slot::Doubted,
-            Broken::Damaged(_) => Slot::Damaged(named(&self.path, broken.clone().into())),
+            RedbError::Io(_) => Slot::Doubted,
+            RedbError::Damaged(_) => Slot::Damaged(named(&self.path, broken.clone().into())),
         });
     }
 
@@ -152,12 +152,12 @@ impl Shelf {
     /// One consistent read.
     pub(super) fn read<T>(
         &self,
-        work: impl FnOnce(&dyn Read) -> Result<T, StoreError>,
+        work: impl FnOnce(&dyn OrderedRead) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let said = self.with(|database| {
             caught(|| {
-                let transaction = database.begin_read().map_err(Broken::of)?;
-                let map = ReadMap::new(transaction.open_table(TABLE).map_err(Broken::of)?);
+                let transaction = database.begin_read().map_err(RedbError::of)?;
+                let map = ReadMap::new(transaction.open_table(TABLE).map_err(RedbError::of)?);
                 let answer = work(&map);
                 map.broken().map_or(Ok(answer), Err)
             })
@@ -179,7 +179,7 @@ impl Shelf {
         self.doubt(&broken);
         let error = match (begun.get(), broken) {
             (None, broken) => broken.into(),
-            (Some(commit), Broken::Io(why) | Broken::Damaged(why)) => self.settle(commit, &why),
+            (Some(commit), RedbError::Io(why) | RedbError::Damaged(why)) => self.settle(commit, &why),
         };
         Err(named(&self.path, error))
     }
@@ -194,10 +194,10 @@ impl Shelf {
     }
 }
 
-fn apply(database: &Database, jobs: &mut [Box<dyn Job>], begun: &Cell<Option<u64>>) -> Result<(), Broken> {
-    let mut transaction = database.begin_write().map_err(Broken::of)?;
+fn apply(database: &Database, jobs: &mut [Box<dyn Job>], begun: &Cell<Option<u64>>) -> Result<(), RedbError> {
+    let mut transaction = database.begin_write().map_err(RedbError::of)?;
     transaction.set_two_phase_commit(true);
-    let mut map = ChangeMap::new(transaction.open_table(TABLE).map_err(Broken::of)?);
+    let mut map = ChangeMap::new(transaction.open_table(TABLE).map_err(RedbError::of)?);
     for job in jobs {
         job.apply(&mut map);
         if let Some(broken) = map.broken() {
@@ -211,8 +211,8 @@ fn apply(database: &Database, jobs: &mut [Box<dyn Job>], begun: &Cell<Option<u64
     if let Some(broken) = map.broken() {
         return Err(broken);
     }
-    let commit = commit.map_err(|error| Broken::Damaged(error.to_string()))?;
+    let commit = commit.map_err(|error| RedbError::Damaged(error.to_string()))?;
     drop(map);
     begun.set(Some(commit));
-    transaction.commit().map_err(Broken::of)
+    transaction.commit().map_err(RedbError::of)
 }
