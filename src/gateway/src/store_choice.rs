@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::measured::{Measured, Unanswered};
 
 /// Where what is decided stands, and who decides.
-pub(crate) struct Shared {
+pub(crate) struct StoreChoice {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) election: Arc<dyn Election>,
     /// The writes to it that hang.
@@ -33,7 +33,11 @@ pub(crate) struct Shared {
 const LEAST_VERSION: &str = "0.1.0";
 
 /// The store and the election of these settings. A store in etcd is not asked yet: the gateway starts while it is away.
-pub(crate) fn open(settings: &Settings, context: &Context, metrics: &Metrics) -> Result<Shared, Failure> {
+pub(crate) fn open(
+    settings: &Settings,
+    context: &Context,
+    metrics: &Metrics,
+) -> Result<StoreChoice, Failure> {
     let mut bytes = [0; 10];
     (context.random)(&mut bytes);
     let fresh = Incarnation::mint(context.clock.wall(), bytes);
@@ -54,7 +58,7 @@ fn shared(
     settings: &Settings,
     context: &Context,
     metrics: &Metrics,
-) -> Result<Shared, Failure> {
+) -> Result<StoreChoice, Failure> {
     let etcd = picket_etcd::Etcd::new(etcd.clone(), context.clock.clone(), context.random.clone());
     let election = etcd.election(picket_etcd::Candidate {
         me: me(settings),
@@ -93,7 +97,7 @@ fn shared(
     _: &Settings,
     _: &Context,
     _: &Metrics,
-) -> Result<Shared, Failure> {
+) -> Result<StoreChoice, Failure> {
     Err(Failure::Built("etcd"))
 }
 
@@ -101,11 +105,11 @@ fn measured(
     inner: Arc<dyn Store>,
     metrics: &Metrics,
     election: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Election>,
-) -> Shared {
+) -> StoreChoice {
     let unanswered = Unanswered::default();
     let store: Arc<dyn Store> =
         Arc::new(Measured { inner, metrics: metrics.clone(), unanswered: unanswered.clone() });
-    Shared { election: election(store.clone()), store, unanswered }
+    StoreChoice { election: election(store.clone()), store, unanswered }
 }
 
 /// This gateway, as others know it.

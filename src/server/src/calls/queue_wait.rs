@@ -11,22 +11,22 @@ use picket_engine::{WaitState, Waits};
 use picket_proto::v1;
 use tonic::Status;
 
-use super::fence::Wishes;
-use super::{Desk, Updates};
+use super::fence::FenceStreamOptions;
+use super::{FencingHandlers, Updates};
+use crate::admission::Slot;
 use crate::convert::queue;
-use crate::door::Place;
 use crate::errors;
 use crate::follow;
 
-/// A sign of life comes at least so often, so that a caller who left is noticed, and its place at the door is free again.
+/// A sign of life comes at least so often, so that a caller who left is noticed, and its slot is free again.
 const SIGN: Duration = Duration::from_secs(60);
 
 struct Waiting {
-    desk: Desk,
-    place: Option<Place>,
+    handlers: FencingHandlers,
+    slot: Option<Slot>,
     node: NodeId,
     waits: Waits,
-    wishes: Wishes,
+    options: FenceStreamOptions,
     term: Term,
     told: Option<String>,
     /// The stream of its fence, once its turn came.
@@ -36,16 +36,25 @@ struct Waiting {
 
 /// The messages of a request that waits.
 pub(crate) fn stream(
-    desk: &Desk,
-    place: Place,
+    handlers: &FencingHandlers,
+    slot: Slot,
     node: NodeId,
     waits: Waits,
-    wishes: Wishes,
+    options: FenceStreamOptions,
 ) -> Result<Updates, Status> {
-    let term = desk.engine.leading().map_err(|why| errors::ended(&why))?;
-    let desk = desk.clone();
-    let waiting =
-        Waiting { desk, place: Some(place), node, waits, wishes, term, told: None, rest: None, over: false };
+    let term = handlers.engine.leading().map_err(|why| errors::ended(&why))?;
+    let handlers = handlers.clone();
+    let waiting = Waiting {
+        handlers,
+        slot: Some(slot),
+        node,
+        waits,
+        options,
+        term,
+        told: None,
+        rest: None,
+        over: false,
+    };
     Ok(stream::unfold(waiting, |mut waiting| async move { waiting.next().await.map(|next| (next, waiting)) })
         .boxed())
 }
@@ -67,11 +76,11 @@ impl Waiting {
                 }
                 WaitState::Barred(_) => {}
                 WaitState::Over(decided) => {
-                    let place = self.place.take()?;
-                    let (node, wishes) = (self.node.clone(), &self.wishes);
+                    let slot = self.slot.take()?;
+                    let (node, options) = (self.node.clone(), &self.options);
                     let rest = match *decided {
-                        Ok(admission) => self.desk.admitted(place, node, admission, wishes),
-                        Err(error) => self.desk.not_admitted(&node, error),
+                        Ok(admission) => self.handlers.admitted(slot, node, admission, options),
+                        Err(error) => self.handlers.not_admitted(&node, error),
                     };
                     match rest {
                         Ok(rest) => self.rest = Some(rest),
@@ -92,7 +101,7 @@ impl Waiting {
     }
 
     async fn wait(&mut self) -> Result<(), Status> {
-        let engine = &self.desk.engine;
+        let engine = &self.handlers.engine;
         let gone = || {
             let why = engine.leading().err();
             Status::from(errors::ended(why.as_deref().unwrap_or("another leadership has begun")))
@@ -100,7 +109,7 @@ impl Waiting {
         tokio::select! {
             biased;
             changed = self.waits.state.changed() => changed.map_err(|_| gone()),
-            () = self.desk.stop.cancelled() => Err(errors::shutting_down().into()),
+            () = self.handlers.stop.cancelled() => Err(errors::shutting_down().into()),
             () = engine.until_over(self.term) => Err(gone()),
             () = tokio::time::sleep(SIGN) => {
                 self.told = None;
@@ -110,11 +119,11 @@ impl Waiting {
     }
 
     fn tell(&self, bar: &Bar) -> Result<v1::FenceUpdate, Status> {
-        self.desk.may(&self.node)?;
-        let view = self.desk.view(&self.node)?;
+        self.handlers.may(&self.node)?;
+        let view = self.handlers.view(&self.node)?;
         let wait = queue::wait(bar, self.waits.expires_at);
-        let base = follow::at_once(&view, self.desk.now().wall, None, v1::Outcome::default());
-        let why = if self.desk.knows_all() { bar.named() } else { bar.detail() };
+        let base = follow::at_once(&view, self.handlers.now().wall, None, v1::Outcome::default());
+        let why = if self.handlers.knows_all() { bar.named() } else { bar.detail() };
         let text = format!("waits in the queue as number {}: {why}", self.waits.ticket);
         Ok(v1::FenceUpdate { text, wait: Some(wait), outcome: None, ..base })
     }

@@ -8,20 +8,24 @@ use picket_proto::v1;
 use tonic::Status;
 
 use super::motion::{is_repeated, log};
-use super::{Desk, Updates};
+use super::{FencingHandlers, Updates};
+use crate::admission::AuthenticatedCaller;
 use crate::convert::request;
-use crate::door::Guest;
 use crate::errors::{self, Verb};
 
-impl Desk {
+impl FencingHandlers {
     /// Places a hold, or renews its reason.
-    pub(crate) async fn hold(&self, guest: Guest, request: v1::HoldRequest) -> Result<v1::Node, Status> {
-        let mut asked = self.heard(&guest, "hold", request::hold(&request, &guest.caller))?;
-        let node = self.heard(&guest, "hold", asked.node.find(self))?;
+    pub(crate) async fn hold(
+        &self,
+        caller: AuthenticatedCaller,
+        request: v1::HoldRequest,
+    ) -> Result<v1::Node, Status> {
+        let mut asked = self.heard(&caller, "hold", request::hold(&request, &caller.name))?;
+        let node = self.heard(&caller, "hold", asked.node.find(self))?;
         self.may_act_for(&asked.holder, &node)?;
         asked.ask.by_person = self.is_a_person(&node);
-        let before = self.heard(&guest, "hold", self.view(&node))?;
-        log("hold", &before, &guest, &asked);
+        let before = self.heard(&caller, "hold", self.view(&node))?;
+        log("hold", &before, &caller, &asked);
         match self.engine.hold(&node, asked.holder, asked.ask).await {
             Ok(taken) => Ok(self.after(before, taken)),
             Err(error) => Err(errors::engine(error, Verb::Hold, &node, &self.engine).into()),
@@ -32,16 +36,16 @@ impl Desk {
     /// What the holder has waiting in the queue ends first.
     pub(crate) async fn drop_hold(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::DropHoldRequest,
     ) -> Result<v1::Node, Status> {
-        let mut asked = self.heard(&guest, "drop_hold", request::drop_hold(&request, &guest.caller))?;
-        let node = self.heard(&guest, "drop_hold", asked.node.find(self))?;
+        let mut asked = self.heard(&caller, "drop_hold", request::drop_hold(&request, &caller.name))?;
+        let node = self.heard(&caller, "drop_hold", asked.node.find(self))?;
         asked.ask.by_person = self.is_a_person(&node);
         self.may_drop(&asked.holder, &node)?;
-        let before = self.heard(&guest, "drop_hold", self.view(&node))?;
-        log("drop-hold", &before, &guest, &asked);
-        self.withdraw(&guest, "drop_hold", &node, &asked).await?;
+        let before = self.heard(&caller, "drop_hold", self.view(&node))?;
+        log("drop-hold", &before, &caller, &asked);
+        self.withdraw(&caller, "drop_hold", &node, &asked).await?;
         let expected = asked.ask.expected_generation;
         match self.dropped(&node, asked.holder, asked.ask).await {
             Ok(taken) => Ok(self.after(before, taken)),
@@ -56,23 +60,31 @@ impl Desk {
     }
 
     /// A person vouches that the node is off: follows its releases.
-    pub(crate) async fn attest(&self, guest: Guest, request: v1::AttestRequest) -> Result<Updates, Status> {
-        let asked = self.heard(&guest, "attest", request::attest(&request, &guest.caller))?;
-        let node = self.heard(&guest, "attest", asked.node.find(self))?;
-        let before = self.heard(&guest, "attest", self.view(&node))?;
-        log("attest", &before, &guest, &asked);
+    pub(crate) async fn attest(
+        &self,
+        caller: AuthenticatedCaller,
+        request: v1::AttestRequest,
+    ) -> Result<Updates, Status> {
+        let asked = self.heard(&caller, "attest", request::attest(&request, &caller.name))?;
+        let node = self.heard(&caller, "attest", asked.node.find(self))?;
+        let before = self.heard(&caller, "attest", self.view(&node))?;
+        log("attest", &before, &caller, &asked);
         match self.engine.attest(&node, asked.ask).await {
-            Ok(taken) => self.follow(guest, Verb::Attest, before, taken, None),
+            Ok(taken) => self.follow(caller, Verb::Attest, before, taken, None),
             Err(error) => Err(errors::engine(error, Verb::Attest, &node, &self.engine).into()),
         }
     }
 
     /// The hardware is gone for good.
-    pub(crate) async fn retire(&self, guest: Guest, request: v1::RetireRequest) -> Result<v1::Node, Status> {
-        let asked = self.heard(&guest, "retire", request::retire(&request, &guest.caller))?;
-        let node = self.heard(&guest, "retire", asked.node.find(self))?;
-        let before = self.heard(&guest, "retire", self.view(&node))?;
-        log("retire", &before, &guest, &asked);
+    pub(crate) async fn retire(
+        &self,
+        caller: AuthenticatedCaller,
+        request: v1::RetireRequest,
+    ) -> Result<v1::Node, Status> {
+        let asked = self.heard(&caller, "retire", request::retire(&request, &caller.name))?;
+        let node = self.heard(&caller, "retire", asked.node.find(self))?;
+        let before = self.heard(&caller, "retire", self.view(&node))?;
+        log("retire", &before, &caller, &asked);
         match self.engine.retire(&node, asked.ask).await {
             Ok(taken) => Ok(self.after(before, taken)),
             Err(error) => Err(errors::engine(error, Verb::Retire, &node, &self.engine).into()),
@@ -82,14 +94,14 @@ impl Desk {
     /// A board was exchanged: what the device says now is what it is to say.
     pub(crate) async fn accept_identity(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::AcceptIdentityRequest,
     ) -> Result<v1::Node, Status> {
-        let came = request::accept_identity(&request, &guest.caller);
-        let (asked, device, expected) = self.heard(&guest, "accept_identity", came)?;
-        let node = self.heard(&guest, "accept_identity", asked.node.find(self))?;
-        let before = self.heard(&guest, "accept_identity", self.view(&node))?;
-        log("accept-identity", &before, &guest, &asked);
+        let came = request::accept_identity(&request, &caller.name);
+        let (asked, device, expected) = self.heard(&caller, "accept_identity", came)?;
+        let node = self.heard(&caller, "accept_identity", asked.node.find(self))?;
+        let before = self.heard(&caller, "accept_identity", self.view(&node))?;
+        log("accept-identity", &before, &caller, &asked);
         match self.engine.accept_identity(&node, device, expected, asked.ask).await {
             Ok(taken) => Ok(self.after(before, taken)),
             Err(error) => Err(errors::engine(error, Verb::Accept, &node, &self.engine).into()),

@@ -12,8 +12,8 @@ use tonic::Request;
 use crate::errors;
 use crate::fault::Fault;
 use crate::guard::peer::Peer;
-use crate::guard::visitors::{Places, Taken, full};
-use crate::guard::{Admitted, Guard};
+use crate::guard::rate_limits::{SlotKind, Slots, full};
+use crate::guard::{CallerRights, Guard};
 
 /// How much is taken in. Beyond it callers are told so, and nothing queues. One caller has no more calls and streams than are left for
 /// all others.
@@ -70,22 +70,22 @@ impl Default for Limits {
 
 impl Limits {
     /// How many there may be at once.
-    fn all(&self, kind: Taken) -> usize {
+    fn all(&self, kind: SlotKind) -> usize {
         match kind {
-            Taken::Call | Taken::Act => self.calls,
-            Taken::Stream | Taken::ActStream => self.streams,
-            Taken::Aside => self.asides,
-            Taken::Connection => self.connections,
+            SlotKind::Call | SlotKind::Act => self.calls,
+            SlotKind::Stream | SlotKind::ActStream => self.streams,
+            SlotKind::Aside => self.asides,
+            SlotKind::Connection => self.connections,
         }
     }
 
     /// How many one caller may have at once.
-    pub(crate) fn each(&self, kind: Taken) -> usize {
+    pub(crate) fn each(&self, kind: SlotKind) -> usize {
         match kind {
-            Taken::Call | Taken::Act => self.calls_each,
-            Taken::Stream | Taken::ActStream => self.streams_each,
-            Taken::Aside => self.asides_each,
-            Taken::Connection => self.connections_each,
+            SlotKind::Call | SlotKind::Act => self.calls_each,
+            SlotKind::Stream | SlotKind::ActStream => self.streams_each,
+            SlotKind::Aside => self.asides_each,
+            SlotKind::Connection => self.connections_each,
         }
     }
 }
@@ -93,9 +93,9 @@ impl Limits {
 /// So many read files of the audit at once.
 const READERS: usize = 2;
 
-/// The door.
+/// Admission control.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct AdmissionControl {
     pub(crate) guard: Arc<Guard>,
     /// Turns of those who read files.
     pub(crate) readers: Arc<Semaphore>,
@@ -110,32 +110,32 @@ pub(crate) struct Door {
 /// How much is taken in now.
 #[derive(Debug)]
 struct Taking {
-    places: Places,
+    slots: Slots,
     limits: Limits,
 }
 
 impl Taking {
     fn of(limits: &Limits) -> RwLock<Self> {
-        RwLock::new(Self { places: Places::new(|kind| limits.all(kind)), limits: limits.clone() })
+        RwLock::new(Self { slots: Slots::new(|kind| limits.all(kind)), limits: limits.clone() })
     }
 }
 
-/// A caller who was let in, and their place until all of these are dropped.
+/// A caller who was let in, and their slot until all of these are dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct Guest {
+pub(crate) struct AuthenticatedCaller {
     /// Their name.
-    pub(crate) caller: String,
+    pub(crate) name: String,
     /// What they may.
-    pub(crate) who: Admitted,
-    /// Their place.
-    pub(crate) place: Place,
+    pub(crate) rights: CallerRights,
+    /// Their slot.
+    pub(crate) slot: Slot,
     /// Ends their stream when the gateway goes down, or when they are to come again.
     pub(crate) stop: CancellationToken,
 }
 
-/// A place among the caller's own, and among all.
+/// A slot among the caller's own, and among all.
 #[derive(Clone, Debug)]
-pub(crate) struct Place(
+pub(crate) struct Slot(
     Arc<[OwnedSemaphorePermit; 2]>,
     #[expect(dead_code, reason = "it is kept, and counted off when dropped")] Option<Arc<Open>>,
 );
@@ -150,7 +150,7 @@ impl Drop for Open {
     }
 }
 
-impl Place {
+impl Slot {
     pub(crate) fn new(own: OwnedSemaphorePermit, of_all: OwnedSemaphorePermit) -> Self {
         Self(Arc::new([own, of_all]), None)
     }
@@ -161,7 +161,7 @@ impl Place {
     }
 }
 
-impl Door {
+impl AdmissionControl {
     pub(crate) fn new(limits: &Limits, guard: Arc<Guard>, stop: CancellationToken) -> Self {
         let readers = Arc::new(Semaphore::new(READERS));
         let streams_end = RwLock::new(stop.child_token());
@@ -177,7 +177,7 @@ impl Door {
     pub(crate) fn change(&self, limits: &Limits) {
         let mut taking = self.taking.write();
         if taking.limits != *limits {
-            *taking = Taking { places: Places::new(|kind| limits.all(kind)), limits: limits.clone() };
+            *taking = Taking { slots: Slots::new(|kind| limits.all(kind)), limits: limits.clone() };
         }
     }
 
@@ -197,46 +197,47 @@ impl Door {
         self.streams_end.read().clone()
     }
 
-    /// Lets a request in and gives it a place, before anything of it is read; or says why not.
-    pub(crate) fn enter(&self, path: &str, peer: Option<&Peer>) -> Result<Guest, Fault> {
+    /// Lets a request in and gives it a slot, before anything of it is read; or says why not.
+    pub(crate) fn admit(&self, path: &str, peer: Option<&Peer>) -> Result<AuthenticatedCaller, Fault> {
         // Before the roles are read: a change of the roles that is not seen there ends the stream.
         let stop = self.stop();
-        let who = self.guard.admit(path, peer)?;
-        if self.stop.is_cancelled() && who.call.is_some() {
+        let rights = self.guard.authorize(path, peer)?;
+        if self.stop.is_cancelled() && rights.call.is_some() {
             return Err(errors::shutting_down());
         }
-        let place =
-            self.place(&who).map_err(|fault| self.guard.denied(&who.origin, who.asked.word(), fault))?;
-        Ok(Guest { caller: who.caller.name.clone(), who, place, stop })
+        let slot = self
+            .slot(&rights)
+            .map_err(|fault| self.guard.denied(&rights.origin, rights.target.word(), fault))?;
+        Ok(AuthenticatedCaller { name: rights.caller.name.clone(), rights, slot, stop })
     }
 
-    fn place(&self, who: &Admitted) -> Result<Place, Fault> {
-        let kind = Taken::by(who.asked);
+    fn slot(&self, rights: &CallerRights) -> Result<Slot, Fault> {
+        let kind = SlotKind::by(rights.target);
         let taking = self.taking.read();
-        let own = self.guard.visitors.place(&who.origin.as_one, kind, taking.places.left(kind))?;
-        let of_all = taking.places.take(kind);
+        let own = self.guard.rate_limits.slot(&rights.origin.as_one, kind, taking.slots.left(kind))?;
+        let of_all = taking.slots.take(kind);
         let of_all =
             of_all.ok_or_else(|| full(kind.words(), taking.limits.all(kind), "", Duration::from_secs(1)))?;
-        let stays = matches!(kind, Taken::Stream | Taken::ActStream);
-        Ok(Place::new(own, of_all).counted(&self.open[usize::from(!stays)]))
+        let stays = matches!(kind, SlotKind::Stream | SlotKind::ActStream);
+        Ok(Slot::new(own, of_all).counted(&self.open[usize::from(!stays)]))
     }
 
     /// Whom the gate let in for one answer.
-    pub(crate) fn call<T>(&self, request: &Request<T>) -> Result<Guest, Fault> {
-        let_in(request, false)
+    pub(crate) fn call<T>(&self, request: &Request<T>) -> Result<AuthenticatedCaller, Fault> {
+        admitted(request, false)
     }
 
     /// Whom the gate let in for a stream.
-    pub(crate) fn stream<T>(&self, request: &Request<T>) -> Result<Guest, Fault> {
-        let_in(request, true)
+    pub(crate) fn stream<T>(&self, request: &Request<T>) -> Result<AuthenticatedCaller, Fault> {
+        admitted(request, true)
     }
 }
 
-/// The gate has put the guest there; a request that did not come through it, or not for such an answer, is none.
-fn let_in<T>(request: &Request<T>, stays: bool) -> Result<Guest, Fault> {
-    let guest = request.extensions().get::<Guest>();
-    let guest = guest.filter(|guest| guest.who.call.is_some_and(|call| call.stays == stays));
-    guest.cloned().ok_or_else(|| errors::internal("a request did not come through the gate"))
+/// The gate has put the caller there; a request that did not come through it, or not for such an answer, is none.
+fn admitted<T>(request: &Request<T>, stays: bool) -> Result<AuthenticatedCaller, Fault> {
+    let caller = request.extensions().get::<AuthenticatedCaller>();
+    let caller = caller.filter(|caller| caller.rights.call.is_some_and(|call| call.stays == stays));
+    caller.cloned().ok_or_else(|| errors::internal("a request did not come through the gate"))
 }
 
 #[cfg(test)]
@@ -247,7 +248,7 @@ mod tests {
     use picket_core::time::{BootTime, Clock, WallTime};
 
     use super::*;
-    use crate::guard::HouseRules;
+    use crate::guard::AccessRules;
 
     #[derive(Debug)]
     struct Stands;
@@ -262,7 +263,7 @@ mod tests {
         }
     }
 
-    /// S14: who acts finds a place, however many streams two others keep open.
+    /// S14: who acts finds a slot, however many streams two others keep open.
     #[tokio::test]
     async fn no_caller_has_more_streams_than_are_left_for_others() {
         let roles = Roles::new(vec![Grant {
@@ -275,36 +276,39 @@ mod tests {
             holders: Vec::new(),
         }]);
         let limits = Limits { streams: 16, streams_each: 8, ..Limits::default() };
-        let rules = HouseRules { roles, limits: limits.clone(), ..HouseRules::default() };
-        let door =
-            Door::new(&limits, Arc::new(Guard::new(rules, Arc::new(Stands))), CancellationToken::new());
+        let rules = AccessRules { roles, limits: limits.clone(), ..AccessRules::default() };
+        let admission = AdmissionControl::new(
+            &limits,
+            Arc::new(Guard::new(rules, Arc::new(Stands))),
+            CancellationToken::new(),
+        );
         let path = format!("/{}/Fence", picket_proto::SERVICE_NAME);
         let mut open = Vec::new();
         let mut takes = |name: &str| {
             let peer = Peer::Certified { name: name.into(), not_after: 1_000 };
             let before = open.len();
-            open.extend((0..16).map_while(|_| door.enter(&path, Some(&peer)).ok()));
+            open.extend((0..16).map_while(|_| admission.admit(&path, Some(&peer)).ok()));
             open.len() - before
         };
         assert_eq!(["a", "b", "c", "a", "b", "d"].map(&mut takes), [8, 4, 2, 0, 0, 1]);
         open.clear();
         let peer = Peer::Certified { name: "a".into(), not_after: 1_000 };
-        assert!(door.enter(&path, Some(&peer)).is_ok(), "they are free again");
+        assert!(admission.admit(&path, Some(&peer)).is_ok(), "they are free again");
     }
 
     /// It was judged by the roles of before, and its stream begins after the change.
     #[tokio::test]
     async fn whoever_is_let_in_while_the_roles_change_comes_again() {
-        let rules = HouseRules { roles: Roles::of_this_machine(), ..HouseRules::default() };
+        let rules = AccessRules { roles: Roles::of_this_machine(), ..AccessRules::default() };
         let limits = rules.limits.clone();
         let guard = Arc::new(Guard::new(rules, Arc::new(Stands)));
-        let door = Door::new(&limits, guard, CancellationToken::new());
+        let admission = AdmissionControl::new(&limits, guard, CancellationToken::new());
         let peer = Peer::Loopback(Ipv4Addr::LOCALHOST.into());
         let path = format!("/{}/WatchNodes", picket_proto::SERVICE_NAME);
-        let early = door.enter(&path, Some(&peer)).expect("let in");
-        assert!(door.guard.change(Roles::new(Vec::new())));
-        door.end_streams();
+        let early = admission.admit(&path, Some(&peer)).expect("let in");
+        assert!(admission.guard.change(Roles::new(Vec::new())));
+        admission.end_streams();
         assert!(early.stop.is_cancelled());
-        assert!(door.enter(&path, Some(&peer)).is_err(), "it has no role any more");
+        assert!(admission.admit(&path, Some(&peer)).is_err(), "it has no role any more");
     }
 }

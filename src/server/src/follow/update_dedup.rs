@@ -17,7 +17,7 @@ const QUICK: Duration = Duration::from_millis(100);
 
 /// What was told.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct UpdateDedup {
     moments: usize,
     last_moment: Option<Moment>,
     readings: BTreeMap<DeviceId, (Power, WallTime)>,
@@ -38,12 +38,12 @@ pub(crate) enum Due {
     At(Instant),
 }
 
-impl Told {
+impl UpdateDedup {
     /// A stream that begins now: what devices showed before is not news.
     pub(crate) fn from_now(live: &Live) -> Self {
-        let mut told = Self::default();
-        told.note_readings(live);
-        told
+        let mut dedup = Self::default();
+        dedup.note_readings(live);
+        dedup
     }
 
     /// What happened before this call is not news either.
@@ -53,7 +53,7 @@ impl Told {
 
     /// The moments that were not told yet, oldest first. Of more than a fence keeps, those that it kept.
     pub(crate) fn new_moments<'a>(&mut self, moments: &'a [Moment]) -> &'a [Moment] {
-        let told = match &self.last_moment {
+        let sent = match &self.last_moment {
             None => 0,
             // As long as none was dropped they stand where they stood.
             Some(last) if moments.get(self.moments.wrapping_sub(1)) == Some(last) => self.moments,
@@ -61,7 +61,7 @@ impl Told {
         };
         self.moments = moments.len();
         self.last_moment = moments.last().cloned();
-        moments.get(told..).unwrap_or_default()
+        moments.get(sent..).unwrap_or_default()
     }
 
     /// Devices with a reading that was not told yet.
@@ -138,26 +138,26 @@ mod tests {
 
     #[test]
     fn each_moment_is_told_once() {
-        let mut told = Told::default();
+        let mut dedup = UpdateDedup::default();
         let mut moments = vec![moment(1, "a"), moment(1, "b")];
-        assert_eq!(whats(told.new_moments(&moments)), ["a", "b"]);
-        assert_eq!(whats(told.new_moments(&moments)), [""; 0]);
+        assert_eq!(whats(dedup.new_moments(&moments)), ["a", "b"]);
+        assert_eq!(whats(dedup.new_moments(&moments)), [""; 0]);
         moments.push(moment(1, "b"));
         moments.push(moment(2, "c"));
-        assert_eq!(whats(told.new_moments(&moments)), ["b", "c"]);
+        assert_eq!(whats(dedup.new_moments(&moments)), ["b", "c"]);
     }
 
     #[test]
     fn moments_that_a_fence_dropped_do_not_confuse_it() {
-        let mut told = Told::default();
+        let mut dedup = UpdateDedup::default();
         let mut moments: Vec<Moment> =
             (0..Fence::MOMENTS).map(|n| moment(n as u64, &format!("m{n}"))).collect();
-        told.new_moments(&moments);
+        dedup.new_moments(&moments);
         for n in 0..3 {
             moments.remove(Fence::MOMENTS / 4);
             moments.push(moment(1_000 + n, &format!("new{n}")));
         }
-        assert_eq!(whats(told.new_moments(&moments)), ["new0", "new1", "new2"]);
+        assert_eq!(whats(dedup.new_moments(&moments)), ["new0", "new1", "new2"]);
     }
 
     fn live(power: Power, asked: u64, wait: Option<&str>) -> Live {
@@ -170,31 +170,31 @@ mod tests {
 
     #[test]
     fn a_far_side_that_does_not_hear_is_told_once_for_as_long_as_it_is_so() {
-        let mut told = Told::default();
+        let mut dedup = UpdateDedup::default();
         let release = |id: &str| ReleaseId::new(id).expect("a good name");
         let deaf = |all: &[(&str, &str)]| Live {
             unannounced: all.iter().map(|(id, why)| (release(id), (*why).to_owned())).collect(),
             ..Live::default()
         };
-        let first = told.new_unannounced(&deaf(&[("pods", "no answer")]));
+        let first = dedup.new_unannounced(&deaf(&[("pods", "no answer")]));
         assert_eq!(first, ["release pods: that it is being fenced is not told there yet: no answer"]);
-        assert_eq!(told.new_unannounced(&deaf(&[("pods", "refused"), ("a", "x")])).len(), 1);
-        assert_eq!(told.new_unannounced(&Live::default()), [""; 0]);
-        assert_eq!(told.new_unannounced(&deaf(&[("pods", "no answer")])), first);
+        assert_eq!(dedup.new_unannounced(&deaf(&[("pods", "refused"), ("a", "x")])).len(), 1);
+        assert_eq!(dedup.new_unannounced(&Live::default()), [""; 0]);
+        assert_eq!(dedup.new_unannounced(&deaf(&[("pods", "no answer")])), first);
     }
 
     #[tokio::test(start_paused = true)]
     async fn readings_come_once_a_second_and_changes_almost_at_once() {
         let begin = Instant::now();
-        let mut told = Told::from_now(&live(Power::On, 1, None));
-        assert_eq!(told.due(&live(Power::On, 1, None), begin), Due::No);
-        assert_eq!(told.due(&live(Power::On, 2, None), begin), Due::Now);
-        told.note(&live(Power::On, 2, None), begin);
-        assert_eq!(told.due(&live(Power::On, 3, None), begin), Due::At(begin + SLOW));
-        assert_eq!(told.due(&live(Power::Off, 3, None), begin), Due::At(begin + QUICK));
-        assert_eq!(told.due(&live(Power::On, 2, Some("an end")), begin), Due::At(begin + QUICK));
-        assert_eq!(told.due(&live(Power::Off, 3, None), begin + QUICK), Due::Now);
-        told.note(&live(Power::Off, 3, Some("an end")), begin + QUICK);
-        assert_eq!(told.due(&live(Power::Off, 3, Some("an end")), begin + SLOW), Due::No);
+        let mut dedup = UpdateDedup::from_now(&live(Power::On, 1, None));
+        assert_eq!(dedup.due(&live(Power::On, 1, None), begin), Due::No);
+        assert_eq!(dedup.due(&live(Power::On, 2, None), begin), Due::Now);
+        dedup.note(&live(Power::On, 2, None), begin);
+        assert_eq!(dedup.due(&live(Power::On, 3, None), begin), Due::At(begin + SLOW));
+        assert_eq!(dedup.due(&live(Power::Off, 3, None), begin), Due::At(begin + QUICK));
+        assert_eq!(dedup.due(&live(Power::On, 2, Some("an end")), begin), Due::At(begin + QUICK));
+        assert_eq!(dedup.due(&live(Power::Off, 3, None), begin + QUICK), Due::Now);
+        dedup.note(&live(Power::Off, 3, Some("an end")), begin + QUICK);
+        assert_eq!(dedup.due(&live(Power::Off, 3, Some("an end")), begin + SLOW), Due::No);
     }
 }

@@ -4,28 +4,28 @@ use picket_core::cluster_node::Belongs;
 use picket_core::ids::NodeId;
 use picket_proto::v1::ErrorReason;
 
-use super::Desk;
-use crate::convert::request::fence::FenceAsked;
-use crate::door::Guest;
+use super::FencingHandlers;
+use crate::admission::AuthenticatedCaller;
+use crate::convert::request::fence::FenceParameters;
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
-use crate::select::Wanted;
+use crate::select::NodeTarget;
 
-impl Desk {
+impl FencingHandlers {
     /// Refuses a fence of a node that is not the Node that the caller names. What a Node says of its machine a kubelet may write: where the node was
     /// found by that, somebody who knows the Node otherwise has to say that it is this one's. Stores nothing.
     pub(crate) async fn is_meant(
         &self,
-        guest: &Guest,
+        caller: &AuthenticatedCaller,
         node: &NodeId,
-        asked: &FenceAsked,
+        asked: &FenceParameters,
     ) -> Result<(), Fault> {
         let Some(wanted) = &asked.kubernetes_node else { return Ok(()) };
         // A follower's word sends nobody to the leader.
         self.leads()?;
         let said = self.engine.has(node, wanted).await;
         let said = said.map_err(|error| errors::engine(error, Verb::Fence, node, &self.engine))?;
-        let is_named = matches!(asked.node, Wanted::Name(_));
+        let is_named = matches!(asked.node, NodeTarget::Name(_));
         let refused = match_of(&said, is_named).map_err(|(reason, why)| {
             let name = &wanted.name;
             let message = format!(
@@ -37,7 +37,7 @@ impl Desk {
                 _ => fault.precondition("KUBERNETES_NODE", node.as_str(), &message),
             }
         });
-        self.heard(guest, "fence", refused)
+        self.heard(caller, "fence", refused)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 
 /// The body, and how long it may take.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct TimedBody {
     body: Body,
     time: Duration,
     until: Instant,
@@ -24,7 +24,7 @@ pub(crate) struct Reading {
     over: bool,
 }
 
-impl Reading {
+impl TimedBody {
     pub(crate) fn new(body: Body, time: Duration) -> Self {
         Self { body, time, until: Instant::now() + time, timer: None, over: false }
     }
@@ -36,7 +36,7 @@ fn late(time: Duration) -> Status {
     Fault::new(ErrorReason::TooSlow, message).status()
 }
 
-impl HttpBody for Reading {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = Status;
 

@@ -5,14 +5,14 @@ use picket_core::ids::DeviceId;
 use picket_proto::v1;
 
 use super::fields::{device, holder, identity, lost};
-use super::motion::{Asked, MotionAsked};
+use super::motion::{CommonParameters, MotionParameters};
 use crate::fault::{Fault, Fields};
 
 /// Checks a hold of `caller`.
-pub(crate) fn hold(request: &v1::HoldRequest, caller: &str) -> Result<MotionAsked, Fault> {
+pub(crate) fn hold(request: &v1::HoldRequest, caller: &str) -> Result<MotionParameters, Fault> {
     let mut fields = Fields::default();
     let holder = holder(&request.holder, caller, &mut fields);
-    let asked = Asked {
+    let asked = CommonParameters {
         call: "hold",
         node: request.node.as_ref(),
         reason: &request.reason,
@@ -23,10 +23,10 @@ pub(crate) fn hold(request: &v1::HoldRequest, caller: &str) -> Result<MotionAske
 }
 
 /// Checks the dropping of a hold by `caller`.
-pub(crate) fn drop_hold(request: &v1::DropHoldRequest, caller: &str) -> Result<MotionAsked, Fault> {
+pub(crate) fn drop_hold(request: &v1::DropHoldRequest, caller: &str) -> Result<MotionParameters, Fault> {
     let mut fields = Fields::default();
     let holder = holder(&request.holder, caller, &mut fields);
-    let asked = Asked {
+    let asked = CommonParameters {
         call: "drop_hold",
         node: request.node.as_ref(),
         reason: &request.reason,
@@ -37,13 +37,13 @@ pub(crate) fn drop_hold(request: &v1::DropHoldRequest, caller: &str) -> Result<M
 }
 
 /// Checks an attestation of `caller`.
-pub(crate) fn attest(request: &v1::AttestRequest, caller: &str) -> Result<MotionAsked, Fault> {
+pub(crate) fn attest(request: &v1::AttestRequest, caller: &str) -> Result<MotionParameters, Fault> {
     let mut fields = Fields::default();
     if request.expected_generation.is_none() {
         let what = "is missing: say which fence you vouch for, so that it is no other one than you saw";
         fields.wrong("expected_generation", what);
     }
-    let asked = Asked {
+    let asked = CommonParameters {
         call: "attest",
         node: request.node.as_ref(),
         reason: &request.reason,
@@ -54,8 +54,8 @@ pub(crate) fn attest(request: &v1::AttestRequest, caller: &str) -> Result<Motion
 }
 
 /// Checks the retirement of a node by `caller`.
-pub(crate) fn retire(request: &v1::RetireRequest, caller: &str) -> Result<MotionAsked, Fault> {
-    let asked = Asked {
+pub(crate) fn retire(request: &v1::RetireRequest, caller: &str) -> Result<MotionParameters, Fault> {
+    let asked = CommonParameters {
         call: "retire",
         node: request.node.as_ref(),
         reason: &request.reason,
@@ -69,11 +69,11 @@ pub(crate) fn retire(request: &v1::RetireRequest, caller: &str) -> Result<Motion
 pub(crate) fn accept_identity(
     request: &v1::AcceptIdentityRequest,
     caller: &str,
-) -> Result<(MotionAsked, DeviceId, Identity), Fault> {
+) -> Result<(MotionParameters, DeviceId, Identity), Fault> {
     let mut fields = Fields::default();
     let device = device(&request.device, &mut fields);
     let expected = identity(&request.uuid, &request.serial, &mut fields);
-    let asked = Asked {
+    let asked = CommonParameters {
         call: "accept_identity",
         node: request.node.as_ref(),
         reason: &request.reason,

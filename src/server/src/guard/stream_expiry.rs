@@ -1,4 +1,4 @@
-//! An answer's body: keeps the place of who asked for as long as it lasts, and ends when their certificate expires.
+//! An answer's body: keeps the slot of who asked for as long as it lasts, and ends when their certificate expires.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tonic::body::Body;
 use tonic::codegen::Bytes;
 use tonic::codegen::http::HeaderMap;
 
-use crate::door::Place;
+use crate::admission::Slot;
 use crate::fault::Fault;
 
 /// The wall clock may be set: it is looked at at least so often.
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(30);
 
 /// When somebody's certificate is over, and what they are told then.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct CertificateExpiry {
     pub(crate) clock: Arc<dyn Clock>,
     /// The last moment at which it is good.
     pub(crate) last: WallTime,
@@ -29,28 +29,28 @@ pub(crate) struct End {
     pub(crate) name: String,
 }
 
-impl End {
+impl CertificateExpiry {
     fn left(&self) -> Option<Duration> {
         let left = self.last.millis().checked_sub(self.clock.wall().millis());
         left.map(|left| Duration::from_millis(left.saturating_add(1)).min(LOOK))
     }
 }
 
-/// The body, the place, and the end.
+/// The body, the slot, and the end.
 #[derive(Debug)]
-pub(crate) struct Staying {
+pub(crate) struct ExpiringBody {
     body: Body,
-    place: Option<Place>,
-    end: Option<(End, Pin<Box<Sleep>>)>,
+    slot: Option<Slot>,
+    end: Option<(CertificateExpiry, Pin<Box<Sleep>>)>,
 }
 
-impl Staying {
-    pub(crate) fn new(body: Body, place: Place, end: Option<End>) -> Self {
+impl ExpiringBody {
+    pub(crate) fn new(body: Body, slot: Slot, end: Option<CertificateExpiry>) -> Self {
         let end = end.map(|end| {
             let left = end.left().unwrap_or_default();
             (end, Box::pin(sleep(left)))
         });
-        Self { body, place: Some(place), end }
+        Self { body, slot: Some(slot), end }
     }
 
     /// What to say once the certificate has expired.
@@ -66,7 +66,7 @@ impl Staying {
     }
 }
 
-impl HttpBody for Staying {
+impl HttpBody for ExpiringBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -74,24 +74,24 @@ impl HttpBody for Staying {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if self.place.is_none() {
+        if self.slot.is_none() {
             return Poll::Ready(None);
         }
         if let Some(status) = self.expired(context) {
             // Whatever fed the stream is let go at once.
-            (self.body, self.place, self.end) = (Body::empty(), None, None);
+            (self.body, self.slot, self.end) = (Body::empty(), None, None);
             let mut trailers = HeaderMap::new();
             return Poll::Ready(Some(status.add_header(&mut trailers).map(|()| Frame::trailers(trailers))));
         }
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
         if frame.is_none() {
-            (self.place, self.end) = (None, None);
+            (self.slot, self.end) = (None, None);
         }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.place.is_none() || self.body.is_end_stream()
+        self.slot.is_none() || self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -138,20 +138,23 @@ mod tests {
         }
     }
 
-    fn places() -> (Arc<Semaphore>, Place) {
-        let places = Arc::new(Semaphore::new(2));
-        let take = || places.clone().try_acquire_owned().expect("free");
-        (places.clone(), Place::new(take(), take()))
+    fn slots() -> (Arc<Semaphore>, Slot) {
+        let slots = Arc::new(Semaphore::new(2));
+        let take = || slots.clone().try_acquire_owned().expect("free");
+        (slots.clone(), Slot::new(take(), take()))
     }
 
-    fn until(seconds: u64) -> (Arc<Wall>, End) {
+    fn until(seconds: u64) -> (Arc<Wall>, CertificateExpiry) {
         let wall = Arc::new(Wall(Instant::now(), 0.into()));
         let last = WallTime::from_millis(seconds * 1_000);
-        (wall.clone(), End { clock: wall, last, fault: super::super::expired, name: "db".to_owned() })
+        (
+            wall.clone(),
+            CertificateExpiry { clock: wall, last, fault: super::super::expired, name: "db".to_owned() },
+        )
     }
 
-    async fn next(staying: &mut Staying) -> Option<Result<Frame<Bytes>, Status>> {
-        futures::stream::poll_fn(|context| Pin::new(&mut *staying).poll_frame(context)).next().await
+    async fn next(expiring: &mut ExpiringBody) -> Option<Result<Frame<Bytes>, Status>> {
+        futures::stream::poll_fn(|context| Pin::new(&mut *expiring).poll_frame(context)).next().await
     }
 
     fn code(frame: Option<Result<Frame<Bytes>, Status>>) -> Option<Code> {
@@ -161,35 +164,35 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_ends_with_the_certificate_that_opened_it_and_frees_its_place() {
-        let (free, place) = places();
+        let (free, slot) = slots();
         let (_, end) = until(100);
         let began = Instant::now();
-        let mut staying = Staying::new(Body::new(Silent), place, Some(end));
-        assert_eq!(code(next(&mut staying).await), Some(Code::Unauthenticated));
+        let mut expiring = ExpiringBody::new(Body::new(Silent), slot, Some(end));
+        assert_eq!(code(next(&mut expiring).await), Some(Code::Unauthenticated));
         assert_eq!((began.elapsed().as_secs(), free.available_permits()), (100, 2));
-        assert!(next(&mut staying).await.is_none() && staying.is_end_stream());
+        assert!(next(&mut expiring).await.is_none() && expiring.is_end_stream());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_wall_clock_that_is_set_is_seen() {
-        let (_free, place) = places();
+        let (_free, slot) = slots();
         let (wall, end) = until(100_000);
-        let mut staying = Staying::new(Body::new(Silent), place, Some(end));
+        let mut expiring = ExpiringBody::new(Body::new(Silent), slot, Some(end));
         wall.1.store(100_000_000, std::sync::atomic::Ordering::SeqCst);
         let began = Instant::now();
-        assert_eq!(code(next(&mut staying).await), Some(Code::Unauthenticated));
+        assert_eq!(code(next(&mut expiring).await), Some(Code::Unauthenticated));
         assert!(began.elapsed() <= LOOK, "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_place_is_kept_until_the_body_ends_or_is_dropped() {
-        let (free, place) = places();
-        let mut staying = Staying::new(Body::empty(), place, None);
+        let (free, slot) = slots();
+        let mut expiring = ExpiringBody::new(Body::empty(), slot, None);
         assert_eq!(free.available_permits(), 0);
-        assert!(next(&mut staying).await.is_none());
+        assert!(next(&mut expiring).await.is_none());
         assert_eq!(free.available_permits(), 2);
-        let (free, place) = places();
-        drop(Staying::new(Body::new(Silent), place, None));
+        let (free, slot) = slots();
+        drop(ExpiringBody::new(Body::new(Silent), slot, None));
         assert_eq!(free.available_permits(), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! The doors from the outside: what a reload changes of them, and how they are now.
+//! Access control: what a reload changes of roles, limits and certificates, and how they are now.
 
 use std::sync::Arc;
 
@@ -6,42 +6,42 @@ use picket_core::roles::Roles;
 use picket_engine::Engine;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::{Door, Limits};
-use crate::guard::{Guard, HouseRules};
+use crate::admission::{AdmissionControl, Limits};
+use crate::guard::{AccessRules, Guard};
 use crate::listen::Listeners;
 use crate::tls::Tls;
 
-/// Who may what, how much, and how much of it is taken. Cheap to clone; all clones are the same house.
+/// Who may what, how much, and how much of it is taken. Cheap to clone; all clones are the same access control.
 #[derive(Clone, Debug)]
-pub struct House {
+pub struct AccessControl {
     pub(crate) guard: Arc<Guard>,
-    pub(crate) door: Arc<Door>,
+    pub(crate) admission: Arc<AdmissionControl>,
     tls: Option<Arc<Tls>>,
 }
 
-impl House {
+impl AccessControl {
     /// By these rules, before that engine, with the certificates of these listeners, until `stop`.
-    pub fn new(rules: HouseRules, engine: &Engine, listeners: &Listeners, stop: CancellationToken) -> Self {
+    pub fn new(rules: AccessRules, engine: &Engine, listeners: &Listeners, stop: CancellationToken) -> Self {
         let limits = rules.limits.clone();
         let guard = Arc::new(Guard::new(rules, engine.clock().clone()));
-        let door = Arc::new(Door::new(&limits, guard.clone(), stop));
-        Self { guard, door, tls: listeners.tls.clone() }
+        let admission = Arc::new(AdmissionControl::new(&limits, guard.clone(), stop));
+        Self { guard, admission, tls: listeners.tls.clone() }
     }
 
     /// Other limits and roles from now on. Where the roles differ, streams are ended: whoever comes again is judged anew.
     /// Places that are taken already do not count against changed limits. How many connections there may be in all stays
     /// as it was.
     pub fn change(&self, limits: Limits, roles: Roles) {
-        self.guard.visitors.change(&limits);
-        self.door.change(&limits);
+        self.guard.rate_limits.change(&limits);
+        self.admission.change(&limits);
         if self.guard.change(roles) {
-            self.door.end_streams();
+            self.admission.end_streams();
         }
     }
 
     /// Streams that are open, and calls that are being answered.
     pub fn open(&self) -> (usize, usize) {
-        self.door.open()
+        self.admission.open()
     }
 
     /// The certificates, by what they are for, and when they end, in seconds since 1970: the gateway's own (`server`),

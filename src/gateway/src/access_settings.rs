@@ -1,4 +1,4 @@
-//! The doors by the settings: certificates, roles, limits, and who is told of denials.
+//! Access control by the settings: certificates, roles, limits, and who is told of denials.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use picket_config::{Fault, Settings};
 use picket_core::time::Clock;
 use picket_engine::clock::SystemClock;
 use picket_metrics::Metrics;
-use picket_server::{Denial, Denials, HouseRules, Limits, Listeners, Tls, TlsFiles};
+use picket_server::{AccessRules, Denial, DenialSink, Limits, Listeners, Tls, TlsFiles};
 use serde_json::json;
 
 /// What TLS is spoken with, if it is.
@@ -28,8 +28,8 @@ pub(crate) fn tls(settings: &Settings, faults: &mut Vec<Fault>) -> Option<Tls> {
 }
 
 /// Who may what, and how much.
-pub(crate) fn rules(settings: &Settings, audit: Audit, metrics: &Metrics) -> HouseRules {
-    HouseRules {
+pub(crate) fn rules(settings: &Settings, audit: Audit, metrics: &Metrics) -> AccessRules {
+    AccessRules {
         limits: limits(settings),
         roles: settings.roles.clone(),
         denials: Arc::new(Noted(audit)),
@@ -74,7 +74,7 @@ pub(crate) fn tell(settings: &Settings, listeners: &Listeners, is_guarded: bool)
 #[derive(Debug)]
 struct Noted(Audit);
 
-impl Denials for Noted {
+impl DenialSink for Noted {
     fn denied(&self, denial: &Denial) {
         let Denial { caller, shown, call, reason, detail, count } = denial;
         let mut details = json!({ "call": call, "reason": reason, "detail": detail, "count": count });

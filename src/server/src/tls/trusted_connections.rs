@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 /// What one connection stands by.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct TrustedConnection {
     chain: Vec<CertificateDer<'static>>,
     /// Ends when nothing vouches for it any more.
     pub(crate) over: CancellationToken,
 }
 
-impl Standing {
+impl TrustedConnection {
     fn by(&self, verifier: &dyn ClientCertVerifier) -> Result<(), String> {
         let (first, rest) = self.chain.split_first().ok_or("no certificate was shown")?;
         let verified = verifier.verify_client_cert(first, rest, UnixTime::now());
@@ -24,22 +24,22 @@ impl Standing {
 
 /// Those of all connections that are open.
 #[derive(Debug, Default)]
-pub(super) struct Standings(Vec<Weak<Standing>>);
+pub(super) struct TrustedConnections(Vec<Weak<TrustedConnection>>);
 
-impl Standings {
+impl TrustedConnections {
     /// One more, if the verifier in force vouches for it.
     pub(super) fn add(
         &mut self,
         chain: &[CertificateDer<'_>],
         verifier: Option<&dyn ClientCertVerifier>,
-    ) -> Result<Arc<Standing>, String> {
+    ) -> Result<Arc<TrustedConnection>, String> {
         let chain = chain.iter().map(|one| one.clone().into_owned()).collect();
-        let standing = Standing { chain, over: CancellationToken::new() };
-        verifier.map_or(Ok(()), |verifier| standing.by(verifier))?;
-        let standing = Arc::new(standing);
+        let trusted = TrustedConnection { chain, over: CancellationToken::new() };
+        verifier.map_or(Ok(()), |verifier| trusted.by(verifier))?;
+        let trusted = Arc::new(trusted);
         self.0.retain(|one| one.strong_count() > 0);
-        self.0.push(Arc::downgrade(&standing));
-        Ok(standing)
+        self.0.push(Arc::downgrade(&trusted));
+        Ok(trusted)
     }
 
     /// Ends those for which another verifier does not vouch; tells how many.

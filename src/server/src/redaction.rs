@@ -9,14 +9,14 @@ use picket_proto::v1::{self, ErrorReason};
 use tonic::Status;
 use tonic_types::{ErrorDetail, StatusExt};
 
-use crate::calls::Desk;
+use crate::calls::FencingHandlers;
 
 /// In the place of one name.
 const ONE: &str = "another node";
 
-impl Desk {
+impl FencingHandlers {
     /// The same answer, for this caller.
-    pub(crate) fn hiding<M: Texts>(&self, mut message: M) -> M {
+    pub(crate) fn hiding<M: MessageTexts>(&self, mut message: M) -> M {
         if !self.knows_all() {
             message.texts(&mut |text| *text = without(text, &|name| self.is_hidden(name)));
         }
@@ -140,24 +140,24 @@ fn counted(text: &str) -> String {
 }
 
 /// A message with texts that are made for people.
-pub(crate) trait Texts {
+pub(crate) trait MessageTexts {
     /// Each of them, to be changed.
     fn texts(&mut self, each: &mut dyn FnMut(&mut String));
 }
 
-impl<M: Texts> Texts for Option<M> {
+impl<M: MessageTexts> MessageTexts for Option<M> {
     fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
         self.iter_mut().for_each(|one| one.texts(each));
     }
 }
 
-impl<M: Texts> Texts for Vec<M> {
+impl<M: MessageTexts> MessageTexts for Vec<M> {
     fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
         self.iter_mut().for_each(|one| one.texts(each));
     }
 }
 
-impl Texts for String {
+impl MessageTexts for String {
     fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
         each(self);
     }
@@ -166,7 +166,7 @@ impl Texts for String {
 /// These fields are texts, or have some.
 macro_rules! texts {
     ($($message:ident: $($field:ident)*;)*) => {$(
-        impl Texts for v1::$message {
+        impl MessageTexts for v1::$message {
             fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
                 $(self.$field.texts(each);)*
             }
@@ -203,7 +203,7 @@ texts! {
     Wait: what whose otherwise;
 }
 
-impl Texts for v1::Outcome {
+impl MessageTexts for v1::Outcome {
     fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
         self.detail.texts(each);
         self.limit.texts(each);
@@ -213,7 +213,7 @@ impl Texts for v1::Outcome {
     }
 }
 
-impl Texts for ErrorDetail {
+impl MessageTexts for ErrorDetail {
     fn texts(&mut self, each: &mut dyn FnMut(&mut String)) {
         match self {
             Self::ErrorInfo(info) => {
