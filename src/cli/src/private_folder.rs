@@ -8,12 +8,12 @@ use crate::fault::Fault;
 
 /// A folder for its owner alone. Dropped, it is removed with all that is in it, unless it is to be kept.
 #[derive(Debug)]
-pub struct Folder {
+pub struct PrivateFolder {
     path: PathBuf,
     is_kept: bool,
 }
 
-impl Folder {
+impl PrivateFolder {
     /// Makes it. `given`: where; else a new one in the temporary folder, whose name begins with `picket-` and `what`.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for PrivateFolder {
     fn drop(&mut self) {
         if !self.is_kept {
             // What cannot be removed stays where its owner was told that it is.
@@ -76,13 +76,13 @@ mod tests {
     fn a_folder_is_its_owner_s_alone_and_goes_unless_it_is_kept() {
         let above = tempfile::tempdir().expect("a directory");
         let path = above.path().join("tour");
-        let folder = Folder::make("test", Some(&path)).expect("made");
+        let folder = PrivateFolder::make("test", Some(&path)).expect("made");
         let mode = path.metadata().expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         std::fs::write(path.join("picket.toml"), "").expect("written");
         drop(folder);
         assert!(!path.exists());
-        let mut folder = Folder::make("test", Some(&path)).expect("made");
+        let mut folder = PrivateFolder::make("test", Some(&path)).expect("made");
         folder.keep();
         assert!(folder.is_kept());
         drop(folder);
@@ -93,7 +93,7 @@ mod tests {
     fn a_folder_that_is_there_is_neither_used_nor_removed() {
         let above = tempfile::tempdir().expect("a directory");
         std::fs::write(above.path().join("a"), "mine").expect("written");
-        let fault = Folder::make("test", Some(above.path())).expect_err("it is there").to_string();
+        let fault = PrivateFolder::make("test", Some(above.path())).expect_err("it is there").to_string();
         assert!(fault.contains("it is there already"), "{fault}");
         assert!(above.path().join("a").exists());
     }

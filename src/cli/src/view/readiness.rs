@@ -76,15 +76,15 @@ pub fn problem_words(problem: &DeviceProblem) -> String {
 
 /// A fault, and the devices that have it, as `node/device`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ReadinessFault {
     text: String,
     devices: Vec<String>,
 }
 
 /// The faults of devices, each with its node, in the order in which they are told first. Those that differ by the name of their node or
 /// by the address of their device are one: `NODE` and `ADDRESS` stand there then.
-pub fn faults<'a>(devices: impl IntoIterator<Item = (&'a str, &'a Device)>) -> Vec<Fault> {
-    let mut found: Vec<(String, String, Fault)> = Vec::new();
+pub fn faults<'a>(devices: impl IntoIterator<Item = (&'a str, &'a Device)>) -> Vec<ReadinessFault> {
+    let mut found: Vec<(String, String, ReadinessFault)> = Vec::new();
     for (node, device) in devices {
         let name = format!("{node}/{}", device.id);
         for text in device.problems.iter().map(problem_words) {
@@ -102,7 +102,7 @@ pub fn faults<'a>(devices: impl IntoIterator<Item = (&'a str, &'a Device)>) -> V
                     fault.devices.push(name.clone());
                 }
                 None => {
-                    let fault = Fault { text: text.clone(), devices: vec![name.clone()] };
+                    let fault = ReadinessFault { text: text.clone(), devices: vec![name.clone()] };
                     found.push((common, text, fault));
                 }
             }
@@ -112,8 +112,8 @@ pub fn faults<'a>(devices: impl IntoIterator<Item = (&'a str, &'a Device)>) -> V
 }
 
 /// Each fault with its mend once, and the devices that have it: the first ones, or with `all` every one.
-pub fn told(faults: &[Fault], all: bool, page: Page) -> String {
-    let one = |fault: &Fault| {
+pub fn told(faults: &[ReadinessFault], all: bool, page: Page) -> String {
+    let one = |fault: &ReadinessFault| {
         let devices = if all { fault.devices.join(", ") } else { words::some(&fault.devices) };
         page.beside("  ", 2, Tone::Plain, &fault.text) + &page.beside("    ", 4, Tone::Faint, &devices)
     };
@@ -137,7 +137,7 @@ pub fn obstacles(devices: &[Device]) -> String {
 
 /// A node, as far as it could be fenced now.
 #[derive(Debug)]
-pub struct Able<'a> {
+pub struct FenceReadiness<'a> {
     /// Its name.
     pub node: &'a str,
     /// Its devices, as they are worth.
@@ -146,7 +146,7 @@ pub struct Able<'a> {
     pub barred: Option<Limit>,
 }
 
-impl<'a> Able<'a> {
+impl<'a> FenceReadiness<'a> {
     /// The node as it is listed.
     fn of(node: &'a Node) -> Self {
         Self { node: &node.name, devices: devices_of(node), barred: node.barred.clone() }
@@ -178,7 +178,7 @@ fn bar_words(limit: &Limit) -> String {
 }
 
 /// `Could be fenced now: 998 of 1000`. And those that could not.
-fn counted<'a, 'b>(nodes: &'a [Able<'b>], page: Page) -> (String, Vec<&'a Able<'b>>) {
+fn counted<'a, 'b>(nodes: &'a [FenceReadiness<'b>], page: Page) -> (String, Vec<&'a FenceReadiness<'b>>) {
     let (fine, not): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| node.could());
     let tone = match not.iter().all(|node| could(&node.devices)) {
         _ if not.is_empty() => Tone::Good,
@@ -190,7 +190,7 @@ fn counted<'a, 'b>(nodes: &'a [Able<'b>], page: Page) -> (String, Vec<&'a Able<'
 }
 
 /// That, and why the others could not.
-pub fn summary(nodes: &[Able<'_>], page: Page) -> String {
+pub fn summary(nodes: &[FenceReadiness<'_>], page: Page) -> String {
     let (mut text, not) = counted(nodes, page);
     // Those that the same is in the way of, in the order of the first of them.
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
@@ -216,9 +216,9 @@ pub fn summary(nodes: &[Able<'_>], page: Page) -> String {
 }
 
 /// The same where each fault was told already: those that could not, by name, and what bars them.
-pub fn short_summary(nodes: &[Able<'_>], page: Page) -> String {
+pub fn short_summary(nodes: &[FenceReadiness<'_>], page: Page) -> String {
     let (text, not) = counted(nodes, page);
-    let named = |able: &&Able<'_>| match &able.barred {
+    let named = |able: &&FenceReadiness<'_>| match &able.barred {
         Some(limit) => format!("{} {}", able.node, bar_words(limit)),
         None => able.node.to_owned(),
     };
@@ -235,7 +235,7 @@ pub fn of_fleet(nodes: &[Node], page: Page) -> String {
     let (present, was_checked) = (nodes.iter().filter(|node| !gone(node)).count(), |node: &&Node| {
         !gone(node) && node.devices.iter().any(|device| device.readiness != 0)
     });
-    let checked: Vec<Able<'_>> = nodes.iter().filter(was_checked).map(Able::of).collect();
+    let checked: Vec<FenceReadiness<'_>> = nodes.iter().filter(was_checked).map(FenceReadiness::of).collect();
     if checked.is_empty() {
         return String::new();
     }
@@ -342,7 +342,7 @@ mod tests {
             "Could be fenced now: 1 of 3\n  db1: after 9 min 13 s (cool-down)\n  db3: blocked (at once of group rack=r1)\n"
         );
         assert_eq!(
-            short_summary(&[Able::of(&nodes[0])], Page::PLAIN),
+            short_summary(&[FenceReadiness::of(&nodes[0])], Page::PLAIN),
             "Could be fenced now: 0 of 1\n  not: db1 after 9 min 13 s (cool-down)\n"
         );
     }

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 
 /// An error of the gateway, with its rich details.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Told {
+pub struct GatewayError {
     /// The gRPC code: `not_found`.
     pub code: String,
     /// The stable reason: `NODE_NOT_FOUND`. Null: none came, so the error is not the gateway's own.
@@ -34,7 +34,7 @@ pub struct Told {
     local: bool,
 }
 
-impl Told {
+impl GatewayError {
     /// The stable reason; unspecified where none came or it is not known.
     pub fn reason(&self) -> ErrorReason {
         self.reason.as_deref().map_or(ErrorReason::Unspecified, ErrorReason::of_word)
@@ -47,7 +47,7 @@ impl Told {
         details: Vec<String>,
         metadata: BTreeMap<String, String>,
     ) -> Self {
-        Told {
+        GatewayError {
             code: code_word(code).to_owned(),
             reason: None,
             message,
@@ -147,7 +147,7 @@ fn lines(message: &str, details: &ErrorDetails, metadata: &BTreeMap<String, Stri
     said
 }
 
-impl From<&Status> for Told {
+impl From<&Status> for GatewayError {
     fn from(status: &Status) -> Self {
         let details = status.get_error_details();
         let info = details.error_info().filter(|info| info.domain == DOMAIN);
@@ -159,7 +159,7 @@ impl From<&Status> for Told {
             (None, "") => status.code().description().to_owned(),
             (None, said) => said.to_owned(),
         };
-        Told {
+        GatewayError {
             code: code_word(status.code()).to_owned(),
             reason: info.map(|info| info.reason.clone()),
             details: lines(&message, &details, &metadata),
@@ -207,7 +207,7 @@ fn code_word(code: Code) -> &'static str {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for GatewayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&duration::spoken(&self.message))?;
         self.details.iter().try_for_each(|line| write!(f, "\n{}", duration::spoken(line)))?;
@@ -236,7 +236,7 @@ mod tests {
             .set_resource_info("node", "r1n1", "", "there is no node \"r1n1\"")
             .set_retry_info(Some(Duration::from_secs(5)));
         let status = Status::with_error_details(Code::NotFound, "there is no node \"r1n1\"", details);
-        let told = Told::from(&status);
+        let told = GatewayError::from(&status);
         assert_eq!(
             told.to_string(),
             "there is no node \"r1n1\"\ndid you mean r1n01, r1n10?\nworth asking again in 5 s"
@@ -253,7 +253,7 @@ mod tests {
             .set_error_info("LIMIT", DOMAIN, [("limit".to_owned(), "50 requests a second".to_owned())])
             .add_quota_failure_violation("requests a second", message)
             .set_retry_info(Some(Duration::from_millis(100)));
-        let told = Told::from(&Status::with_error_details(Code::ResourceExhausted, message, details));
+        let told = GatewayError::from(&Status::with_error_details(Code::ResourceExhausted, message, details));
         assert_eq!(told.to_string(), message);
         assert_eq!(
             (told.metadata["limit"].as_str(), told.retry_after_s),
@@ -268,7 +268,7 @@ mod tests {
             "",
             "there is no node \"n1\"",
         );
-        let told = Told::from(&Status::with_error_details(Code::NotFound, message, details));
+        let told = GatewayError::from(&Status::with_error_details(Code::NotFound, message, details));
         assert!(told.details.is_empty(), "{:?}", told.details);
     }
 
@@ -276,7 +276,11 @@ mod tests {
     fn a_node_that_is_like_no_other_gets_a_hint_too() {
         let mut details = ErrorDetails::new();
         details.set_error_info("NODE_NOT_FOUND", DOMAIN, []);
-        let told = Told::from(&Status::with_error_details(Code::NotFound, "there is no node \"x\"", details));
+        let told = GatewayError::from(&Status::with_error_details(
+            Code::NotFound,
+            "there is no node \"x\"",
+            details,
+        ));
         assert_eq!(told.to_string(), "there is no node \"x\"\npicket nodes lists the nodes that there are");
         assert!(told.details.is_empty(), "scripts have the reason: {:?}", told.details);
     }
@@ -288,7 +292,8 @@ mod tests {
             .set_error_info("BAD_REQUEST", DOMAIN, [])
             .add_bad_request_violation("reason", "is empty: say why")
             .add_bad_request_violation("deadline", "3 s is less than 10 s");
-        let told = Told::from(&Status::with_error_details(Code::InvalidArgument, "bad request", details));
+        let told =
+            GatewayError::from(&Status::with_error_details(Code::InvalidArgument, "bad request", details));
         assert_eq!(
             told.to_string(),
             "bad request\nreason: is empty: say why\ndeadline: 3 s is less than 10 s"
@@ -298,10 +303,10 @@ mod tests {
 
     #[test]
     fn only_what_may_pass_is_tried_again() {
-        assert!(Told::from(&Status::unavailable("connection reset")).is_passing());
+        assert!(GatewayError::from(&Status::unavailable("connection reset")).is_passing());
         let mut details = ErrorDetails::new();
         details.set_error_info("STORE_UNAVAILABLE", DOMAIN, []);
-        let told = Told::from(&Status::with_error_details(Code::Unavailable, "disk full", details));
+        let told = GatewayError::from(&Status::with_error_details(Code::Unavailable, "disk full", details));
         assert!(!told.is_passing());
         assert_eq!(told.exit(), Exit::Unreachable, "asked again later it may be done");
     }

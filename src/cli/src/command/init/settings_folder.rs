@@ -30,14 +30,14 @@ struct Account {
 
 /// A folder for settings.
 #[derive(Debug)]
-pub struct Place {
+pub struct SettingsFolder {
     directory: PathBuf,
     /// Root gives the files to this account; `None`: they are those of whoever types.
     account: Option<Account>,
     overwrites: bool,
 }
 
-impl Place {
+impl SettingsFolder {
     /// Looks at the folder; changes nothing.
     ///
     /// # Errors
@@ -56,10 +56,13 @@ impl Place {
         } else {
             None
         };
-        let place = Self { directory, account, overwrites };
-        match overwrites || place.file().symlink_metadata().is_err() || place.has_the_sample() {
-            true => Ok(place),
-            false => Err(taken(&place.file())),
+        let settings_folder = Self { directory, account, overwrites };
+        match overwrites
+            || settings_folder.file().symlink_metadata().is_err()
+            || settings_folder.has_the_sample()
+        {
+            true => Ok(settings_folder),
+            false => Err(taken(&settings_folder.file())),
         }
     }
 

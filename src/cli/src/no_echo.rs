@@ -6,9 +6,9 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp
 
 /// The terminal does not show what is typed. It is as before once this is dropped.
 #[derive(Debug)]
-pub struct Quiet(Termios);
+pub struct NoEcho(Termios);
 
-impl Quiet {
+impl NoEcho {
     /// `None`: standard input is no terminal, or this runs in the background.
     pub fn begin() -> Option<Self> {
         let stdin = io::stdin();
@@ -24,7 +24,7 @@ impl Quiet {
     }
 }
 
-impl Drop for Quiet {
+impl Drop for NoEcho {
     fn drop(&mut self) {
         // Where the terminal is gone there is nothing to put back.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use picket_proto::v1::{DeviceReading, FenceUpdate, Phase};
 use tokio::time::Instant;
 
-use super::{End, Followed, Motion};
+use super::{FollowEnd, FollowedNode, Motion};
 
 /// What is known of one node while it is followed.
 #[derive(Debug)]
-pub struct Line {
+pub struct NodeProgress {
     /// The node.
     pub node: String,
     /// What was asked for.
@@ -23,10 +23,10 @@ pub struct Line {
     /// Why the connection is broken at the moment.
     pub broken: Option<String>,
     /// How it ended.
-    pub followed: Option<Followed>,
+    pub followed: Option<FollowedNode>,
 }
 
-impl Line {
+impl NodeProgress {
     /// One that is not asked for yet.
     pub fn new((node, motion): (String, Motion)) -> Self {
         Self {
@@ -57,8 +57,8 @@ impl Line {
     }
 
     /// It has its end.
-    pub fn end(&mut self, end: End) {
-        self.followed = Some(Followed {
+    pub fn end(&mut self, end: FollowEnd) {
+        self.followed = Some(FollowedNode {
             node: self.node.clone(),
             motion: self.motion.clone(),
             latest: self.latest.as_ref().map(|(update, _)| update.clone()),

@@ -22,7 +22,7 @@ impl fmt::Display for Driver {
 }
 
 /// What is wanted, checked as far as it can be without the BMC. It holds a secret, and is not printed.
-pub struct Order {
+pub struct NodeRequest {
     /// The node.
     pub node: String,
     /// Where its BMC answers.
@@ -47,7 +47,7 @@ pub struct Order {
     pub system: Option<String>,
 }
 
-impl Order {
+impl NodeRequest {
     /// The table of the device, but for where its password is. `more`: keys that were found out, which count before what was asked for.
     pub fn device(&self, driver: Driver, more: &[(&'static str, String)]) -> String {
         let mut lines = vec![

@@ -52,11 +52,11 @@ faults = ["off_lied"]
 "#;
 
 /// A machine, and where its BMC answers.
-type Place = (String, SocketAddr);
+type ListenAddress = (String, SocketAddr);
 
 /// Both programs, in one folder.
 #[derive(Debug)]
-pub struct Scene {
+pub struct DemoPrograms {
     directory: PathBuf,
     fleet: Option<Child>,
     gateway: Option<Child>,
@@ -66,7 +66,7 @@ pub struct Scene {
     notify: Option<UnixDatagram>,
 }
 
-impl Scene {
+impl DemoPrograms {
     /// Nothing is started yet.
     pub fn of(directory: PathBuf) -> Self {
         Self { directory, fleet: None, gateway: None, step: None, notify: None }
@@ -99,7 +99,7 @@ impl Scene {
         self.start_gateway(gateway).await
     }
 
-    async fn start_fleet(&mut self, program: &Path) -> Result<Vec<Place>, Fault> {
+    async fn start_fleet(&mut self, program: &Path) -> Result<Vec<ListenAddress>, Fault> {
         let (mut log, errors) = self.log("fleet.log")?;
         let mut command = programs::command(program)?;
         command.arg(self.place("fleet.toml")).stdout(Stdio::piped()).stderr(errors);
@@ -233,7 +233,10 @@ fn spawn(mut command: Command, program: &Path) -> Result<Child, Fault> {
 }
 
 /// Reads where each BMC answers, until all do; `None`: the fleet ended before.
-async fn until_ready(lines: &mut Lines<BufReader<ChildStdout>>, log: &mut File) -> Option<Vec<Place>> {
+async fn until_ready(
+    lines: &mut Lines<BufReader<ChildStdout>>,
+    log: &mut File,
+) -> Option<Vec<ListenAddress>> {
     let mut places = Vec::new();
     while let Some(line) = lines.next_line().await.ok()? {
         writeln!(log, "{line}").ok()?;
@@ -246,7 +249,7 @@ async fn until_ready(lines: &mut Lines<BufReader<ChildStdout>>, log: &mut File) 
 }
 
 /// `rack1-1 ipmi 127.0.0.1:40123`.
-fn place(line: &str) -> Option<Place> {
+fn place(line: &str) -> Option<ListenAddress> {
     let mut words = line.split(' ');
     let (name, protocol, address) = (words.next()?, words.next()?, words.next()?);
     (protocol == "ipmi").then(|| Some((name.to_owned(), address.parse().ok()?)))?
@@ -261,7 +264,7 @@ async fn keep(lines: Option<Lines<BufReader<ChildStdout>>>, mut log: File) {
 }
 
 /// The settings of a gateway before these machines.
-fn settings(directory: &Path, places: &[Place]) -> String {
+fn settings(directory: &Path, places: &[ListenAddress]) -> String {
     let path = |name: &str| toml::Value::from(directory.join(name).display().to_string());
     let mut text = format!(
         "# Written by picket quickstart. Every setting stands in deploy/picket.example.toml.\n\n\
