@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::plugin::{Credential, Plugin};
-use crate::{Place, Wrong};
+use crate::{FaultLocation, Wrong};
 
 /// How long before its end another one is asked for.
 const AHEAD: Duration = Duration::from_secs(60);
@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// Shared by all whom the settings log in alike: of many that ask at once one runs the program. Its debug print says nothing (S18).
 #[derive(Clone)]
-pub(crate) struct Kept {
+pub(crate) struct CachedLogin {
     state: Arc<Mutex<State>>,
     again: Duration,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Kept {
 struct State {
     /// Whose it is: a kubeconfig may be replaced.
     of: Option<Plugin>,
-    good: Option<Good>,
+    good: Option<ValidLogin>,
     failed: Option<(Instant, Wrong)>,
     number: u64,
     /// The program runs for another one while this one is good.
@@ -37,16 +37,16 @@ impl State {
     fn heard(
         &mut self,
         ran: Result<Credential, Wrong>,
-        good: Option<Good>,
+        good: Option<ValidLogin>,
         again: Duration,
-    ) -> Result<Good, Wrong> {
+    ) -> Result<ValidLogin, Wrong> {
         match ran {
             Ok(credential) => {
                 self.number += 1;
                 let since = SystemTime::now();
                 let renewed = renewed(since, credential.end);
                 let credential = Arc::new(credential);
-                let made = Good { credential, number: self.number, since, renewed, refused: false };
+                let made = ValidLogin { credential, number: self.number, since, renewed, refused: false };
                 (self.good, self.failed) = (Some(made.clone()), None);
                 Ok(made)
             }
@@ -61,7 +61,7 @@ impl State {
 
 /// A login that is good by this machine's clock.
 #[derive(Clone)]
-pub(crate) struct Good {
+pub(crate) struct ValidLogin {
     pub(crate) credential: Arc<Credential>,
     /// Each has another one.
     pub(crate) number: u64,
@@ -71,24 +71,24 @@ pub(crate) struct Good {
     refused: bool,
 }
 
-impl Default for Kept {
+impl Default for CachedLogin {
     fn default() -> Self {
         Self { state: Arc::default(), again: AGAIN }
     }
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for CachedLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Kept(..)")
     }
 }
 
-impl Kept {
+impl CachedLogin {
     /// The one that is good, or another one. While one is good nobody waits for the program: what is asked may be urgent (K3).
     ///
     /// # Errors
     /// The program has none to give, now or a moment ago.
-    pub(crate) async fn current(&self, plugin: &Plugin) -> Result<Good, Wrong> {
+    pub(crate) async fn current(&self, plugin: &Plugin) -> Result<ValidLogin, Wrong> {
         let mut state = self.state.clone().lock_owned().await;
         if state.of.as_ref() != Some(plugin) {
             *state = State { of: Some(plugin.clone()), number: state.number, ..State::default() };
@@ -113,7 +113,8 @@ impl Kept {
             let ran = plugin.run().await;
             state.heard(ran, good, again)
         });
-        ran.await.unwrap_or_else(|lost| Err(Wrong::at(Place::Program, format!("login_program: {lost}"))))
+        ran.await
+            .unwrap_or_else(|lost| Err(Wrong::at(FaultLocation::Program, format!("login_program: {lost}"))))
     }
 
     async fn renew(self, plugin: Plugin) {
