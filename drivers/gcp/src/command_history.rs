@@ -16,9 +16,9 @@ use crate::requests::Open;
 /// What this process told one instance, and may not be over. It outlives a device that is made anew, by other settings: what was sent
 /// by the one before is on its way all the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
-    pub(crate) stops: Arc<Mutex<Ours>>,
-    pub(crate) starts: Arc<Mutex<Ours>>,
+pub(crate) struct InstanceHistory {
+    pub(crate) stops: Arc<Mutex<CommandHistory>>,
+    pub(crate) starts: Arc<Mutex<CommandHistory>>,
     /// The operations of its last detaches, by the disk.
     pub(crate) detaches: Arc<Mutex<BTreeMap<String, String>>>,
     /// Stops and starts whose end is not known.
@@ -27,7 +27,7 @@ pub(crate) struct Kept {
     pub(crate) salt: [u8; 16],
 }
 
-impl Kept {
+impl InstanceHistory {
     /// Of an instance that was told nothing yet.
     pub(crate) fn new(salt: [u8; 16]) -> Self {
         Self {
@@ -42,15 +42,15 @@ impl Kept {
 
 /// The commands of one kind.
 #[derive(Debug, Default)]
-pub(crate) struct Ours {
+pub(crate) struct CommandHistory {
     /// The request that goes next, or went last.
-    request: Option<Going>,
-    taken: Option<Taken>,
+    request: Option<PendingRequest>,
+    taken: Option<AcceptedOperation>,
 }
 
 /// One request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Going {
+pub(crate) struct PendingRequest {
     /// Of which order it is: its generation and its entry in the ledger.
     order: (u64, u64),
     pub(crate) nth: u32,
@@ -63,41 +63,41 @@ pub(crate) struct Going {
 
 /// The operation of the one that was taken last.
 #[derive(Clone, Debug)]
-struct Taken {
+struct AcceptedOperation {
     name: String,
     /// It was not among what is under way, once.
     is_missing: bool,
     /// When it was seen to have ended, and how.
-    ended: Option<(BootTime, Ended)>,
+    ended: Option<(BootTime, OperationEnd)>,
     /// The instance was asked for after that, and is not off.
     in_vain: bool,
 }
 
 /// How an operation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum OperationEnd {
     /// Without an error.
     Done,
     /// It came to nothing, in words.
     Failed(String),
 }
 
-impl Ended {
+impl OperationEnd {
     /// How that operation ended; `None`: it has not.
     pub(crate) fn of(operation: &Operation) -> Option<Self> {
         operation.is_done().then(|| operation.failed().map_or(Self::Done, Self::Failed))
     }
 }
 
-impl Ours {
+impl CommandHistory {
     /// The request to send for that order: the same until it was taken.
-    pub(crate) fn next(&mut self, order: (u64, u64)) -> Going {
+    pub(crate) fn next(&mut self, order: (u64, u64)) -> PendingRequest {
         let nth = match self.request {
             Some(going) if going.order == order && going.is_taken => going.nth + 1,
             Some(going) if going.order == order => return going,
             _ => 0,
         };
-        let going = Going { order, nth, is_taken: false, first_at: None, is_unheard: false };
+        let going = PendingRequest { order, nth, is_taken: false, first_at: None, is_unheard: false };
         self.request = Some(going);
         going
     }
@@ -139,12 +139,17 @@ impl Ours {
 
     /// That operation does it.
     pub(crate) fn taken(&mut self, operation: &Operation, now: BootTime) {
-        let ended = Ended::of(operation).map(|how| (now, how));
-        self.taken = Some(Taken { name: operation.name.clone(), is_missing: false, ended, in_vain: false });
+        let ended = OperationEnd::of(operation).map(|how| (now, how));
+        self.taken = Some(AcceptedOperation {
+            name: operation.name.clone(),
+            is_missing: false,
+            ended,
+            in_vain: false,
+        });
     }
 
     /// It has ended, as was found out.
-    pub(crate) fn ends(&mut self, name: &str, how: Ended, now: BootTime) {
+    pub(crate) fn ends(&mut self, name: &str, how: OperationEnd, now: BootTime) {
         if let Some(taken) = self.taken.as_mut().filter(|taken| taken.name == name) {
             taken.ended = Some((now, how));
         }
@@ -173,7 +178,7 @@ impl Ours {
     }
 
     /// How the last one that was taken ended.
-    pub(crate) fn ended(&self) -> Option<Ended> {
+    pub(crate) fn ended(&self) -> Option<OperationEnd> {
         self.taken.as_ref()?.ended.as_ref().map(|(_, how)| how.clone())
     }
 
@@ -199,36 +204,39 @@ mod tests {
 
     #[test]
     fn an_order_is_the_same_request_until_it_was_taken() {
-        let mut ours = Ours::default();
-        assert_eq!(ours.next((1, 1)).nth, 0);
-        assert_eq!((ours.sent(at(5)), ours.sent(at(9))), (at(5), at(5)), "as old as its first copy");
-        assert_eq!(ours.next((1, 1)).nth, 0, "it was not answered");
-        assert_eq!((ours.unanswered((1, 1)), ours.unanswered((1, 2))), (Some(0), None));
-        ours.over();
-        assert_eq!(ours.unanswered((1, 1)), None);
-        assert_eq!(ours.next((1, 1)).nth, 1, "sent anew on purpose");
-        assert_eq!(ours.sent(at(20)), at(20));
-        ours.taken(&called("o-1"), at(1));
-        assert_eq!((ours.under_way().as_deref(), ours.ended()), (Some("o-1"), None));
-        ours.forget();
-        assert_eq!(ours.next((1, 1)).nth, 1, "what was told is forgotten, and not that it was sent");
-        assert_eq!(ours.next((1, 2)).nth, 0, "another order");
+        let mut history = CommandHistory::default();
+        assert_eq!(history.next((1, 1)).nth, 0);
+        assert_eq!((history.sent(at(5)), history.sent(at(9))), (at(5), at(5)), "as old as its first copy");
+        assert_eq!(history.next((1, 1)).nth, 0, "it was not answered");
+        assert_eq!((history.unanswered((1, 1)), history.unanswered((1, 2))), (Some(0), None));
+        history.over();
+        assert_eq!(history.unanswered((1, 1)), None);
+        assert_eq!(history.next((1, 1)).nth, 1, "sent anew on purpose");
+        assert_eq!(history.sent(at(20)), at(20));
+        history.taken(&called("o-1"), at(1));
+        assert_eq!((history.under_way().as_deref(), history.ended()), (Some("o-1"), None));
+        history.forget();
+        assert_eq!(history.next((1, 1)).nth, 1, "what was told is forgotten, and not that it was sent");
+        assert_eq!(history.next((1, 2)).nth, 0, "another order");
     }
 
     #[test]
     fn how_it_ended_is_told_of_the_last_one_alone() {
-        let mut ours = Ours::default();
-        ours.taken(&called("o-1"), at(1));
-        ours.taken(&called("o-2"), at(1));
-        ours.ends("o-1", Ended::Done, at(5));
-        assert_eq!(ours.under_way().as_deref(), Some("o-2"));
-        ours.not_off(at(9));
-        ours.ends("o-2", Ended::Failed("why".to_owned()), at(10));
-        assert_eq!((ours.under_way(), ours.ended()), (None, Some(Ended::Failed("why".to_owned()))));
+        let mut history = CommandHistory::default();
+        history.taken(&called("o-1"), at(1));
+        history.taken(&called("o-2"), at(1));
+        history.ends("o-1", OperationEnd::Done, at(5));
+        assert_eq!(history.under_way().as_deref(), Some("o-2"));
+        history.not_off(at(9));
+        history.ends("o-2", OperationEnd::Failed("why".to_owned()), at(10));
+        assert_eq!(
+            (history.under_way(), history.ended()),
+            (None, Some(OperationEnd::Failed("why".to_owned())))
+        );
         // Who asked before that saw it on its way.
-        ours.not_off(at(10));
-        assert!(!ours.was_in_vain());
-        ours.not_off(at(11));
-        assert!(ours.was_in_vain());
+        history.not_off(at(10));
+        assert!(!history.was_in_vain());
+        history.not_off(at(11));
+        assert!(history.was_in_vain());
     }
 }

@@ -13,7 +13,7 @@ use picket_reach::web::{self, NoAnswer};
 use reqwest::Client;
 use tokio::time::Instant;
 
-use super::wire::{LONGEST, Place, hidden, place, prepared, private, response, without};
+use super::wire::{LONGEST, LastAttempt, hidden, place, prepared, private, response, without};
 
 /// One question of the SDK's own, for credentials.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,13 +22,13 @@ const TOKEN: &str = "/latest/api/token";
 
 /// For what the SDK asks to come by its credentials: STS, the metadata service.
 #[derive(Clone, Debug)]
-pub(super) struct Asking {
+pub(super) struct CredentialTransport {
     pub(super) client: Client,
     /// Why the last of it came to nothing, which the SDK's own errors leave out; `None`: it was answered.
-    pub(super) unheard: Place,
+    pub(super) unheard: LastAttempt,
 }
 
-impl HttpConnector for Asking {
+impl HttpConnector for CredentialTransport {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let Self { client, unheard } = self.clone();
         HttpConnectorFuture::new(async move {
@@ -60,7 +60,7 @@ impl HttpConnector for Asking {
     }
 }
 
-impl HttpClient for Asking {
+impl HttpClient for CredentialTransport {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
         SharedHttpConnector::new(self.clone())
     }
@@ -94,7 +94,7 @@ mod tests {
         for (method, path, hops) in
             [("PUT", TOKEN, true), ("GET", "/latest/meta-data/", false), ("POST", "/", false)]
         {
-            let asking = Asking { client: client.clone(), unheard: Place::default() };
+            let asking = CredentialTransport { client: client.clone(), unheard: LastAttempt::default() };
             let request = http::Request::builder().method(method).uri(format!("{origin}{path}"));
             let request = request.body(SdkBody::from("")).expect("a request");
             let request = HttpRequest::try_from(request).expect("a request");

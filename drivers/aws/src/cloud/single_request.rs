@@ -11,14 +11,14 @@ use picket_core::time::WallTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::time::{Instant, timeout_at};
 
-use super::batch::Leaving;
-use super::wire::{Fate, Stamps, Ticket};
+use super::batch::AbandonGuard;
+use super::wire::{SendOutcome, Stamps, Ticket};
 use super::words::{self, Failure};
-use super::{Cloud, Held, Told, unheard, wrong};
+use super::{AuthenticatedClient, Cloud, SdkResult, unheard, wrong};
 
 /// How a request that goes alone comes by its token.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Turn {
+pub(crate) enum BucketAccess {
     /// It is wanted now: it does not wait for others' tokens, and is asked for again.
     Now,
     /// It is a check's, of an action that nothing but checks asks for: it waits.
@@ -43,30 +43,32 @@ impl Cloud {
     pub(crate) async fn alone<T, Sent>(
         self: &Arc<Self>,
         action: &'static str,
-        turn: Turn,
+        turn: BucketAccess,
         order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
         call: &Call,
         send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
     ) -> Result<Result<(T, Stamps), Failure>, DriverError>
     where
         T: Send + 'static,
-        Sent: Future<Output = Told<T>> + Send + 'static,
+        Sent: Future<Output = SdkResult<T>> + Send + 'static,
     {
         let bucket = self.bucket(action);
         let limited = match turn {
-            Turn::Now => (!bucket.take_now()).then_some("AWS takes no more of it just now, by its limits"),
-            Turn::Patient => {
+            BucketAccess::Now => {
+                (!bucket.take_now()).then_some("AWS takes no more of it just now, by its limits")
+            }
+            BucketAccess::Patient => {
                 let has_turn = bucket.take_until(1, call.deadline()).await;
                 (!has_turn).then_some("too many of it wait for AWS's limits")
             }
-            Turn::Promised => None,
+            BucketAccess::Promised => None,
         };
         if let Some(why) = limited {
             return Err(wrong(ErrorKind::Throttled, format!("{action}: {why}")));
         }
         let signed = order.map(|(signed, ..)| signed);
         let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, self.life, not_after, unclear));
-        let mut leaving = Leaving::of(ticket.clone());
+        let mut leaving = AbandonGuard::of(ticket.clone());
         let (cloud, until) = (self.clone(), call.deadline());
         let told = tokio::spawn(async move { cloud.one(action, ticket, signed, until, send).await });
         told.await.unwrap_or_else(|_| {
@@ -84,21 +86,21 @@ impl Cloud {
         send: impl FnOnce(Client, config::Builder) -> Sent,
     ) -> Result<Result<(T, Stamps), Failure>, DriverError>
     where
-        Sent: Future<Output = Told<T>>,
+        Sent: Future<Output = SdkResult<T>>,
     {
-        let Held { number, client } = self.client(until).await?;
+        let AuthenticatedClient { number, client } = self.client(until).await?;
         let sending = self.sending(until, ticket.iter().cloned().collect());
         let config = sending.config(signed.or_else(|| self.far_now()));
         let ended = || ticket.iter().for_each(|ticket| ticket.ended());
         let sent = timeout_at(until, unheard(send(client, config))).await;
         match (sent, sending.fate()) {
-            (Ok(Ok(said)), Fate::Answered(stamps)) => {
+            (Ok(Ok(said)), SendOutcome::Answered(stamps)) => {
                 self.hear(stamps);
                 self.bucket(action).accepted();
                 ended();
                 Ok(Ok((said, stamps)))
             }
-            (_, Fate::Barred(barred)) => {
+            (_, SendOutcome::Barred(barred)) => {
                 let barred = barred.into_iter().next().map(|(_, error)| error);
                 Err(barred.unwrap_or_else(|| wrong(ErrorKind::NotLeader, "it may not be sent")))
             }

@@ -20,7 +20,7 @@ const REQUEST_ID: &str = "x-openstack-request-id";
 
 /// How a command was answered.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CommandAnswer {
     pub(crate) code: StatusCode,
     /// The service's own name for it.
     pub(crate) request: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Told {
     pub(crate) words: String,
 }
 
-impl Told {
+impl CommandAnswer {
     /// Whether the answer leaves open what became of it.
     pub(crate) fn is_unclear(&self) -> bool {
         is_unclear(self.code, self.request.is_some())
@@ -45,9 +45,9 @@ impl Told {
 /// Commands that a service took, by its names for them: its answers are heard for longer than their calls, and end up here all the same. With each
 /// stands until when its token lives.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Taken(Arc<Mutex<BTreeMap<String, BootTime>>>);
+pub(crate) struct AcceptedCommands(Arc<Mutex<BTreeMap<String, BootTime>>>);
 
-impl Taken {
+impl AcceptedCommands {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, BootTime>> {
         self.0.lock()
     }
@@ -80,7 +80,7 @@ pub(crate) struct Command<'a> {
     /// How late it may be taken; `None`: whenever.
     pub(crate) bound: Option<Bound>,
     /// It is followed after it was taken; `None`: its answer is all that matters of it.
-    pub(crate) taken: Option<Taken>,
+    pub(crate) taken: Option<AcceptedCommands>,
 }
 
 /// Whether an answer leaves open what became of the command. A service's own word has its name for the request with it; what comes from
@@ -102,14 +102,14 @@ pub(super) fn request_id(answer: &Answer) -> Option<String> {
 }
 
 /// A command whose answer may come when its caller has left.
-pub(super) struct Heard {
+pub(super) struct DetachedCommand {
     pub(super) sending: Sending,
     /// Where it is followed after it was taken, and until when.
-    pub(super) taken: Option<(Taken, BootTime)>,
+    pub(super) taken: Option<(AcceptedCommands, BootTime)>,
     pub(super) call: Call,
 }
 
-impl Heard {
+impl DetachedCommand {
     /// What its answer says of it, whether or not its caller waits for it.
     pub(super) fn hear(self, answered: &Result<Answer, NoAnswer>) {
         let clear = match answered {
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_command_that_was_taken_is_followed_while_its_token_lives_and_no_later_one_was_taken() {
         let at = |seconds| BootTime::default() + Duration::from_secs(seconds);
-        let taken = Taken::default();
+        let taken = AcceptedCommands::default();
         taken.took("one".to_owned(), at(10), at(0));
         taken.took("two".to_owned(), at(30), at(9));
         assert_eq!(taken.names(), ["one", "two"]);

@@ -10,11 +10,11 @@ use picket_driver::{Accepted, Call, DriverError, Effort, ErrorKind, HoldFound};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::cloud::{Command, Found, Service, Told};
+use crate::cloud::{Command, CommandAnswer, QueryResult, Service};
 use crate::driver::OpenstackDriver;
 use crate::hold::{STOPS, UP};
 use crate::refusals::{is_for_its_lock, way_out};
-use crate::server::{Said, Server};
+use crate::server::{PowerStatus, Server};
 
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_millis(500);
@@ -35,10 +35,10 @@ impl Verb {
     }
 
     /// What a server says that is so already.
-    fn is_done(self, said: Said) -> bool {
+    fn is_done(self, said: PowerStatus) -> bool {
         match self {
-            Verb::Stop => matches!(said, Said::Off | Said::OffUnlessHostIsDown),
-            Verb::Start => said == Said::On,
+            Verb::Stop => matches!(said, PowerStatus::Off | PowerStatus::OffUnlessHostIsDown),
+            Verb::Start => said == PowerStatus::On,
         }
     }
 
@@ -91,8 +91,10 @@ impl OpenstackDriver {
             call.may_send()?;
             let asked_at = call.now();
             let server = match self.server(call).await.map_err(|error| effort.judge(error))? {
-                Found::It(server) => server,
-                Found::NotThere(why) => return self.already_gone(verb, asked_at, &why, effort, call).await,
+                QueryResult::It(server) => server,
+                QueryResult::NotThere(why) => {
+                    return self.already_gone(verb, asked_at, &why, effort, call).await;
+                }
             };
             // Nova said so itself: until that is over it would say it again.
             if was_busy && server.is_busy() {
@@ -209,7 +211,7 @@ impl OpenstackDriver {
         bound: Option<Bound>,
         effort: &mut Effort,
         call: &Call,
-    ) -> Result<Told, DriverError> {
+    ) -> Result<CommandAnswer, DriverError> {
         let path = format!("/servers/{}/action", self.settings.server);
         let taken = (body == Verb::Start.body()).then(|| self.starts.clone());
         let (service, method) = (Service::Compute, Method::POST);
@@ -219,7 +221,7 @@ impl OpenstackDriver {
 }
 
 /// A command that was refused, or may have been done.
-pub(crate) fn refused(what: &str, told: &Told, effort: &mut Effort) -> DriverError {
+pub(crate) fn refused(what: &str, told: &CommandAnswer, effort: &mut Effort) -> DriverError {
     if !told.is_unclear() {
         effort.refused();
     }

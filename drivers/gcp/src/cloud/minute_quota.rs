@@ -23,7 +23,7 @@ const GRAIN: Duration = Duration::from_millis(100);
 
 /// What was sent in the last minute.
 #[derive(Debug, Default)]
-pub(super) struct Minute(Mutex<State>);
+pub(super) struct MinuteQuota(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -33,7 +33,7 @@ struct State {
     pause: Pause,
 }
 
-impl Minute {
+impl MinuteQuota {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock()
     }
@@ -102,13 +102,13 @@ fn late(method: &str) -> DriverError {
 mod tests {
     use super::*;
 
-    fn taken(minute: &Minute, now: Instant, most: u32) -> u32 {
+    fn taken(minute: &MinuteQuota, now: Instant, most: u32) -> u32 {
         (0..most).take_while(|_| minute.try_take(now).is_ok()).count().try_into().expect("not so many")
     }
 
     #[test]
     fn a_minute_s_quota_may_go_at_once_and_no_minute_sees_more() {
-        let (minute, now) = (Minute::default(), Instant::now());
+        let (minute, now) = (MinuteQuota::default(), Instant::now());
         assert_eq!(taken(&minute, now, 1_000), 1_000);
         let later = now + Duration::from_secs(30);
         assert_eq!(taken(&minute, later, 1_000), 500);
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_waited_for_longer_each_time_but_not_beyond_the_next_minute() {
-        let (minute, mut now) = (Minute::default(), Instant::now());
+        let (minute, mut now) = (MinuteQuota::default(), Instant::now());
         let at = |second: i64| OffsetDateTime::from_unix_timestamp(1_800_000_000 + second).ok();
         let mut waits = Vec::new();
         for date in [at(10), at(20), at(58), None, at(30), at(30), at(59)] {
