@@ -43,20 +43,20 @@ impl Stamp {
 
 /// What one asking came to.
 #[derive(Clone, Debug)]
-struct Said {
+struct MetadataAnswer {
     metadata: Result<Metadata, String>,
     at: std::time::Instant,
 }
 
 /// One asking, under way or over.
 #[derive(Clone, Debug)]
-struct Asked {
+struct CacheEntry {
     /// What stood there before it began.
     stamp: Stamp,
-    said: watch::Receiver<Option<Said>>,
+    said: watch::Receiver<Option<MetadataAnswer>>,
 }
 
-impl Asked {
+impl CacheEntry {
     /// Whether nobody asks the program, which is this now, again.
     fn stands(&self, now: Stamp) -> bool {
         match &*self.said.borrow() {
@@ -69,9 +69,9 @@ impl Asked {
 
 /// What was said. Each program is asked by one at a time, in a thread of its own, and nobody waits for another program's.
 #[derive(Debug, Default)]
-pub struct Described(Mutex<BTreeMap<PathBuf, Asked>>);
+pub struct MetadataCache(Mutex<BTreeMap<PathBuf, CacheEntry>>);
 
-impl Described {
+impl MetadataCache {
     /// What the program there says of itself. Waits for it where it is not known as it stands now.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Described {
             let now = Stamp::of(path)?;
             let mut asked = self.asked(path, now, program);
             let said = asked.said.wait_for(Option::is_some).await.map(|said| said.clone());
-            let Ok(Some(Said { metadata, .. })) = said else {
+            let Ok(Some(MetadataAnswer { metadata, .. })) = said else {
                 return Err(nothing("asking it failed".to_owned()));
             };
             if asked.stamp == now {
@@ -109,7 +109,7 @@ impl Described {
     }
 
     /// The asking that stands, else a new one.
-    fn asked(&self, path: &Path, now: Stamp, program: &Program) -> Asked {
+    fn asked(&self, path: &Path, now: Stamp, program: &Program) -> CacheEntry {
         let mut all = self.0.lock();
         if let Some(asked) = all.get(path).filter(|asked| asked.stands(now)) {
             return asked.clone();
@@ -119,13 +119,13 @@ impl Described {
         let asks = move || {
             let metadata = ask(&program);
             // Also where nobody waits any more: it is known then.
-            tell.send_replace(Some(Said { metadata, at: std::time::Instant::now() }));
+            tell.send_replace(Some(MetadataAnswer { metadata, at: std::time::Instant::now() }));
         };
         // A gateway that ends does not wait for an agent that hangs.
         if let Err(error) = thread::Builder::new().name(name.into_owned()).spawn(asks) {
             tracing::warn!(%error, agent = %path.display(), "no thread to ask an agent what it takes");
         }
-        let asked = Asked { stamp: now, said };
+        let asked = CacheEntry { stamp: now, said };
         all.insert(path.to_owned(), asked.clone());
         asked
     }

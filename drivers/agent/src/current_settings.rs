@@ -9,27 +9,30 @@ use parking_lot::Mutex;
 use picket_driver::SettingFault;
 use serde_json::{Map, Value};
 
-use crate::described::{Described, Stamp};
 use crate::metadata::Metadata;
+use crate::metadata_cache::{MetadataCache, Stamp};
 use crate::settings::Settings;
 
 /// The settings of one device, with what they were read from.
 #[derive(Debug)]
-pub struct Fitted {
+pub struct CurrentSettings {
     table: Map<String, Value>,
-    described: Arc<Described>,
+    described: Arc<MetadataCache>,
     /// As it was made.
     pub made: Arc<Settings>,
     /// As it is now, and of which file.
     now: Mutex<(Stamp, Arc<Settings>)>,
 }
 
-impl Fitted {
+impl CurrentSettings {
     /// Reads the settings, and what the agent says.
     ///
     /// # Errors
     /// All faults at once.
-    pub fn new(table: &Map<String, Value>, described: &Arc<Described>) -> Result<Self, Vec<SettingFault>> {
+    pub fn new(
+        table: &Map<String, Value>,
+        described: &Arc<MetadataCache>,
+    ) -> Result<Self, Vec<SettingFault>> {
         let made = Arc::new(Settings::check(table, &|path, program| described.describe(path, program))?);
         let stamp = Stamp::of(&made.path).map_err(|why| vec![SettingFault::new("agent", why)])?;
         let now = Mutex::new((stamp, made.clone()));

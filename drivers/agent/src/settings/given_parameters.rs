@@ -7,13 +7,13 @@ use crate::metadata::{Metadata, same};
 
 /// The parameters that are given, beside the agent's metadata.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'a> {
+pub(super) struct GivenParameters<'a> {
     pub(super) parameters: &'a [(String, String)],
     pub(super) secrets: &'a [(String, Secret)],
     pub(super) metadata: &'a Metadata,
 }
 
-impl<'a> Told<'a> {
+impl<'a> GivenParameters<'a> {
     /// What is given by the first of these names, with `_`.
     pub(super) fn given(&self, names: &[&str]) -> Option<&'a str> {
         let of = |name: &&str| self.parameters.iter().find(|(known, _)| same(known) == **name);
