@@ -10,11 +10,11 @@ use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::Random;
-use crate::attempt::{Attempt, Ended};
+use crate::attempt::{Attempt, AttemptEnd};
 use crate::command::SetPrivilege;
 use crate::handshake::Refusal;
 use crate::link::{Counters, Link};
-use crate::live::Live;
+use crate::live_session::LiveSession;
 use crate::quirks::{self, LoginVerdict, Verdict};
 use crate::session::Answer;
 use crate::settings::Settings;
@@ -44,7 +44,7 @@ struct Lockout {
 }
 
 /// What opens sessions, and what it learned from doing so.
-pub struct Door {
+pub struct SessionOpener {
     settings: Arc<Settings>,
     random: Random,
     counters: Arc<Counters>,
@@ -55,12 +55,12 @@ pub struct Door {
     has: Duration,
     lockout: Option<Lockout>,
     /// A session that the call before opened, and that is not at its privilege yet. It has carried nothing.
-    unraised: Option<Live>,
+    unraised: Option<LiveSession>,
     /// The cipher suites that the BMC said it offers. It is asked once, where it refuses ours; then until a session is open.
     offered: Option<Vec<u8>>,
 }
 
-impl std::fmt::Debug for Door {
+impl std::fmt::Debug for SessionOpener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Door").field("settings", &self.settings).finish_non_exhaustive()
     }
@@ -75,7 +75,7 @@ fn failed(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
     DriverError::new(kind, Effect::DidNotHappen, detail)
 }
 
-impl Door {
+impl SessionOpener {
     /// A door that was never opened.
     pub fn new(settings: Arc<Settings>, random: Random, counters: Arc<Counters>) -> Self {
         let pace = Pace::new();
@@ -94,7 +94,12 @@ impl Door {
 
     /// Opens a session of that epoch, at the privilege of the settings. What a call that ended too soon came to is gone on with:
     /// a BMC that takes a second for each answer takes longer for a login than one call.
-    pub async fn open(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
+    pub async fn open(
+        &mut self,
+        epoch: Epoch,
+        call: &Call,
+        until: Instant,
+    ) -> Result<LiveSession, DriverError> {
         self.has = until.saturating_duration_since(Instant::now());
         if let Some(lockout) = self.lockout.as_ref().filter(|lockout| Instant::now() < lockout.until) {
             return Err(lockout.error.clone());
@@ -152,17 +157,17 @@ impl Door {
         self.unraised = None;
     }
 
-    async fn enter(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
+    async fn enter(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<LiveSession, DriverError> {
         match self.raise(None, call, until).await? {
             Some(live) => Ok(live.in_epoch(epoch)),
             None if Instant::now() >= until => {
-                Err(self.in_vain(self.unraised.as_ref().and_then(Live::trouble), false))
+                Err(self.in_vain(self.unraised.as_ref().and_then(LiveSession::trouble), false))
             }
             None => self.knock(epoch, call, until).await,
         }
     }
 
-    async fn knock(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
+    async fn knock(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<LiveSession, DriverError> {
         let settings = self.settings.clone();
         self.pace.begin();
         let mut link = self.connect(until).await?;
@@ -180,8 +185,9 @@ impl Door {
             drop(attempt);
             // How long to wait before the next attempt.
             let pause = match ended {
-                Ended::Open(session, raised) => {
-                    let live = Live::new(*session, link, self.random.clone(), epoch, self.pace.of_commands());
+                AttemptEnd::Open(session, raised) => {
+                    let live =
+                        LiveSession::new(*session, link, self.random.clone(), epoch, self.pace.of_commands());
                     self.unraised = Some(live);
                     match self.raise(raised, call, until).await? {
                         Some(live) => return Ok(live),
@@ -189,31 +195,33 @@ impl Door {
                     }
                     Duration::ZERO
                 }
-                Ended::Silent => Duration::ZERO,
-                Ended::Refused(Refusal::OtherAlgorithms) => {
+                AttemptEnd::Silent => Duration::ZERO,
+                AttemptEnd::Refused(Refusal::OtherAlgorithms) => {
                     return Err(failed(
                         ErrorKind::Protocol,
                         "the BMC chose algorithms that were not proposed; nothing weaker is accepted",
                     ));
                 }
                 // Said of a handshake that may have been another: believed when the call's time is over.
-                Ended::Refused(Refusal::WrongPassword | Refusal::WrongKey) if ambiguous && until > soon() => {
+                AttemptEnd::Refused(Refusal::WrongPassword | Refusal::WrongKey)
+                    if ambiguous && until > soon() =>
+                {
                     Duration::ZERO
                 }
-                Ended::Refused(Refusal::WrongPassword) => {
+                AttemptEnd::Refused(Refusal::WrongPassword) => {
                     return Err(failed(
                         ErrorKind::Authentication,
                         format!("the BMC has another password for user {:?}", settings.login.username),
                     ));
                 }
-                Ended::Refused(Refusal::WrongKey) => {
+                AttemptEnd::Refused(Refusal::WrongKey) => {
                     return Err(failed(ErrorKind::Authentication, "the BMC has another BMC key (K_G)"));
                 }
-                Ended::Refused(Refusal::Rakp4(_)) if rakp4_refusals < RAKP4_REFUSALS => {
+                AttemptEnd::Refused(Refusal::Rakp4(_)) if rakp4_refusals < RAKP4_REFUSALS => {
                     rakp4_refusals += 1;
                     Duration::ZERO
                 }
-                Ended::Refused(Refusal::Rakp4(status)) if ambiguous => {
+                AttemptEnd::Refused(Refusal::Rakp4(status)) if ambiguous => {
                     // Not a word of the credentials, which RAKP 2 has proven: nothing is locked.
                     let authority = settings.authority();
                     return Err(failed(
@@ -224,7 +232,7 @@ impl Door {
                         ),
                     ));
                 }
-                Ended::Refused(Refusal::Rakp4(status) | Refusal::Status(status)) => {
+                AttemptEnd::Refused(Refusal::Rakp4(status) | Refusal::Status(status)) => {
                     match quirks::login_verdict(status) {
                         LoginVerdict::OtherSuite if suite + 1 < settings.suites.len() => {
                             suite += 1;
@@ -264,7 +272,7 @@ impl Door {
         raised: Option<Answer>,
         call: &Call,
         until: Instant,
-    ) -> Result<Option<Live>, DriverError> {
+    ) -> Result<Option<LiveSession>, DriverError> {
         let wanted = self.settings.login.privilege;
         let mut raised = raised;
         let mut pause = FIRST_PAUSE;

@@ -31,7 +31,7 @@ const FRESH: Duration = Duration::from_secs(20);
 
 /// An answer, and when it was asked for.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct TimedAnswer {
     /// What was said.
     pub answer: Answer,
     /// When the first copy of this request was sent.
@@ -44,7 +44,7 @@ pub struct Heard {
     pub epoch: Epoch,
 }
 
-impl Heard {
+impl TimedAnswer {
     /// The same as one of several tries of a command. `first` is the session of the tries before, and when the first of them
     /// was asked there: in another session nothing was asked yet.
     #[must_use]
@@ -58,8 +58,8 @@ impl Heard {
     }
 }
 
-/// A session. Dropped without [`Live::closed`], it sends one Close Session as a courtesy: BMCs have few slots.
-pub struct Live {
+/// A session. Dropped without [`LiveSession::closed`], it sends one Close Session as a courtesy: BMCs have few slots.
+pub struct LiveSession {
     session: Session,
     link: Link,
     random: Random,
@@ -78,7 +78,7 @@ pub struct Live {
     out: Vec<u8>,
 }
 
-impl std::fmt::Debug for Live {
+impl std::fmt::Debug for LiveSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Live")
             .field("epoch", &self.epoch)
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Live {
     }
 }
 
-impl Live {
+impl LiveSession {
     /// A session that was opened just now, by a handshake at that pace.
     pub fn new(session: Session, link: Link, random: Random, epoch: Epoch, pace: Pace) -> Self {
         let now = Instant::now();
@@ -202,7 +202,7 @@ impl Live {
         call: &Call,
         until: Instant,
         effort: &mut Effort,
-    ) -> Result<Option<Heard>, DriverError> {
+    ) -> Result<Option<TimedAnswer>, DriverError> {
         self.overhear();
         let mut request = self.session.request(message);
         self.exchange(&mut request, call, until, effort, self.pace.pause(), 2).await
@@ -218,7 +218,7 @@ impl Live {
         asked.is_ok_and(|heard| heard.is_some_and(|heard| heard.answer.code == 0))
     }
 
-    /// Whether it said so since, too late for [`Live::close`]. Nothing is sent.
+    /// Whether it said so since, too late for [`LiveSession::close`]. Nothing is sent.
     pub fn was_closed(&mut self) -> bool {
         let Some(request) = &self.close_asked else { return false };
         let mut buffer = [0; LARGEST];
@@ -238,7 +238,7 @@ impl Live {
         message: Message,
         call: &Call,
         until: Instant,
-    ) -> Result<Option<Heard>, DriverError> {
+    ) -> Result<Option<TimedAnswer>, DriverError> {
         // A copy sooner than an answer can come tells nothing, and is one more for a BMC that is slow.
         let pause = INSIST_PAUSE.max(self.pace.takes());
         self.overhear();
@@ -266,7 +266,7 @@ impl Live {
         effort: &mut Effort,
         mut pause: Duration,
         growth: u32,
-    ) -> Result<Option<Heard>, DriverError> {
+    ) -> Result<Option<TimedAnswer>, DriverError> {
         let mut buffer = [0; LARGEST];
         let asked_at = call.now();
         let began = Instant::now();
@@ -292,7 +292,8 @@ impl Live {
                     }
                     self.unanswered_since = None;
                     let (answered_at, epoch) = (call.now(), self.epoch);
-                    let heard = Heard { answer, asked_at, first_asked_at: asked_at, answered_at, epoch };
+                    let heard =
+                        TimedAnswer { answer, asked_at, first_asked_at: asked_at, answered_at, epoch };
                     return Ok(Some(heard));
                 }
                 // Foreign datagrams, however many, must not keep a copy from being sent.
@@ -307,7 +308,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveSession {
     fn drop(&mut self) {
         if self.closed {
             return;
