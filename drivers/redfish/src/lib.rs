@@ -48,8 +48,6 @@
 
 mod agreement;
 mod answer;
-mod ask;
-mod asking;
 mod bios;
 mod closing;
 mod connection;
@@ -57,12 +55,14 @@ mod discovery;
 mod driver;
 mod encoding;
 mod ending;
+mod exchange;
 mod hold;
 mod kind;
-mod life;
 mod line;
 mod login;
-mod looking;
+mod machine_identity;
+mod manager_check;
+mod manager_life;
 mod oddities;
 mod policy;
 mod pool;
@@ -71,11 +71,11 @@ mod quirks;
 mod ready;
 mod redirect;
 mod service;
+mod service_request;
 mod session;
 mod settings;
 mod task;
 mod unclear;
-mod whose;
 
 pub use driver::RedfishDriver;
 pub use kind::RedfishKind;

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 
 /// A request.
 #[derive(Clone)]
-pub struct Ask {
+pub struct ServiceRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<Value>,
@@ -34,13 +34,13 @@ pub struct Ask {
 }
 
 /// Without its body, which may have the password in it (S18).
-impl fmt::Debug for Ask {
+impl fmt::Debug for ServiceRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl Ask {
+impl ServiceRequest {
     /// Read that.
     pub fn get(path: impl Into<String>) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Line {
     /// What is written for `ask`; `None` where HTTP cannot carry it.
     pub(crate) fn request(
         &self,
-        ask: &Ask,
+        ask: &ServiceRequest,
         token: Option<&Secret>,
         by_basic: bool,
     ) -> Option<Request<Full<Bytes>>> {
@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_request_is_shown_without_what_it_says() {
-        let ask = Ask::post("/redfish/v1/x", json!({ "UserName": "admin", "Password": "hunter2" }));
+        let ask =
+            ServiceRequest::post("/redfish/v1/x", json!({ "UserName": "admin", "Password": "hunter2" }));
         let shown = format!("{ask:?} {ask:#?}");
         assert!(shown.contains("POST") && !shown.contains("hunter2"), "{shown}");
     }

@@ -5,11 +5,11 @@ use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::ask::Ask;
 use crate::connection::Connection;
-use crate::life::Life;
 use crate::line::Line;
+use crate::manager_life::ManagerLife;
 use crate::service::Later;
+use crate::service_request::ServiceRequest;
 
 /// What a setting that wants it says where it cannot be had.
 const ADVICE: &str = "with last_reset_time = false Off must hold for the long window instead";
@@ -106,7 +106,7 @@ impl Line {
             return Err(self.unshown(why, managers.is_empty()));
         };
         // Who may not see the manager is let in all the same: where it need not be said, that speaks of nobody's password.
-        let ask = Ask { may_hide: !self.tells_its_life(), ..Ask::get(manager) };
+        let ask = ServiceRequest { may_hide: !self.tells_its_life(), ..ServiceRequest::get(manager) };
         let answer = self.ask(&ask, call, &mut Effort::reading()).await?;
         let Some(object) = answer.fresh() else {
             let kept = if answer.stored { ", which a cache had kept (Age)" } else { "" };
@@ -116,7 +116,7 @@ impl Line {
         if let Some(why) = manages_others(&object) {
             return Err(self.unshown(why, false));
         }
-        let found = match Life::read(&object) {
+        let found = match ManagerLife::read(&object) {
             Ok(Some(found)) => found,
             Ok(None) => {
                 return Err(self.unshown("the manager does not say its LastResetTime".to_owned(), true));

@@ -11,14 +11,14 @@ use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::ask::Ask;
 use crate::connection::Connection;
 use crate::line::Line;
 use crate::service::{Later, Service};
+use crate::service_request::ServiceRequest;
 
 /// What a system, and its service, said of themselves when `identify` asked them last.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct KnownAs {
+pub(crate) struct LearnedIdentity {
     /// By the system's own words; empty: it has none.
     pub(crate) identity: Identity,
     /// By the certificate of whoever answered; `None`: that was not asked yet.
@@ -27,7 +27,7 @@ pub(crate) struct KnownAs {
 
 /// Where a connection leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionTarget {
     pub(crate) address: Option<SocketAddr>,
     certificate: Option<String>,
 }
@@ -89,9 +89,9 @@ impl Line {
         self.connection.as_ref().map(Connection::id)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ConnectionTarget {
         let address = self.connection.as_ref().and_then(Connection::address);
-        Place { address, certificate: self.certificate.clone() }
+        ConnectionTarget { address, certificate: self.certificate.clone() }
     }
 
     /// Notes whether the system is ours in the session that is there, or on this connection.
@@ -122,7 +122,8 @@ impl Line {
         let here = self.place();
         match &self.ours_at {
             Some(place) if !self.is_ours_here() && *place != here => {
-                let shows = |place: &Place| place.certificate.clone().unwrap_or_else(|| "none".to_owned());
+                let shows =
+                    |place: &ConnectionTarget| place.certificate.clone().unwrap_or_else(|| "none".to_owned());
                 let why = format!(
                     "its service shows certificate {} on a new connection, and certificate {} a moment ago, when the system said whose \
                      machine it is: its address leads to two services",
@@ -140,7 +141,7 @@ impl Line {
     /// # Errors
     /// It is another one: nothing may be sent, and nothing counts.
     pub(crate) fn expect_certificate(&self) -> Result<(), DriverError> {
-        let KnownAs { identity, certificate } = &self.known_as;
+        let LearnedIdentity { identity, certificate } = &self.known_as;
         let (Some(before), Some(now)) = (certificate, &self.certificate) else { return Ok(()) };
         if !identity.is_empty() || before == now {
             return Ok(());
@@ -169,7 +170,8 @@ impl Line {
             }
             let slot = match self.service.clone() {
                 Some(service) => {
-                    let read = Service::read(self, call, Ask::get(service.system), "the system").await?;
+                    let read =
+                        Service::read(self, call, ServiceRequest::get(service.system), "the system").await?;
                     slot(self, &read.1)
                 }
                 None => Service::discover(self, call).await?.slot,

@@ -6,11 +6,11 @@ use http::Method;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer::{Answer, Cut, LARGEST, tame};
-use crate::ask::Ask;
-use crate::connection::Broken;
+use crate::answer::{Answer, LARGEST, TruncatedBody, tame};
+use crate::connection::ConnectionError;
 use crate::line::{Line, end_of};
 use crate::oddities::Oddity;
+use crate::service_request::ServiceRequest;
 use crate::{quirks, redirect};
 
 /// Wait before the same is asked again; it doubles.
@@ -23,11 +23,11 @@ impl Line {
     /// The permit has ended, or the request cannot be written. `Ok(Err)`: there is no whole answer.
     pub async fn one(
         &mut self,
-        ask: &Ask,
+        ask: &ServiceRequest,
         call: &Call,
         until: Instant,
         effort: &mut Effort,
-    ) -> Result<Result<Answer, Broken>, DriverError> {
+    ) -> Result<Result<Answer, ConnectionError>, DriverError> {
         let own = self.session.as_ref().filter(|_| !ask.open && ask.token.is_none());
         let (is_own, own) = (own.is_some(), own.map(|session| session.token.clone()));
         let token = ask.token.clone().or(own);
@@ -51,7 +51,7 @@ impl Line {
             session.carried |= effort.is_control();
         }
         let Some(connection) = &mut self.connection else {
-            return Ok(Err(Broken::NotSent("the connection is gone".to_owned())));
+            return Ok(Err(ConnectionError::NotSent("the connection is gone".to_owned())));
         };
         effort.sent();
         let told = match connection.exchange(request, until).await {
@@ -73,7 +73,7 @@ impl Line {
                 // A silence before it may have been a restart: that is known at the next look at the manager's life.
                 self.unanswered_since = silent_before.filter(|_| self.tells_its_life());
             }
-            Err(Broken::NotSent(_)) => {
+            Err(ConnectionError::NotSent(_)) => {
                 effort.unsent();
                 self.unclear = unclear_before;
                 self.connection = None;
@@ -90,17 +90,17 @@ impl Line {
     /// No connection.
     pub async fn once(
         &mut self,
-        ask: &Ask,
+        ask: &ServiceRequest,
         call: &Call,
         until: Instant,
-    ) -> Result<Result<Answer, Broken>, DriverError> {
+    ) -> Result<Result<Answer, ConnectionError>, DriverError> {
         let effort = &mut Effort::reading();
         self.connect(call, until).await?;
         let told = self.one(ask, call, until, effort).await?;
         let there = told.as_ref().ok().and_then(|answer| redirect::to(&self.settings, &ask.path, answer));
         let Some(path) = there else { return Ok(told) };
         self.connect(call, until).await?;
-        self.one(&Ask { path, ..ask.clone() }, call, until, effort).await
+        self.one(&ServiceRequest { path, ..ask.clone() }, call, until, effort).await
     }
 
     /// A request and its answer: with a connection and a session, again after a refused token, while the service is busy, and once at
@@ -109,9 +109,15 @@ impl Line {
     ///
     /// # Errors
     /// No answer in time, no connection, no session; `effect` speaks of everything in `effort`.
-    pub async fn ask(&mut self, ask: &Ask, call: &Call, effort: &mut Effort) -> Result<Answer, DriverError> {
+    pub async fn ask(
+        &mut self,
+        ask: &ServiceRequest,
+        call: &Call,
+        effort: &mut Effort,
+    ) -> Result<Answer, DriverError> {
         let until = end_of(call);
-        let (place, mut ask) = (&ask.path, Ask { path: self.answered_at(&ask.path), ..ask.clone() });
+        let (place, mut ask) =
+            (&ask.path, ServiceRequest { path: self.answered_at(&ask.path), ..ask.clone() });
         let (mut pause, mut asked_anew, mut redirected) = (FIRST_PAUSE, false, false);
         // When the first copy was sent of what is not answered yet: one that is sent again does not renew it (S2).
         let mut first = None;
@@ -125,12 +131,12 @@ impl Line {
                     first = None;
                     (Some(Answer { asked_at, ..answer }), String::new())
                 }
-                Err(Broken::NotSent(why)) => (None, why),
-                Err(Broken::Silent(why)) if effort.is_bound() => {
+                Err(ConnectionError::NotSent(why)) => (None, why),
+                Err(ConnectionError::Silent(why)) if effort.is_bound() => {
                     return Err(self.error(effort, ErrorKind::Unreachable, why));
                 }
-                Err(Broken::Silent(why)) => (None, why),
-                Err(Broken::Late) => {
+                Err(ConnectionError::Silent(why)) => (None, why),
+                Err(ConnectionError::Late) => {
                     return Err(self.error(effort, ErrorKind::TimedOut, "no answer in time"));
                 }
             };
@@ -201,10 +207,10 @@ impl Line {
 
 /// The answer to a question. What it says stands in its body: of one that was read in part nothing counts but a refusal (S1). To whoever
 /// tells the service to do something the status alone says what became of that.
-fn whole(answer: Answer) -> Result<Answer, Broken> {
+fn whole(answer: Answer) -> Result<Answer, ConnectionError> {
     match &answer.cut {
-        Some(Cut::Broken(why)) if answer.is_success() => Err(Broken::Silent(why.clone())),
-        Some(Cut::Late) if answer.is_success() => Err(Broken::Late),
+        Some(TruncatedBody::Broken(why)) if answer.is_success() => Err(ConnectionError::Silent(why.clone())),
+        Some(TruncatedBody::Late) if answer.is_success() => Err(ConnectionError::Late),
         _ => Ok(answer),
     }
 }
@@ -223,11 +229,11 @@ pub fn unread(line: &Line, answer: &Answer, what: &str) -> DriverError {
             answer.words()
         ),
         200..=299 if answer.stored => format!("{what}: an answer that a cache had kept (Age)"),
-        200..=299 if matches!(answer.cut, Some(Cut::Long)) => {
+        200..=299 if matches!(answer.cut, Some(TruncatedBody::Long)) => {
             format!("{what}: an answer larger than {LARGEST} bytes")
         }
         200..=299 => match &answer.cut {
-            Some(Cut::Coded(coding)) => {
+            Some(TruncatedBody::Coded(coding)) => {
                 format!("{what}: an answer that is packed ({coding}), which was not asked for")
             }
             _ => format!("{what}: an answer that is no JSON object"),

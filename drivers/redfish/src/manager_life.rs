@@ -22,13 +22,13 @@ const ROUNDING: Duration = Duration::from_secs(2);
 
 /// What one manager says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Life {
+pub struct ManagerLife {
     reset: String,
     /// Seconds from the reset to its present, by its own clock.
     uptime: Option<i64>,
 }
 
-impl Life {
+impl ManagerLife {
     /// Reads it from a Manager resource; `None`: it does not say it.
     ///
     /// # Errors
@@ -66,17 +66,17 @@ impl Life {
     }
 
     /// Whether `later`, so long after, is of the same life.
-    pub fn goes_on_in(&self, later: &Life, elapsed: Duration) -> bool {
+    pub fn goes_on_in(&self, later: &ManagerLife, elapsed: Duration) -> bool {
         self.reset == later.reset && self.is_up_still_in(later, elapsed, SLACK) != Some(false)
     }
 
     /// Whether `later`, so long after, says another reset, although there was none between: by the manager's own time it went on.
-    pub fn drifts_to(&self, later: &Life, elapsed: Duration) -> bool {
+    pub fn drifts_to(&self, later: &ManagerLife, elapsed: Duration) -> bool {
         self.reset != later.reset && self.is_up_still_in(later, elapsed, ROUNDING) == Some(true)
     }
 
     /// Whether its uptime grew by as much as our time, less `slack`; `None`: it does not say its time.
-    fn is_up_still_in(&self, later: &Life, elapsed: Duration, slack: Duration) -> Option<bool> {
+    fn is_up_still_in(&self, later: &ManagerLife, elapsed: Duration, slack: Duration) -> Option<bool> {
         let grown = i64::try_from(elapsed.saturating_sub(slack).as_secs()).unwrap_or(i64::MAX);
         let (before, after) = self.uptime.zip(later.uptime)?;
         Some(after >= before.saturating_add(grown))
@@ -117,9 +117,9 @@ mod tests {
 
     use super::*;
 
-    fn life(reset: Value, now: Value) -> Result<Life, String> {
+    fn life(reset: Value, now: Value) -> Result<ManagerLife, String> {
         let manager = json!({ "LastResetTime": reset, "DateTime": now });
-        Life::read(manager.as_object().expect("an object")).map(|said| said.expect("it says it"))
+        ManagerLife::read(manager.as_object().expect("an object")).map(|said| said.expect("it says it"))
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
             assert!(why.contains(says), "{reset}: {why}");
         }
         for silent in [json!({}), json!({ "LastResetTime": null })] {
-            assert_eq!(Life::read(silent.as_object().expect("an object")), Ok(None));
+            assert_eq!(ManagerLife::read(silent.as_object().expect("an object")), Ok(None));
         }
     }
 
