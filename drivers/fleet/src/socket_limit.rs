@@ -10,7 +10,7 @@ const BESIDES: u64 = 256;
 #[error(
     "{wanted} open files are needed and {most} allowed; allow more (ulimit -n {wanted}) or take fewer machines"
 )]
-pub struct NoRoom {
+pub struct SocketLimitError {
     wanted: u64,
     most: u64,
 }
@@ -19,7 +19,7 @@ pub struct NoRoom {
 ///
 /// # Errors
 /// It may not be raised so far.
-pub fn room_for(sockets: usize) -> Result<(), NoRoom> {
+pub fn room_for(sockets: usize) -> Result<(), SocketLimitError> {
     let wanted = sockets as u64 + BESIDES;
     let mut limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(u64::MAX);
@@ -27,7 +27,7 @@ pub fn room_for(sockets: usize) -> Result<(), NoRoom> {
         limit.current = Some(wanted);
         // Beyond what is allowed only who may raise that, too.
         limit.maximum = limit.maximum.map(|most| most.max(wanted));
-        setrlimit(Resource::Nofile, limit).map_err(|_| NoRoom { wanted, most })?;
+        setrlimit(Resource::Nofile, limit).map_err(|_| SocketLimitError { wanted, most })?;
     }
     Ok(())
 }
