@@ -7,7 +7,7 @@
 //! What is not the answer to the request in flight is ignored.
 //!
 //! From the wire inwards: `wire` and `crypto` (packets), `handshake` and `session` (protocol, without I/O), `link`,
-//! `pace`, `attempt`, `live` (one socket), `opener` (opening), `line` (one conversation), `power`, `hold`, `closing` (what is said
+//! `pace`, `attempt`, `live_session` (one socket), `session_opener` (opening), `line` (one conversation), `power`, `hold`, `closing` (what is said
 //! in it), `driver`. `wire` and `crypto` are open to the simulated BMCs of `drivers/fleet`, which speak the other side of it.
 
 mod attempt;
