@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zeroize::Zeroizing;
 
 use crate::answer;
-use crate::fitted::Fitted;
+use crate::current_settings::CurrentSettings;
 use crate::settings::Settings;
 
 /// How long one run may take (an off waits until the device says off).
@@ -34,7 +34,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// One agent's device.
 #[derive(Debug)]
 pub struct AgentDriver {
-    fitted: Arc<Fitted>,
+    fitted: Arc<CurrentSettings>,
     traits: Traits,
     /// Held by whoever runs the agent.
     line: Mutex<()>,
@@ -51,7 +51,7 @@ struct Run {
 
 impl AgentDriver {
     /// For these settings.
-    pub(crate) fn new(fitted: Fitted) -> Self {
+    pub(crate) fn new(fitted: CurrentSettings) -> Self {
         let settings = &fitted.made;
         let traits = Traits {
             class: settings.class,

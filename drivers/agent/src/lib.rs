@@ -26,12 +26,12 @@
 //! such an effect is open a person is asked instead of an on.
 
 mod answer;
-mod described;
+mod current_settings;
 mod driver;
-mod fitted;
 mod kind;
 pub mod list;
 mod metadata;
+mod metadata_cache;
 mod settings;
 
 pub use driver::AgentDriver;

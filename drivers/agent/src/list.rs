@@ -35,7 +35,7 @@ pub enum Proof {
 
 /// What an agent switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switches {
+pub enum SwitchTarget {
     /// A machine, by its management controller, blade or partition controller.
     Host,
     /// An outlet.
@@ -48,7 +48,7 @@ pub enum Switches {
 
 /// Where the agent puts its secrets, besides its own memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shows {
+pub enum SecretExposure {
     /// Nowhere that other users see.
     Nothing,
     /// In the arguments of a program that it runs: every user of the gateway's machine can read them while it runs.
@@ -65,7 +65,7 @@ pub struct Agent {
     /// What its off proves.
     pub proof: Proof,
     /// What it switches.
-    pub switches: Switches,
+    pub switches: SwitchTarget,
     /// What its off does and what its status reads as off; or why it is no device.
     pub why: &'static str,
 }
@@ -74,18 +74,18 @@ impl Agent {
     /// The class of its devices; `None`: the settings say it.
     pub fn class(&self) -> Option<DeviceClass> {
         match self.switches {
-            Switches::Host | Switches::Machine => Some(DeviceClass::Host),
-            Switches::Outlet => Some(DeviceClass::Supply),
-            Switches::Anything => None,
+            SwitchTarget::Host | SwitchTarget::Machine => Some(DeviceClass::Host),
+            SwitchTarget::Outlet => Some(DeviceClass::Supply),
+            SwitchTarget::Anything => None,
         }
     }
 
     /// The best grade that its Off can have.
     pub fn grade(&self) -> Grade {
         match (self.proof, self.switches) {
-            (Proof::Power, Switches::Host | Switches::Outlet) => Grade::Observed,
-            (Proof::Power, Switches::Machine) => Grade::Hypervisor,
-            (Proof::Power, Switches::Anything) | (Proof::TowardsOff | Proof::Never, _) => Grade::Claimed,
+            (Proof::Power, SwitchTarget::Host | SwitchTarget::Outlet) => Grade::Observed,
+            (Proof::Power, SwitchTarget::Machine) => Grade::Hypervisor,
+            (Proof::Power, SwitchTarget::Anything) | (Proof::TowardsOff | Proof::Never, _) => Grade::Claimed,
         }
     }
 
@@ -96,7 +96,7 @@ impl Agent {
     }
 
     /// Where its secrets can be seen while it runs.
-    pub fn shows(&self) -> Shows {
+    pub fn shows(&self) -> SecretExposure {
         const ARGUMENTS: [&str; 18] = [
             "apc_snmp",
             "cisco_mds",
@@ -120,11 +120,11 @@ impl Agent {
         const ENVIRONMENT: [&str; 2] = ["amt", "ironic"];
         let short = self.name.strip_prefix("fence_").unwrap_or(self.name);
         if ARGUMENTS.contains(&short) {
-            Shows::Arguments
+            SecretExposure::Arguments
         } else if ENVIRONMENT.contains(&short) {
-            Shows::Environment
+            SecretExposure::Environment
         } else {
-            Shows::Nothing
+            SecretExposure::Nothing
         }
     }
 }
@@ -138,7 +138,7 @@ macro_rules! list {
     ($($name:literal $proof:ident $switches:ident $why:literal)*) => {
         /// All of them, by name.
         pub const LIST: &[Agent] = &[$(Agent {
-            name: concat!("fence_", $name), proof: Proof::$proof, switches: Switches::$switches, why: $why,
+            name: concat!("fence_", $name), proof: Proof::$proof, switches: SwitchTarget::$switches, why: $why,
         }),*];
     };
 }

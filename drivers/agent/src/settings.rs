@@ -9,16 +9,16 @@ use picket_driver::{Secret, SettingFault};
 use picket_reach::program::Program;
 use serde_json::{Map, Value};
 
+use self::given_parameters::GivenParameters;
 use self::reader::{DIRECTORY, Reader};
-use self::told::Told;
 use crate::list::{self, Proof};
 use crate::metadata::Metadata;
 
+mod given_parameters;
 mod naming;
 mod parameters;
 mod reader;
 mod remarks;
-mod told;
 
 /// The checked settings.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl Settings {
         };
         let path = PathBuf::from(&directory).join(&agent);
         let repeats = metadata.parameters.contains_key("retry_on");
-        let told = Told { parameters: &parameters, secrets: &secrets, metadata: &metadata };
+        let told = GivenParameters { parameters: &parameters, secrets: &secrets, metadata: &metadata };
         let (place, endpoint) = naming::endpoint(&agent, known, class, &told);
         // An answer that nobody authenticates may come from anybody in its network (S1).
         let is_believed = |known: &&list::Agent| {

@@ -43,7 +43,7 @@ pub(crate) struct AwsDriver {
     pub(crate) cloud: Arc<Cloud>,
     traits: Traits,
     /// What AWS's clock said in the answers to this device's questions, oldest first.
-    heard: Mutex<VecDeque<Heard>>,
+    heard: Mutex<VecDeque<ServiceTime>>,
     pub(crate) unclear: Unclear,
     pub(crate) remarks: Remarks,
     /// When a command of ours was answered last, and what it makes of the instance.
@@ -64,14 +64,14 @@ pub(crate) struct AwsDriver {
 
 /// AWS's own time, and when it was asked for and told.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct ServiceTime {
     date: SystemTime,
     asked_at: BootTime,
     answered_at: BootTime,
 }
 
 /// What a look at the instance found.
-pub(crate) type Seen = picket_cloud::Seen<Instance>;
+pub(crate) type InstanceFindings = picket_cloud::Findings<Instance>;
 
 impl std::fmt::Debug for AwsDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -100,7 +100,7 @@ impl AwsDriver {
     }
 
     /// The instance, freshly asked for.
-    pub(crate) async fn look(&self, call: &Call) -> Result<Seen, DriverError> {
+    pub(crate) async fn look(&self, call: &Call) -> Result<InstanceFindings, DriverError> {
         let before = call.now();
         let (found, stamps) = self.cloud.instance(&self.settings.instance, call).await;
         // A refusal bears AWS's time as well.
@@ -110,10 +110,10 @@ impl AwsDriver {
         let (asked_at, answered_at) =
             stamps.map_or((before, call.now()), |stamps| (stamps.asked_at, stamps.answered_at));
         let found = found?;
-        if found.as_ref().is_ok_and(|instance| instance.power() == instance::Said::Terminated) {
+        if found.as_ref().is_ok_and(|instance| instance.power() == instance::PowerStatus::Terminated) {
             self.ended.store(true, Ordering::SeqCst);
         }
-        Ok(Seen { found, asked_at, answered_at })
+        Ok(InstanceFindings { found, asked_at, answered_at })
     }
 
     /// Whether it was seen terminated. After an hour EC2 does not know it any more.
@@ -135,7 +135,7 @@ impl AwsDriver {
         let mut heard = self.heard.lock();
         heard.retain(|one| stamps.answered_at.since(one.asked_at) <= FRESH);
         let (asked_at, answered_at) = (stamps.asked_at, stamps.answered_at);
-        heard.push_back(Heard { date, asked_at, answered_at });
+        heard.push_back(ServiceTime { date, asked_at, answered_at });
     }
 
     /// S8: the time for the signature of an on or a detach. It is AWS's own, from an answer that came before the store said its last word:
@@ -148,7 +148,8 @@ impl AwsDriver {
         call: &Call,
     ) -> Result<SystemTime, DriverError> {
         let heard = self.heard.lock();
-        let serves = |one: &&Heard| one.answered_at <= checked_at && call.now().since(one.asked_at) <= FRESH;
+        let serves =
+            |one: &&ServiceTime| one.answered_at <= checked_at && call.now().since(one.asked_at) <= FRESH;
         self.bounded(heard.iter().rfind(serves), life, call)
     }
 
@@ -161,7 +162,7 @@ impl AwsDriver {
     ) -> Result<SystemTime, DriverError> {
         let newest = || {
             let heard = self.heard.lock();
-            let serves = |one: &&Heard| call.now().since(one.asked_at) <= FRESH;
+            let serves = |one: &&ServiceTime| call.now().since(one.asked_at) <= FRESH;
             self.bounded(heard.iter().rfind(serves), life, call)
         };
         match newest() {
@@ -176,12 +177,12 @@ impl AwsDriver {
     }
 
     /// Whether it shows the opposite of what a command of ours was answered to do a moment before: EC2 shows late what it took.
-    fn is_stale(&self, seen: &Seen) -> bool {
+    fn is_stale(&self, seen: &InstanceFindings) -> bool {
         let told = *self.told.lock();
         let Some((answered_at, makes)) = told else { return false };
         let opposite = match seen.found.as_ref().map(Instance::power) {
-            Ok(instance::Said::On) => makes == Power::Off,
-            Ok(instance::Said::Off) => makes == Power::On,
+            Ok(instance::PowerStatus::On) => makes == Power::Off,
+            Ok(instance::PowerStatus::Off) => makes == Power::On,
             _ => false,
         };
         opposite && seen.asked_at.since(answered_at) <= SHOWN_LATE
@@ -189,7 +190,7 @@ impl AwsDriver {
 
     fn bounded(
         &self,
-        heard: Option<&Heard>,
+        heard: Option<&ServiceTime>,
         life: Option<Duration>,
         call: &Call,
     ) -> Result<SystemTime, DriverError> {
@@ -222,7 +223,7 @@ impl AwsDriver {
             Ok(seen) if self.is_stale(&seen) => {
                 Some(Pending::under_way("EC2 does not show yet what it was told just now", LOOK))
             }
-            Ok(Seen { found: Ok(instance), .. }) if instance.is_busy() => {
+            Ok(InstanceFindings { found: Ok(instance), .. }) if instance.is_busy() => {
                 let why = format!("something is under way at the instance: {}", instance.words());
                 Some(Pending::under_way(why, LOOK))
             }

@@ -56,7 +56,7 @@ impl Mapping {
 
 /// What an instance's state says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum PowerStatus {
     /// It runs.
     On,
     /// It was stopped, and its memory is gone.
@@ -118,18 +118,18 @@ fn number(state: &str) -> Option<i32> {
 
 impl Instance {
     /// What it says of power.
-    pub(crate) fn power(&self) -> Said {
-        let Some(state) = self.state.as_deref() else { return Said::Unknown };
+    pub(crate) fn power(&self) -> PowerStatus {
+        let Some(state) = self.state.as_deref() else { return PowerStatus::Unknown };
         // A number beside the word that says otherwise is no clear word.
         if self.code.is_some_and(|code| number(state) != Some(code & 0xff)) {
-            return Said::Unknown;
+            return PowerStatus::Unknown;
         }
         match state {
-            "running" => Said::On,
-            "terminated" => Said::Terminated,
-            "stopped" if self.keeps_memory() => Said::Unknown,
-            "stopped" => Said::Off,
-            _ => Said::Unknown,
+            "running" => PowerStatus::On,
+            "terminated" => PowerStatus::Terminated,
+            "stopped" if self.keeps_memory() => PowerStatus::Unknown,
+            "stopped" => PowerStatus::Off,
+            _ => PowerStatus::Unknown,
         }
     }
 
@@ -203,23 +203,23 @@ mod tests {
     #[test]
     fn every_state_of_an_instance_is_on_off_or_unknown() {
         for (state, code, said) in [
-            (Some("running"), Some(16), Said::On),
-            (Some("running"), None, Said::On),
-            (Some("stopped"), Some(80), Said::Off),
-            (Some("stopped"), Some(0x0150), Said::Off),
-            (Some("stopped"), None, Said::Off),
-            (Some("stopped"), Some(64), Said::Unknown),
-            (Some("stopped"), Some(0), Said::Unknown),
-            (Some("terminated"), Some(48), Said::Terminated),
-            (Some("terminated"), Some(32), Said::Unknown),
-            (Some("stopping"), Some(64), Said::Unknown),
-            (Some("shutting-down"), Some(32), Said::Unknown),
-            (Some("pending"), Some(0), Said::Unknown),
-            (Some("Stopped"), None, Said::Unknown),
-            (Some("a word of tomorrow"), None, Said::Unknown),
-            (Some(""), None, Said::Unknown),
-            (None, Some(80), Said::Unknown),
-            (None, None, Said::Unknown),
+            (Some("running"), Some(16), PowerStatus::On),
+            (Some("running"), None, PowerStatus::On),
+            (Some("stopped"), Some(80), PowerStatus::Off),
+            (Some("stopped"), Some(0x0150), PowerStatus::Off),
+            (Some("stopped"), None, PowerStatus::Off),
+            (Some("stopped"), Some(64), PowerStatus::Unknown),
+            (Some("stopped"), Some(0), PowerStatus::Unknown),
+            (Some("terminated"), Some(48), PowerStatus::Terminated),
+            (Some("terminated"), Some(32), PowerStatus::Unknown),
+            (Some("stopping"), Some(64), PowerStatus::Unknown),
+            (Some("shutting-down"), Some(32), PowerStatus::Unknown),
+            (Some("pending"), Some(0), PowerStatus::Unknown),
+            (Some("Stopped"), None, PowerStatus::Unknown),
+            (Some("a word of tomorrow"), None, PowerStatus::Unknown),
+            (Some(""), None, PowerStatus::Unknown),
+            (None, Some(80), PowerStatus::Unknown),
+            (None, None, PowerStatus::Unknown),
         ] {
             assert_eq!(instance(state, code).power(), said, "{state:?} {code:?}");
         }
@@ -235,18 +235,18 @@ mod tests {
                     reason: because("Client.UserInitiatedHibernate: User initiated hibernate"),
                     ..stopped()
                 },
-                Said::Unknown,
+                PowerStatus::Unknown,
             ),
             (
                 Instance { transition: because("User initiated hibernation (2026-11-22)"), ..stopped() },
-                Said::Unknown,
+                PowerStatus::Unknown,
             ),
             (
                 Instance { reason: because("Client.UserInitiatedShutdown"), hibernates: true, ..stopped() },
-                Said::Off,
+                PowerStatus::Off,
             ),
-            (Instance { hibernates: true, ..stopped() }, Said::Unknown),
-            (Instance { reason: because("Client.UserInitiatedShutdown"), ..stopped() }, Said::Off),
+            (Instance { hibernates: true, ..stopped() }, PowerStatus::Unknown),
+            (Instance { reason: because("Client.UserInitiatedShutdown"), ..stopped() }, PowerStatus::Off),
         ] {
             assert_eq!(instance.power(), said, "{instance:?}");
         }
@@ -302,7 +302,7 @@ mod tests {
             .tags(types::Tag::builder().key(GROUP).value("web").build())
             .build();
         let read = Instance::from(told);
-        assert_eq!((read.power(), read.group(), read.is_busy()), (Said::Off, Some("web"), false));
+        assert_eq!((read.power(), read.group(), read.is_busy()), (PowerStatus::Off, Some("web"), false));
         let mapping = Mapping {
             device: "/dev/sdf".to_owned(),
             volume: "vol-1".to_owned(),
@@ -322,7 +322,7 @@ mod tests {
         let empty = Instance::from(types::Instance::builder().build());
         assert_eq!(
             (empty.power(), empty.is_busy(), empty.words().as_str()),
-            (Said::Unknown, true, "no state is told")
+            (PowerStatus::Unknown, true, "no state is told")
         );
     }
 }

@@ -7,16 +7,16 @@ use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::{Power, Reading};
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
-use crate::cloud::{Change, Failure, Stamps, Turn, said};
+use crate::cloud::{BucketAccess, Change, Failure, Stamps, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance};
 
 /// What an instance says, as a reading has it.
 fn power(instance: &Instance) -> Power {
     match instance.power() {
-        instance::Said::On => Power::On,
-        instance::Said::Off | instance::Said::Terminated => Power::Off,
-        instance::Said::Unknown => Power::Unknown,
+        instance::PowerStatus::On => Power::On,
+        instance::PowerStatus::Off | instance::PowerStatus::Terminated => Power::Off,
+        instance::PowerStatus::Unknown => Power::Unknown,
     }
 }
 
@@ -71,7 +71,7 @@ impl AwsDriver {
         let error = failure.into_error();
         let Ok(seen) = self.look(call).await else { return Err(error) };
         match &seen.found {
-            Ok(instance) if instance.power() == instance::Said::Terminated => Ok(Accepted {
+            Ok(instance) if instance.power() == instance::PowerStatus::Terminated => Ok(Accepted {
                 asked_at: seen.asked_at,
                 answered_at: seen.answered_at,
                 epoch: Some(EPOCH),
@@ -89,7 +89,7 @@ impl AwsDriver {
             .cloud
             .alone(
                 "StartInstances",
-                Turn::Now,
+                BucketAccess::Now,
                 Some((signed, None, &self.unclear)),
                 call,
                 async move |client, config| {

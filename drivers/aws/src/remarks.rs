@@ -8,7 +8,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use picket_reach::proxy;
 use tokio::time::Instant;
 
-use crate::cloud::{Failure, Turn, said};
+use crate::cloud::{BucketAccess, Failure, said};
 use crate::driver::AwsDriver;
 use crate::instance::Instance;
 
@@ -17,10 +17,10 @@ const QUICKLY: Duration = Duration::from_secs(5);
 
 /// What the last check found.
 #[derive(Debug, Default)]
-pub(crate) struct Remarks(Mutex<Found>);
+pub(crate) struct Remarks(Mutex<RemarkFindings>);
 
 #[derive(Debug, Default)]
-struct Found {
+struct RemarkFindings {
     remarks: Vec<String>,
     obstacles: Vec<String>,
     /// That a protection bars the off: known until EC2 says otherwise.
@@ -30,7 +30,7 @@ struct Found {
 }
 
 impl Remarks {
-    fn found(&self) -> MutexGuard<'_, Found> {
+    fn found(&self) -> MutexGuard<'_, RemarkFindings> {
         self.0.lock()
     }
 
@@ -95,7 +95,7 @@ impl AwsDriver {
         let id = self.settings.instance.clone();
         let told = self.cloud.alone(
             "DescribeInstanceAttribute",
-            Turn::Patient,
+            BucketAccess::Patient,
             None,
             call,
             async move |client, config| {

@@ -6,7 +6,7 @@
 use aws_sdk_ec2::types::{SpotInstanceRequest, SpotInstanceState, SpotInstanceType};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 
-use crate::cloud::{Failure, Turn, said};
+use crate::cloud::{BucketAccess, Failure, said};
 use crate::driver::AwsDriver;
 use crate::instance::Instance;
 
@@ -31,7 +31,7 @@ impl AwsDriver {
         let asked = id.clone();
         let told = self.cloud.alone(
             "DescribeSpotInstanceRequests",
-            Turn::Patient,
+            BucketAccess::Patient,
             None,
             call,
             async move |client, config| {

@@ -8,7 +8,7 @@ use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
 use aws_sdk_ec2::types::{EbsInstanceBlockDeviceSpecification, InstanceBlockDeviceMappingSpecification};
 
-use crate::cloud::{Change, EbsVolume, Turn, said};
+use crate::cloud::{BucketAccess, Change, EbsVolume, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance, Mapping};
 use crate::power::{accepted, unnamed};
@@ -36,7 +36,7 @@ impl AwsDriver {
     pub(crate) async fn terminate(&self, deletes: &[String], call: &Call) -> Result<Accepted, DriverError> {
         let seen = self.look(call).await?;
         let instance = seen.found.map_err(|why| refused(ErrorKind::Refused, why))?;
-        if instance.power() == instance::Said::Terminated {
+        if instance.power() == instance::PowerStatus::Terminated {
             let (asked_at, answered_at) = (seen.asked_at, seen.answered_at);
             return Ok(Accepted { asked_at, answered_at, epoch: Some(EPOCH), already: true });
         }
@@ -62,7 +62,7 @@ impl AwsDriver {
             .cloud
             .alone(
                 "TerminateInstances",
-                Turn::Now,
+                BucketAccess::Now,
                 Some((signed, None, &self.unclear)),
                 call,
                 async move |client, config| {
@@ -108,7 +108,7 @@ impl AwsDriver {
             .cloud
             .alone(
                 "ModifyInstanceAttribute",
-                Turn::Now,
+                BucketAccess::Now,
                 Some((signed, None, &self.unclear)),
                 call,
                 async move |client, config| {

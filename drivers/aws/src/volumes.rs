@@ -15,7 +15,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, Volu
 
 use tokio::time::Instant;
 
-use crate::cloud::{Attachment, EbsVolume, Turn, said};
+use crate::cloud::{Attachment, BucketAccess, EbsVolume, said};
 use crate::driver::{AwsDriver, SHOWN_LATE};
 use crate::instance::{self, Instance, Mapping};
 
@@ -129,7 +129,7 @@ impl Volumes for AwsDriver {
     async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
         let instance = self.instance(call).await?;
         // What is gone for good has nothing.
-        if instance.power() == instance::Said::Terminated {
+        if instance.power() == instance::PowerStatus::Terminated {
             return Ok(Vec::new());
         }
         let mut ebs = self.attached_by_ebs(call).await?;
@@ -175,7 +175,7 @@ impl Volumes for AwsDriver {
             let told = request.customize().config_override(config).send().await;
             said(told).map(drop)
         };
-        let turn = if self.took_its_turn() { Turn::Promised } else { Turn::Now };
+        let turn = if self.took_its_turn() { BucketAccess::Promised } else { BucketAccess::Now };
         let failure = match self.cloud.alone(DETACH, turn, order, call, sends).await? {
             Ok(_) => {
                 let mut detached = self.detached.lock();
@@ -219,7 +219,7 @@ impl Volumes for AwsDriver {
 
 /// What both say of a volume: it is free once neither has it at that instance.
 fn standing(instance: &Instance, ebs: Option<&EbsVolume>, volume: &str) -> Standing {
-    let terminated = instance.power() == instance::Said::Terminated;
+    let terminated = instance.power() == instance::PowerStatus::Terminated;
     let mapped = instance.volumes.iter().find(|mapping| !terminated && mapping.volume == volume);
     let Some(ebs) = ebs else {
         return match mapped {

@@ -26,7 +26,7 @@ pub fn traits(endpoint: String, life: Duration) -> Traits {
 
 /// The findings of one look at an instance.
 #[derive(Debug)]
-pub struct Seen<Instance> {
+pub struct Findings<Instance> {
     /// `Err`: the cloud says that there is none, in its words.
     pub found: Result<Instance, String>,
     /// When it was asked.

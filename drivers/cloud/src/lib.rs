@@ -24,7 +24,7 @@ mod unclear;
 pub use accounts::Accounts;
 pub use clients::Clients;
 pub use command::{Bound, carry};
-pub use device::{CALL, EPOCH, Seen, traits};
+pub use device::{CALL, EPOCH, Findings, traits};
 pub use failure::{Unanswered, one_line};
 pub use gather::gather;
 pub use quiesce::Pending;

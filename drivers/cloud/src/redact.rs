@@ -6,14 +6,14 @@ use picket_reach::web::Answer;
 use reqwest::header::HeaderValue;
 
 /// What stands there instead.
-const STRUCK: &str = "[struck out]";
+const REDACTED: &str = "[struck out]";
 
 /// That answer without these, in whichever form they stand there.
 pub fn answer(mut answer: Answer, secrets: &[&[u8]]) -> Answer {
     let read = String::from_utf8_lossy(&answer.body);
-    let struck = text(&read, secrets);
-    if struck != read {
-        answer.body = struck.into_bytes();
+    let redacted = text(&read, secrets);
+    if redacted != read {
+        answer.body = redacted.into_bytes();
     }
     answer
 }
@@ -27,7 +27,7 @@ pub fn text(text: &str, secrets: &[&[u8]]) -> String {
         let json = json.trim_matches('"').to_owned();
         for form in [json.replace('/', "\\/"), json, as_form(&plain), plain] {
             if !form.is_empty() && text.contains(&form) {
-                text = text.replace(&form, STRUCK);
+                text = text.replace(&form, REDACTED);
             }
         }
     }

@@ -13,7 +13,7 @@ use tokio::net::UdpSocket;
 
 use crate::account::Account;
 use crate::ipmi::{IpmiBmc, IpmiOptions};
-use crate::pki::{Authority, Certificate, Made, Maker, PkiError};
+use crate::pki::{Authority, Certificate, IssuerKind, PkiError, ShownCertificate};
 use crate::redfish::{RedfishBmc, RedfishOptions};
 
 /// The largest datagram that is read; what is longer is cut, and then nothing.
@@ -214,15 +214,15 @@ impl Bmc {
         Some(self.certificate_shown()?.der.to_vec())
     }
 
-    pub(crate) fn certificate_shown(&self) -> Option<Made> {
+    pub(crate) fn certificate_shown(&self) -> Option<ShownCertificate> {
         let redfish = self.redfish.as_ref()?;
         let suffers = |fault| self.world().suffers(&redfish.device, &fault);
         let maker = if suffers(Fault::OwnCertificateV1) {
-            Maker::ItselfV1
+            IssuerKind::ItselfV1
         } else if suffers(Fault::OwnCertificate) {
-            Maker::Itself
+            IssuerKind::Itself
         } else {
-            Maker::Authority
+            IssuerKind::Authority
         };
         redfish.pki.shown_at(redfish.address.ip(), maker).ok()
     }

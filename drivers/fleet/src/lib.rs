@@ -16,8 +16,8 @@ mod fleet;
 mod ipmi;
 mod pki;
 mod redfish;
-mod room;
 mod settings;
+mod socket_limit;
 #[cfg(test)]
 mod tests;
 
@@ -28,5 +28,5 @@ pub use fleet::{Fleet, StartError};
 pub use ipmi::{IpmiBmc, IpmiOptions};
 pub use pki::{Authority, PkiError};
 pub use redfish::{RedfishBmc, RedfishOptions};
-pub use room::{NoRoom, room_for};
 pub use settings::{Event, Settings, SettingsError, What};
+pub use socket_limit::{SocketLimitError, room_for};

@@ -52,7 +52,7 @@ impl Authority {
 
 /// Who made a certificate, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Maker {
+pub(crate) enum IssuerKind {
     /// The authority.
     Authority,
     /// The BMC itself, as `openssl req -x509` does it: `CA:TRUE`, no name.
@@ -63,8 +63,8 @@ pub(crate) enum Maker {
 
 /// A certificate as it is shown.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
-    maker: Maker,
+pub(crate) struct ShownCertificate {
+    maker: IssuerKind,
     pub(crate) der: CertificateDer<'static>,
     /// TLS 1.2 and 1.3 with it.
     pub(crate) server: Arc<ServerConfig>,
@@ -74,7 +74,7 @@ pub(crate) struct Made {
 #[derive(Debug)]
 pub(crate) struct Certificate {
     authority: Mutex<Arc<Authority>>,
-    made: Mutex<Option<Made>>,
+    made: Mutex<Option<ShownCertificate>>,
     /// How many times it became another one.
     renewals: AtomicU64,
     /// Handshakes with the present one.
@@ -121,7 +121,7 @@ impl Certificate {
     }
 
     /// The one that is shown now, if that is who makes it.
-    pub(crate) fn shown_at(&self, address: IpAddr, maker: Maker) -> Result<Made, PkiError> {
+    pub(crate) fn shown_at(&self, address: IpAddr, maker: IssuerKind) -> Result<ShownCertificate, PkiError> {
         let mut made = self.made.lock();
         if let Some(made) = made.as_ref().filter(|made| made.maker == maker) {
             return Ok(made.clone());
@@ -136,18 +136,18 @@ impl Certificate {
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
         self.handshakes.store(0, Ordering::Relaxed);
-        Ok(made.insert(Made { maker, der, server: Arc::new(config) }).clone())
+        Ok(made.insert(ShownCertificate { maker, der, server: Arc::new(config) }).clone())
     }
 
     fn make(
         &self,
         address: IpAddr,
-        maker: Maker,
+        maker: IssuerKind,
         key: &KeyPair,
     ) -> Result<CertificateDer<'static>, PkiError> {
         let mut params = CertificateParams::new(Vec::<String>::new())?;
         params.distinguished_name.push(DnType::CommonName, address.to_string());
-        if maker == Maker::Authority {
+        if maker == IssuerKind::Authority {
             params.subject_alt_names.push(SanType::IpAddress(address));
             let authority = self.authority.lock().clone();
             return Ok(params.signed_by(key, &authority.issuer)?.der().clone());
@@ -155,7 +155,7 @@ impl Certificate {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let own = params.self_signed(key)?.der().clone();
         match maker {
-            Maker::ItselfV1 => first_version(&own, key),
+            IssuerKind::ItselfV1 => first_version(&own, key),
             _ => Ok(own),
         }
     }
@@ -222,7 +222,7 @@ mod tests {
     const NAMES: &[u8] = &[0x55, 0x1D, 0x11];
     const IS_A_CA: &[u8] = &[0x55, 0x1D, 0x13, 0x01, 0x01, 0xFF, 0x04, 0x05, 0x30, 0x03, 0x01, 0x01, 0xFF];
 
-    fn made(maker: Maker) -> Made {
+    fn made(maker: IssuerKind) -> ShownCertificate {
         let authority = Arc::new(Authority::new().expect("a key"));
         let address = IpAddr::from([127, 6, 1, 1]);
         Certificate::of(&authority).shown_at(address, maker).expect("a certificate")
@@ -242,14 +242,14 @@ mod tests {
             let der = made(maker).der;
             (has(&der, NAMES), has(&der, IS_A_CA))
         };
-        assert_eq!(of(Maker::Authority), (true, false));
-        assert_eq!(of(Maker::Itself), (false, true));
-        assert_eq!(of(Maker::ItselfV1), (false, false));
+        assert_eq!(of(IssuerKind::Authority), (true, false));
+        assert_eq!(of(IssuerKind::Itself), (false, true));
+        assert_eq!(of(IssuerKind::ItselfV1), (false, false));
     }
 
     #[test]
     fn a_certificate_of_x509_v1_is_signed_without_version_and_extensions() {
-        for (maker, parts) in [(Maker::Itself, 8), (Maker::ItselfV1, 6)] {
+        for (maker, parts) in [(IssuerKind::Itself, 8), (IssuerKind::ItselfV1, 6)] {
             let der = made(maker).der;
             let [signed, _, signature] = within(within(&der)[0].content)[..] else { panic!("three parts") };
             let told = within(signed.content);
@@ -271,12 +271,12 @@ mod tests {
         let certificate = Certificate::of(&authority);
         let shown =
             |maker| certificate.shown_at(IpAddr::from([127, 6, 1, 1]), maker).expect("a certificate").der;
-        let first = shown(Maker::Authority);
-        assert_eq!(shown(Maker::Authority), first);
-        let own = shown(Maker::Itself);
-        assert_eq!(shown(Maker::Itself), own);
+        let first = shown(IssuerKind::Authority);
+        assert_eq!(shown(IssuerKind::Authority), first);
+        let own = shown(IssuerKind::Itself);
+        assert_eq!(shown(IssuerKind::Itself), own);
         assert_ne!(own, first);
         certificate.renew();
-        assert_ne!(shown(Maker::Itself), own);
+        assert_ne!(shown(IssuerKind::Itself), own);
     }
 }

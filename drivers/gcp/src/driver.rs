@@ -18,8 +18,8 @@ use picket_driver::{
 use tokio::time::Instant;
 
 use crate::cloud::{Cloud, USUAL_LIFE, region_of};
+use crate::command_history::{CommandHistory, InstanceHistory};
 use crate::instance::Instance;
-use crate::ours::{Kept, Ours};
 use crate::remarks::Remarks;
 use crate::requests::Open;
 use crate::settings::Settings;
@@ -35,9 +35,9 @@ pub(crate) struct GcpDriver {
     pub(crate) cloud: Arc<Cloud>,
     traits: Traits,
     /// Our stops.
-    pub(crate) stops: Arc<Mutex<Ours>>,
+    pub(crate) stops: Arc<Mutex<CommandHistory>>,
     /// Our starts.
-    pub(crate) starts: Arc<Mutex<Ours>>,
+    pub(crate) starts: Arc<Mutex<CommandHistory>>,
     /// The operations of our last detaches, by the disk.
     pub(crate) detaches: Arc<Mutex<BTreeMap<String, String>>>,
     /// Why the instance is not the one that the settings mean, as the last look had it.
@@ -62,7 +62,7 @@ struct Last {
 }
 
 /// What a look at the instance found.
-pub(crate) type Seen = picket_cloud::Seen<Instance>;
+pub(crate) type InstanceFindings = picket_cloud::Findings<Instance>;
 
 impl std::fmt::Debug for GcpDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -71,8 +71,8 @@ impl std::fmt::Debug for GcpDriver {
 }
 
 impl GcpDriver {
-    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>, kept: Kept) -> Self {
-        let Kept { stops, starts, detaches, open, salt } = kept;
+    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>, kept: InstanceHistory) -> Self {
+        let InstanceHistory { stops, starts, detaches, open, salt } = kept;
         // A numeric id is one instance's, in whichever project.
         let traits = picket_cloud::traits(format!("gcp {}", settings.id), USUAL_LIFE);
         Self {
@@ -90,7 +90,7 @@ impl GcpDriver {
         }
     }
 
-    pub(crate) fn ours<'a>(&self, which: &'a Mutex<Ours>) -> MutexGuard<'a, Ours> {
+    pub(crate) fn history<'a>(&self, which: &'a Mutex<CommandHistory>) -> MutexGuard<'a, CommandHistory> {
         which.lock()
     }
 
@@ -105,7 +105,7 @@ impl GcpDriver {
     }
 
     /// The instance, freshly asked for.
-    pub(crate) async fn look(&self, call: &Call) -> Result<Seen, DriverError> {
+    pub(crate) async fn look(&self, call: &Call) -> Result<InstanceFindings, DriverError> {
         let before = call.now();
         let Settings { zone, id, .. } = &self.settings;
         match self.cloud.instance(zone, id, call).await? {
@@ -118,11 +118,15 @@ impl GcpDriver {
                     last.found = Some((stamps.asked_at, instance.clone()));
                 }
                 drop(last);
-                Ok(Seen { found: Ok(instance), asked_at: stamps.asked_at, answered_at: stamps.answered_at })
+                Ok(InstanceFindings {
+                    found: Ok(instance),
+                    asked_at: stamps.asked_at,
+                    answered_at: stamps.answered_at,
+                })
             }
             Err(failure) if failure.is_not_found() => {
                 self.changes(call.now());
-                Ok(Seen { found: Err(failure.words), asked_at: before, answered_at: call.now() })
+                Ok(InstanceFindings { found: Err(failure.words), asked_at: before, answered_at: call.now() })
             }
             Err(failure) => Err(failure.of_question()),
         }
@@ -207,9 +211,9 @@ impl GcpDriver {
             return Ok(Some(format!("something is under way at the instance: {}", operation.words())));
         }
         // Of what was taken the name is known: it is asked for, as a list may be late.
-        for ours in [&*self.stops, &*self.starts] {
-            self.follow(ours, &under_way, true, call).await;
-            if let Some(name) = self.ours(ours).under_way() {
+        for history in [&*self.stops, &*self.starts] {
+            self.follow(history, &under_way, true, call).await;
+            if let Some(name) = self.history(history).under_way() {
                 return Ok(Some(format!("our {name} is not known to have ended")));
             }
         }
@@ -272,7 +276,7 @@ impl PowerDriver for GcpDriver {
 
     /// What Compute Engine took it does, unless its operation ends and the instance still runs.
     fn off_again(&self, power: Power) -> Option<Duration> {
-        (power != Power::Off && self.ours(&self.stops).was_in_vain()).then_some(LONGER)
+        (power != Power::Off && self.history(&self.stops).was_in_vain()).then_some(LONGER)
     }
 
     async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {

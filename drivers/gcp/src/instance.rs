@@ -80,7 +80,7 @@ pub(crate) struct Item {
 
 /// What an instance's status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum PowerStatus {
     /// It runs.
     On,
     /// It was stopped, and its memory is gone.
@@ -91,11 +91,11 @@ pub(crate) enum Said {
 
 impl Instance {
     /// What it says of power. Whether what is under way at it could start it, its operations say.
-    pub(crate) fn said(&self) -> Said {
+    pub(crate) fn said(&self) -> PowerStatus {
         match self.status.as_deref() {
-            Some("RUNNING") => Said::On,
-            Some("TERMINATED") => Said::Terminated,
-            _ => Said::Unknown,
+            Some("RUNNING") => PowerStatus::On,
+            Some("TERMINATED") => PowerStatus::Terminated,
+            _ => PowerStatus::Unknown,
         }
     }
 
@@ -237,12 +237,12 @@ mod tests {
             "a word of tomorrow",
             "",
         ];
-        let known = [("RUNNING", Said::On), ("TERMINATED", Said::Terminated)];
-        for (status, said) in known.into_iter().chain(unknown.map(|word| (word, Said::Unknown))) {
+        let known = [("RUNNING", PowerStatus::On), ("TERMINATED", PowerStatus::Terminated)];
+        for (status, said) in known.into_iter().chain(unknown.map(|word| (word, PowerStatus::Unknown))) {
             let instance = Instance { status: Some(status.to_owned()), ..Instance::default() };
             assert_eq!(instance.said(), said, "{status}");
         }
-        assert_eq!(Instance::default().said(), Said::Unknown);
+        assert_eq!(Instance::default().said(), PowerStatus::Unknown);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
 use crate::cloud::{Account, Cloud, Rates};
+use crate::command_history::InstanceHistory;
 use crate::driver::GcpDriver;
-use crate::ours::Kept;
 use crate::settings::Settings;
 
 /// Whose requests Google counts together: the project's, by the endpoint at which it is asked.
@@ -23,7 +23,7 @@ pub struct GcpKind {
     /// What each project's limits leave, whoever asks.
     rates: Mutex<HashMap<Counted, Arc<Rates>>>,
     /// What was told each instance, by its number.
-    kept: Mutex<HashMap<String, Kept>>,
+    kept: Mutex<HashMap<String, InstanceHistory>>,
 }
 
 impl GcpKind {
@@ -33,12 +33,12 @@ impl GcpKind {
         rates.entry(project).or_default().clone()
     }
 
-    fn kept(&self, id: &str, context: &Context) -> Kept {
+    fn kept(&self, id: &str, context: &Context) -> InstanceHistory {
         let mut kept = self.kept.lock();
         let new = || {
             let mut salt = [0; 16];
             (context.random)(&mut salt);
-            Kept::new(salt)
+            InstanceHistory::new(salt)
         };
         kept.entry(id.to_owned()).or_insert_with(new).clone()
     }

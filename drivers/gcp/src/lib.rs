@@ -13,11 +13,11 @@
 //! through whatever proxy the environment names. So the few requests that are needed are sent by `picket_reach::web`.
 
 mod cloud;
+mod command_history;
 mod driver;
 mod instance;
 mod kind;
 mod operation;
-mod ours;
 mod power;
 mod remarks;
 mod requests;

@@ -10,12 +10,12 @@ use picket_core::time::BootTime;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 use tokio::time::Instant;
 
-use crate::cloud::{Command, Failure, Told};
-use crate::driver::{GcpDriver, Seen};
-use crate::instance::{Instance, Said};
+use crate::cloud::{Command, CommandAnswer, Failure};
+use crate::command_history::{CommandHistory, OperationEnd};
+use crate::driver::{GcpDriver, InstanceFindings};
+use crate::instance::{Instance, PowerStatus};
 use crate::operation::Operation;
-use crate::ours::{Ended, Ours};
-use crate::requests::{Of, RequestId};
+use crate::requests::{RequestId, RequestIdParts};
 
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ impl GcpDriver {
             },
         };
         if power != Power::Off {
-            self.ours(&self.stops).not_off(seen.asked_at);
+            self.history(&self.stops).not_off(seen.asked_at);
         }
         Ok(Reading {
             power,
@@ -64,27 +64,27 @@ impl GcpDriver {
         call: &Call,
     ) -> Result<(Power, String), DriverError> {
         let (said, words) = (instance.said(), instance.words());
-        if said == Said::On && self.ours(&self.stops).under_way().is_none() {
+        if said == PowerStatus::On && self.history(&self.stops).under_way().is_none() {
             let ended = self.ended(&self.stops, "stop");
             return Ok((Power::On, format!("{words}{ended}")));
         }
         let mut under_way = self.cloud.unfinished(&self.settings.zone, &self.settings.id, call).await?;
         under_way.retain(|operation| operation.may_be_of(&self.settings.id, Some(&instance.name)));
-        self.follow(&self.stops, &under_way, said == Said::Terminated, call).await;
-        if said != Said::On {
+        self.follow(&self.stops, &under_way, said == PowerStatus::Terminated, call).await;
+        if said != PowerStatus::On {
             self.follow(&self.starts, &under_way, true, call).await;
         }
         // Of one that is stopped only a start matters. Of any other, whatever keeps it from being stopped.
-        let tells = |operation: &&Operation| operation.may_start() || said != Said::Terminated;
+        let tells = |operation: &&Operation| operation.may_start() || said != PowerStatus::Terminated;
         let under_way = under_way.iter().find(tells).map(Operation::words);
         let stop = self.ended(&self.stops, "stop");
-        let start = if said == Said::On { String::new() } else { self.ended(&self.starts, "start") };
+        let start = if said == PowerStatus::On { String::new() } else { self.ended(&self.starts, "start") };
         let words = match under_way {
             Some(under_way) => format!("{words}; under way: {under_way}{stop}{start}"),
-            None if said != Said::Terminated => format!("{words}{stop}{start}"),
+            None if said != PowerStatus::Terminated => format!("{words}{stop}{start}"),
             None => return self.terminated(&words, &format!("{stop}{start}"), answered_at, call).await,
         };
-        Ok((if said == Said::On { Power::On } else { Power::Unknown }, words))
+        Ok((if said == PowerStatus::On { Power::On } else { Power::Unknown }, words))
     }
 
     /// It was `TERMINATED`, and nothing was under way that could start it. Off it is once our own stop has done what it was for, and once
@@ -97,19 +97,19 @@ impl GcpDriver {
         call: &Call,
     ) -> Result<(Power, String), DriverError> {
         let (under_way, stopped) = {
-            let stops = self.ours(&self.stops);
+            let stops = self.history(&self.stops);
             (stops.under_way(), stops.ended())
         };
         if let Some(name) = under_way {
             return Ok((Power::Unknown, format!("{words}; our stop {name} is not known to have ended")));
         }
-        if matches!(stopped, Some(Ended::Failed(_))) {
+        if matches!(stopped, Some(OperationEnd::Failed(_))) {
             return Ok((Power::Unknown, format!("{words}{ended}")));
         }
         let again = self.look(call).await?;
         *answered_at = again.answered_at;
         Ok(match again.found {
-            Ok(instance) if instance.said() == Said::Terminated => {
+            Ok(instance) if instance.said() == PowerStatus::Terminated => {
                 self.is_called_so(&instance)?;
                 (Power::Off, format!("{words}{}", self.ended(&self.starts, "start")))
             }
@@ -119,11 +119,11 @@ impl GcpDriver {
     }
 
     /// How our own last command ended, where that is known.
-    fn ended(&self, which: &Mutex<Ours>, what: &str) -> String {
-        match self.ours(which).ended() {
+    fn ended(&self, which: &Mutex<CommandHistory>, what: &str) -> String {
+        match self.history(which).ended() {
             None => String::new(),
-            Some(Ended::Done) => format!("; our {what} is done"),
-            Some(Ended::Failed(why)) => format!("; our {what} came to nothing: {why}"),
+            Some(OperationEnd::Done) => format!("; our {what} is done"),
+            Some(OperationEnd::Failed(why)) => format!("; our {what} came to nothing: {why}"),
         }
     }
 
@@ -131,36 +131,36 @@ impl GcpDriver {
     /// when that was asked before. Mostly it ended between two answers, and the next reading says more.
     pub(crate) async fn follow(
         &self,
-        which: &Mutex<Ours>,
+        which: &Mutex<CommandHistory>,
         under_way: &[Operation],
         at_once: bool,
         call: &Call,
     ) {
-        let Some(name) = self.ours(which).under_way() else { return };
+        let Some(name) = self.history(which).under_way() else { return };
         if under_way.iter().any(|operation| operation.name == name) {
             return;
         }
-        if !self.ours(which).misses() && !at_once {
+        if !self.history(which).misses() && !at_once {
             return;
         }
         let how = match self.cloud.operation(&self.settings.zone, &name, call).await {
-            Ok(Ok(operation)) => Ended::of(&operation),
+            Ok(Ok(operation)) => OperationEnd::of(&operation),
             // Compute Engine keeps them for days.
             Ok(Err(failure)) if failure.is_not_found() => {
-                Some(Ended::Failed(format!("{name} is not known any more")))
+                Some(OperationEnd::Failed(format!("{name} is not known any more")))
             }
             // It is asked for again.
             Ok(Err(_)) | Err(_) => None,
         };
         if let Some(how) = how {
-            self.ours(which).ends(&name, how, call.now());
+            self.history(which).ends(&name, how, call.now());
         }
     }
 
     fn request_of(&self, method: &'static str, order: &picket_core::order::Order, nth: u32) -> RequestId {
         let (node, generation, effect) = (order.node(), order.generation(), order.effect());
         let (instance, salt) = (&self.settings.id, self.salt);
-        RequestId::new(Of { salt, method, node, generation, effect, instance, device: "", nth })
+        RequestId::new(RequestIdParts { salt, method, node, generation, effect, instance, device: "", nth })
     }
 
     pub(crate) async fn stop(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
@@ -171,17 +171,17 @@ impl GcpDriver {
         for _ in 0..ANEW {
             let (told, was_unheard) = self.tell_to_stop(order, call).await?;
             let age = self.age(&self.stops, &told, call);
-            self.ours(&self.stops).over();
+            self.history(&self.stops).over();
             // What an earlier copy did, of which nobody heard, is over: whoever started it since is not stopped by that.
             let is_ours = age? && !(was_unheard && told.operation.is_done());
-            if let Some(Ended::Failed(why)) = Ended::of(&told.operation).filter(|_| is_ours) {
+            if let Some(OperationEnd::Failed(why)) = OperationEnd::of(&told.operation).filter(|_| is_ours) {
                 let detail = format!("instances.stop: our stop came to nothing: {why}");
                 return Err(DriverError::new(ErrorKind::Refused, Effect::Unknown, detail));
             }
             if is_ours {
-                self.ours(&self.stops).taken(&told.operation, call.now());
+                self.history(&self.stops).taken(&told.operation, call.now());
                 // Whatever was told to start it is of the past.
-                self.ours(&self.starts).forget();
+                self.history(&self.starts).forget();
                 let (asked_at, answered_at) = (told.stamps.asked_at, told.stamps.answered_at);
                 return Ok(Accepted { asked_at, answered_at, epoch: Some(EPOCH), already });
             }
@@ -201,8 +201,8 @@ impl GcpDriver {
             None => self.look(&call.until(Instant::now() + SHORT)).await,
         };
         let instance = match looked {
-            Ok(Seen { found: Ok(instance), .. }) => instance,
-            Ok(Seen { found: Err(why), .. }) => return Err(self.gone(&why, call).await),
+            Ok(InstanceFindings { found: Ok(instance), .. }) => instance,
+            Ok(InstanceFindings { found: Err(why), .. }) => return Err(self.gone(&why, call).await),
             Err(error) if error.kind == ErrorKind::IdentityMismatch => return Err(error),
             Err(_) => return self.was_called_so().map(|()| true),
         };
@@ -221,22 +221,26 @@ impl GcpDriver {
             let error = DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail);
             return Err(error.for_good(true));
         }
-        Ok(instance.said() == Said::Terminated)
+        Ok(instance.said() == PowerStatus::Terminated)
     }
 
     /// What an error before anything was sent means: an earlier copy of the same order may be on its way.
     fn effect_of(&self, order: &OffOrder) -> Effect {
-        let nth = self.ours(&self.stops).unanswered((order.generation().0, order.effect().0));
+        let nth = self.history(&self.stops).unanswered((order.generation().0, order.effect().0));
         let open =
             nth.is_some_and(|nth| self.open.copies_of(self.request_of("instances.stop", order, nth)) > 0);
         if open { Effect::Unknown } else { Effect::DidNotHappen }
     }
 
     /// Tells it until it is taken: what is under way at the instance is waited for, and what its limits refuse is sent again.
-    async fn tell_to_stop(&self, order: &OffOrder, call: &Call) -> Result<(Told, bool), DriverError> {
+    async fn tell_to_stop(
+        &self,
+        order: &OffOrder,
+        call: &Call,
+    ) -> Result<(CommandAnswer, bool), DriverError> {
         let key = (order.generation().0, order.effect().0);
         loop {
-            let going = self.ours(&self.stops).next(key);
+            let going = self.history(&self.stops).next(key);
             let request = self.request_of("instances.stop", order, going.nth);
             let path = self.path("/stop");
             let mut query = vec![("noGracefulShutdown", "true")];
@@ -248,7 +252,7 @@ impl GcpDriver {
             // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
             let command = Command { method: "instances.stop", path: &path, query, request, bound: None };
             self.changes(call.now());
-            let was_unheard = self.ours(&self.stops).sending(call.now());
+            let was_unheard = self.history(&self.stops).sending(call.now());
             let told = self.cloud.tell(command, self.region(), &self.open, call).await;
             let judge = |error: DriverError| {
                 if error.effect == Effect::DidNotHappen {
@@ -258,7 +262,7 @@ impl GcpDriver {
                 }
             };
             if !matches!(&told, Ok(Ok(_))) && !matches!(&told, Ok(Err(failure)) if failure.unclear) {
-                self.ours(&self.stops).refused(was_unheard);
+                self.history(&self.stops).refused(was_unheard);
             }
             let failure = match told.map_err(judge)? {
                 Ok(told) => return Ok((told, was_unheard)),
@@ -290,8 +294,13 @@ impl GcpDriver {
     }
 
     /// Whether what was answered was made for what this process sent: an operation of old does nothing now.
-    fn age(&self, which: &Mutex<Ours>, told: &Told, call: &Call) -> Result<bool, DriverError> {
-        let first_at = self.ours(which).first_at().unwrap_or(told.stamps.asked_at);
+    fn age(
+        &self,
+        which: &Mutex<CommandHistory>,
+        told: &CommandAnswer,
+        call: &Call,
+    ) -> Result<bool, DriverError> {
+        let first_at = self.history(which).first_at().unwrap_or(told.stamps.asked_at);
         let age = told.date.and_then(|date| told.operation.age(date)).ok_or_else(|| {
             let missing = if told.date.is_none() { "a Date" } else { "an insertTime" };
             let detail =
@@ -305,28 +314,28 @@ impl GcpDriver {
     /// operation says.
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         self.was_called_so()?;
-        let going = self.ours(&self.starts).next((order.generation().0, order.effect().0));
+        let going = self.history(&self.starts).next((order.generation().0, order.effect().0));
         let request = self.request_of("instances.start", &order, going.nth);
         let bound = Some(Bound::of(&order, Some(order.checked_at())));
         let path = self.path("/start");
         let command = Command { method: "instances.start", path: &path, query: Vec::new(), request, bound };
         self.changes(call.now());
-        self.ours(&self.starts).sent(call.now());
+        self.history(&self.starts).sent(call.now());
         let told = self.cloud.tell(command, self.region(), &self.open, call).await?;
         let told = told.map_err(|failure| match failure.is_busy() {
             true => DriverError { kind: ErrorKind::Throttled, ..failure.into_error() },
             false => failure.into_error(),
         })?;
         let age = self.age(&self.starts, &told, call);
-        self.ours(&self.starts).over();
+        self.history(&self.starts).over();
         if !age? {
             let detail = "instances.start: Compute Engine answers with an operation that is older than what it was asked: it is sent anew";
             return Err(DriverError::new(ErrorKind::Throttled, Effect::DidNotHappen, detail));
         }
         // What was told to stop it is of the past.
-        self.ours(&self.stops).forget();
-        self.ours(&self.starts).taken(&told.operation, call.now());
-        if let Some(Ended::Failed(why)) = Ended::of(&told.operation) {
+        self.history(&self.stops).forget();
+        self.history(&self.starts).taken(&told.operation, call.now());
+        if let Some(OperationEnd::Failed(why)) = OperationEnd::of(&told.operation) {
             let detail = format!("instances.start: our start came to nothing: {why}");
             return Err(DriverError::new(ErrorKind::Refused, Effect::Unknown, detail));
         }

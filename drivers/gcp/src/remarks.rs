@@ -8,16 +8,16 @@ use crate::settings::Settings;
 
 /// What the last check found.
 #[derive(Debug, Default)]
-pub(crate) struct Remarks(Mutex<Found>);
+pub(crate) struct Remarks(Mutex<RemarkFindings>);
 
 #[derive(Debug, Default)]
-struct Found {
+struct RemarkFindings {
     remarks: Vec<String>,
     obstacle: Option<String>,
 }
 
 impl Remarks {
-    fn found(&self) -> MutexGuard<'_, Found> {
+    fn found(&self) -> MutexGuard<'_, RemarkFindings> {
         self.0.lock()
     }
 
@@ -33,7 +33,7 @@ impl Remarks {
     pub(crate) fn look_around(&self, instance: &Instance, settings: &Settings, endpoint: &str) {
         let mut remarks = of(instance, settings);
         remarks.extend(endpoint.parse().ok().and_then(|url| proxy::unused(&url)));
-        *self.found() = Found { remarks, obstacle: no_stop(instance, settings) };
+        *self.found() = RemarkFindings { remarks, obstacle: no_stop(instance, settings) };
     }
 }
 

@@ -31,7 +31,7 @@ impl std::fmt::Display for RequestId {
 
 /// What a name is made of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Of<'a> {
+pub(crate) struct RequestIdParts<'a> {
     /// What no other process has.
     pub(crate) salt: [u8; 16],
     pub(crate) method: &'a str,
@@ -47,8 +47,8 @@ pub(crate) struct Of<'a> {
 }
 
 impl RequestId {
-    pub(crate) fn new(of: Of<'_>) -> Self {
-        let Of { salt, method, node, generation, effect, instance, device, nth } = of;
+    pub(crate) fn new(of: RequestIdParts<'_>) -> Self {
+        let RequestIdParts { salt, method, node, generation, effect, instance, device, nth } = of;
         let mut hash = Sha256::new();
         hash.update(salt);
         for part in [method, node.as_str(), instance, device] {
@@ -141,9 +141,9 @@ mod tests {
         NodeId::new("n1").expect("a name")
     }
 
-    fn of(node: &NodeId, effect: u64, nth: u32) -> Of<'_> {
+    fn of(node: &NodeId, effect: u64, nth: u32) -> RequestIdParts<'_> {
         let (generation, effect) = (Generation(3), EffectId(effect));
-        Of {
+        RequestIdParts {
             salt: [0; 16],
             method: "instances.stop",
             node,
@@ -163,11 +163,11 @@ mod tests {
         let others = [
             of(&node, 2, 0),
             of(&node, 1, 1),
-            Of { method: "instances.start", ..of(&node, 1, 0) },
-            Of { instance: "18", ..of(&node, 1, 0) },
-            Of { device: "disk-1", ..of(&node, 1, 0) },
-            Of { generation: Generation(4), ..of(&node, 1, 0) },
-            Of { salt: [1; 16], ..of(&node, 1, 0) },
+            RequestIdParts { method: "instances.start", ..of(&node, 1, 0) },
+            RequestIdParts { instance: "18", ..of(&node, 1, 0) },
+            RequestIdParts { device: "disk-1", ..of(&node, 1, 0) },
+            RequestIdParts { generation: Generation(4), ..of(&node, 1, 0) },
+            RequestIdParts { salt: [1; 16], ..of(&node, 1, 0) },
         ];
         for other in others {
             assert_ne!(first, RequestId::new(other), "{other:?}");

@@ -15,9 +15,9 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, Volu
 
 use crate::cloud::Command;
 use crate::driver::GcpDriver;
-use crate::instance::{AttachedDisk, Disk, Instance, Said};
+use crate::instance::{AttachedDisk, Disk, Instance, PowerStatus};
 use crate::operation::Operation;
-use crate::requests::{Of, RequestId};
+use crate::requests::{RequestId, RequestIdParts};
 
 fn not_told(detail: String) -> DriverError {
     DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, detail)
@@ -145,9 +145,9 @@ impl Volumes for GcpDriver {
         let Ok(instance) = self.found(call).await? else { return Ok(()) };
         // Newer than the look of the permit: it was started meanwhile, or is about to be (S4).
         let stays = match instance.said() {
-            Said::Terminated => false,
-            Said::On => true,
-            Said::Unknown => permit.needs_off(),
+            PowerStatus::Terminated => false,
+            PowerStatus::On => true,
+            PowerStatus::Unknown => permit.needs_off(),
         };
         if stays {
             return Err(DriverError::new(
@@ -158,8 +158,8 @@ impl Volumes for GcpDriver {
         }
         let check = permit.check();
         let call = &call.clone().under(match instance.said() {
-            Said::Terminated => check.seen_off_at(asked_at),
-            Said::On | Said::Unknown => check,
+            PowerStatus::Terminated => check.seen_off_at(asked_at),
+            PowerStatus::On | PowerStatus::Unknown => check,
         });
         let disks = instance.disks().map_err(not_told)?;
         let at = match Self::device_of(disks, volume) {
@@ -171,7 +171,7 @@ impl Volumes for GcpDriver {
             // Somebody else detached it, or we did before.
             None => return Ok(()),
         };
-        let of = Of {
+        let of = RequestIdParts {
             salt: self.salt,
             method: "instances.detachDisk",
             node: order.node(),
@@ -259,10 +259,10 @@ fn standing(mapped: bool, instance: &Instance, disk: Option<&Disk>, zone: &str) 
             false => Standing::Free("there is no such disk".to_owned()),
         };
     };
-    let ours = disk.users().iter().filter(|link| is_of(link, instance, zone)).count();
-    let others = disk.users().len() - ours;
+    let history = disk.users().iter().filter(|link| is_of(link, instance, zone)).count();
+    let others = disk.users().len() - history;
     let status = disk.status.as_deref().unwrap_or("no status is told");
-    match (mapped, ours > 0) {
+    match (mapped, history > 0) {
         (true, true) => Standing::Attached(format!("attached, {status}")),
         (true, false) => {
             Standing::Going("the disk is without this instance, and the instance still has it".to_owned())

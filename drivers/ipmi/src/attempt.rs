@@ -16,7 +16,7 @@ use picket_driver::pace::{Answered, FIRST_PAUSE, LONGEST_PAUSE, Pace};
 
 /// How an attempt ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum AttemptEnd {
     /// The session is open. Where RAKP 4 was lost: what it answered to Set Session Privilege Level.
     Open(Box<Session>, Option<Answer>),
     /// It was refused.
@@ -77,7 +77,7 @@ impl<'a> Attempt<'a> {
         refused: u32,
         calm: bool,
         until: Instant,
-    ) -> Ended {
+    ) -> AttemptEnd {
         loop {
             let pause = (pace.pause() * 2_u32.pow(slower.min(3))).clamp(FIRST_PAUSE, LONGEST_PAUSE);
             let progress = match self.handshake.stage() {
@@ -104,18 +104,18 @@ impl<'a> Attempt<'a> {
                         if self.handshake.has_open_privilege() {
                             self.link.see(Oddity::Privilege);
                         }
-                        return Ended::Open(Box::new(session), self.raised.take());
+                        return AttemptEnd::Open(Box::new(session), self.raised.take());
                     }
-                    None => return Ended::Silent,
+                    None => return AttemptEnd::Silent,
                 },
                 Some(Progress::Refused(refusal)) => {
                     // What the BMC refuses it has forgotten; what we refuse it has not.
                     self.over = matches!(refusal, Refusal::Status(_) | Refusal::Rakp4(_));
-                    return Ended::Refused(refusal);
+                    return AttemptEnd::Refused(refusal);
                 }
                 None => {
                     pace.silent();
-                    return Ended::Silent;
+                    return AttemptEnd::Silent;
                 }
             }
         }

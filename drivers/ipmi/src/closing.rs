@@ -12,8 +12,8 @@ use picket_driver::{Call, Effort};
 use tokio::time::{Instant, sleep};
 
 use crate::command::{CloseSession, GetSessionInfo};
-use crate::line::{Line, Lost};
-use crate::live::Live;
+use crate::line::{Line, LostSession};
+use crate::live_session::LiveSession;
 
 /// How long a close may stay unanswered, at least: a BMC that closed, and whose answer was lost, does not answer again.
 const PATIENCE: Duration = Duration::from_millis(750);
@@ -39,20 +39,20 @@ const HEARKENING: Duration = Duration::from_millis(100);
 const NO_SUCH_SESSION: u8 = 0x87;
 
 /// Asks a session to close itself; whether it did. That there is no such session cannot be said in that very session.
-async fn close_itself(live: &mut Live, call: &Call) -> bool {
+async fn close_itself(live: &mut LiveSession, call: &Call) -> bool {
     let until = call.end().min(Instant::now() + live.patience(PATIENCE));
     live.close(call, until).await
 }
 
 /// Asks in `live` to close the session `id`; the completion code of the answer.
-async fn close_other(live: &mut Live, id: u32, call: &Call) -> Option<u8> {
+async fn close_other(live: &mut LiveSession, id: u32, call: &Call) -> Option<u8> {
     let until = call.end().min(Instant::now() + live.patience(PATIENCE));
     let asked = live.ask(CloseSession(id).into(), call, until, &mut Effort::reading()).await;
     Some(asked.ok().flatten()?.answer.code)
 }
 
 /// Whether the BMC says in `live` that the session `id` is open; `None`: it does not say.
-async fn is_open(live: &mut Live, id: u32, call: &Call) -> Option<bool> {
+async fn is_open(live: &mut LiveSession, id: u32, call: &Call) -> Option<bool> {
     let until = call.end().min(Instant::now() + live.patience(PATIENCE));
     let asked = live.ask(GetSessionInfo(id).into(), call, until, &mut Effort::reading()).await;
     let heard = asked.ok().flatten()?;
@@ -63,9 +63,9 @@ async fn is_open(live: &mut Live, id: u32, call: &Call) -> Option<bool> {
 }
 
 /// That this session is lost, since it does not answer.
-fn lost(live: &Live, call: &Call) -> Option<Lost> {
+fn lost(live: &LiveSession, call: &Call) -> Option<LostSession> {
     let since = live.unanswered_since().unwrap_or(call.now());
-    Some(Lost { epoch: live.epoch().id, since })
+    Some(LostSession { epoch: live.epoch().id, since })
 }
 
 /// From when on the rest is surely over, if nothing more is sent in it; `None`: there is none.
@@ -134,7 +134,7 @@ fn hear(line: &mut Line) {
     hear_in(&mut line.orphans, &mut line.lost);
 }
 
-fn hear_in(orphans: &mut Vec<Live>, lost: &mut Option<Lost>) {
+fn hear_in(orphans: &mut Vec<LiveSession>, lost: &mut Option<LostSession>) {
     let mut index = 0;
     while let Some(live) = orphans.get_mut(index) {
         if !live.was_closed() {
@@ -148,8 +148,8 @@ fn hear_in(orphans: &mut Vec<Live>, lost: &mut Option<Lost>) {
 }
 
 /// Waits until each of the sessions has said, too late for who asked, that it closed itself.
-pub async fn all_closed_late(orphans: &mut [Live]) {
-    while !orphans.iter_mut().all(Live::was_closed) {
+pub async fn all_closed_late(orphans: &mut [LiveSession]) {
+    while !orphans.iter_mut().all(LiveSession::was_closed) {
         sleep(HEARKENING).await;
     }
 }
@@ -161,7 +161,7 @@ pub fn is_heard(line: &mut Line) -> bool {
 }
 
 /// Whether one BMC surely has both sessions. Another one, to which the address leads by now, knows none of ours, and they live on.
-fn are_of_one_bmc(one: &Live, other: &Live) -> bool {
+fn are_of_one_bmc(one: &LiveSession, other: &LiveSession) -> bool {
     one.says_its_system() && one.system() == other.system()
 }
 

@@ -21,7 +21,7 @@ use crate::hold;
 use crate::inquiry::ask;
 use crate::line::Line;
 use crate::link::{Counters, Packets};
-use crate::live::Live;
+use crate::live_session::LiveSession;
 use crate::power;
 use crate::settings::Settings;
 
@@ -147,7 +147,7 @@ impl PowerDriver for IpmiDriver {
             Identity::usable_uuid(&digits)
         });
         // The session that is there is the one that answered.
-        let epoch = line.session.as_ref().map(Live::epoch);
+        let epoch = line.session.as_ref().map(LiveSession::epoch);
         Ok(Identified { identity: Identity { uuid, serial: None }, epoch })
     }
 

@@ -32,14 +32,14 @@ const DONT_LOG: u8 = 0x80;
 
 /// What a hold changes, as it was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Found {
+struct FoundSettings {
     policy: Option<RestorePolicy>,
     watchdog: Option<Watchdog>,
     /// Which buttons are disabled, as bits 3:0.
     buttons: Option<u8>,
 }
 
-impl Found {
+impl FoundSettings {
     fn write(self) -> HoldFound {
         let mut found = HoldFound::new();
         let mut put = |key: &str, value: String| {
@@ -85,8 +85,8 @@ impl Found {
 /// What was found comes back from how it is stored (feature `fuzz`).
 #[cfg(feature = "fuzz")]
 pub(crate) fn comes_back(policy: Option<RestorePolicy>, watchdog: Option<Watchdog>, buttons: Option<u8>) {
-    let found = Found { policy, watchdog, buttons };
-    assert_eq!(Found::read(&found.write()), found);
+    let found = FoundSettings { policy, watchdog, buttons };
+    assert_eq!(FoundSettings::read(&found.write()), found);
 }
 
 /// Looks whether a setting took. Whatever is not a whole answer does not say that it did.
@@ -109,7 +109,7 @@ pub async fn inspect(line: &mut Line, call: &Call) -> Result<(HoldFound, bool), 
     let may_lock = line.settings.login.privilege == Privilege::Administrator;
     let lockable = status.and_then(|status| status.buttons).filter(|buttons| buttons & MAY_LOCK_POWER != 0);
     let buttons = lockable.filter(|_| may_lock).map(|buttons| buttons & 0x0F);
-    let found = Found { policy: status.map(ChassisStatus::restore_policy), watchdog, buttons };
+    let found = FoundSettings { policy: status.map(ChassisStatus::restore_policy), watchdog, buttons };
     Ok((found.write(), lockable.is_some() && !may_lock))
 }
 
@@ -119,7 +119,7 @@ const BUTTON_HOLDS: &str = "power button locked";
 
 /// What of a hold stands, by what was found.
 pub fn engaged(found: &HoldFound) -> Vec<String> {
-    let found = Found::read(found);
+    let found = FoundSettings::read(found);
     [
         (found.policy == Some(RestorePolicy::AlwaysOff), POLICY_HOLDS),
         (found.watchdog.is_some_and(is_harmless), WATCHDOG_HOLDS),
@@ -227,7 +227,7 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
         report.note("hold", "switched off in the settings");
         return Ok(report.finish());
     }
-    let found = Found::read(found);
+    let found = FoundSettings::read(found);
     let mut effort = Effort::repeatable();
     let mut policy = false;
     let mut button = false;
@@ -286,7 +286,7 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
 /// Something was refused, or taken or not; the rest was put back.
 pub async fn disengage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<HoldReport, DriverError> {
     let mut report = Report::new();
-    let found = Found::read(found);
+    let found = FoundSettings::read(found);
     let mut effort = Effort::repeatable();
     if let Some(disabled) = found.buttons {
         report.put_back(line, call, &mut effort, BUTTON_WORDS, SetButtons(disabled)).await?;
@@ -317,17 +317,17 @@ mod tests {
     fn what_was_found_is_stored_and_read_back() {
         let timer = Watchdog { timer_use: 4, running: true, actions: 0x13, pre_timeout: 5, countdown: 600 };
         for found in [
-            Found::default(),
-            Found { policy: Some(RestorePolicy::Previous), watchdog: Some(timer), buttons: Some(2) },
-            Found { policy: Some(RestorePolicy::Unknown), ..Found::default() },
+            FoundSettings::default(),
+            FoundSettings { policy: Some(RestorePolicy::Previous), watchdog: Some(timer), buttons: Some(2) },
+            FoundSettings { policy: Some(RestorePolicy::Unknown), ..FoundSettings::default() },
         ] {
-            assert_eq!(Found::read(&found.write()), found);
+            assert_eq!(FoundSettings::read(&found.write()), found);
         }
     }
 
     #[test]
     fn half_of_a_watchdog_is_none() {
-        let mut found = Found {
+        let mut found = FoundSettings {
             watchdog: Some(Watchdog {
                 timer_use: 4,
                 running: true,
@@ -335,10 +335,10 @@ mod tests {
                 pre_timeout: 5,
                 countdown: 600,
             }),
-            ..Found::default()
+            ..FoundSettings::default()
         }
         .write();
         found.remove(WATCHDOG_COUNTDOWN);
-        assert_eq!(Found::read(&found), Found::default());
+        assert_eq!(FoundSettings::read(&found), FoundSettings::default());
     }
 }

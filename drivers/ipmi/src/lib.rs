@@ -7,14 +7,13 @@
 //! What is not the answer to the request in flight is ignored.
 //!
 //! From the wire inwards: `wire` and `crypto` (packets), `handshake` and `session` (protocol, without I/O), `link`,
-//! `pace`, `attempt`, `live` (one socket), `door` (opening), `line` (one conversation), `power`, `hold`, `closing` (what is said
+//! `pace`, `attempt`, `live_session` (one socket), `session_opener` (opening), `line` (one conversation), `power`, `hold`, `closing` (what is said
 //! in it), `driver`. `wire` and `crypto` are open to the simulated BMCs of `drivers/fleet`, which speak the other side of it.
 
 mod attempt;
 mod closing;
 mod command;
 pub mod crypto;
-mod door;
 mod driver;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
@@ -24,11 +23,12 @@ mod inquiry;
 mod kind;
 mod line;
 mod link;
-mod live;
+mod live_session;
 mod oddities;
 mod power;
 mod quirks;
 mod session;
+mod session_opener;
 mod settings;
 mod suites;
 pub mod wire;

@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::Random;
 use crate::closing;
 use crate::command::GetChassisStatus;
-use crate::door::Door;
 use crate::link::Counters;
-use crate::live::{Heard, Live};
+use crate::live_session::{LiveSession, TimedAnswer};
 use crate::quirks::{self, Verdict};
+use crate::session_opener::SessionOpener;
 use crate::settings::Settings;
 use picket_driver::pace::FIRST_PAUSE;
 
@@ -35,7 +35,7 @@ const LAST_WORD: Duration = Duration::from_millis(1_500);
 
 /// A session that stopped answering, and has no successor yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lost {
+pub(crate) struct LostSession {
     pub(crate) epoch: u64,
     /// When the first question was asked that it left unanswered.
     pub(crate) since: BootTime,
@@ -45,12 +45,12 @@ pub(crate) struct Lost {
 #[derive(Debug)]
 pub struct Line {
     pub(crate) settings: Arc<Settings>,
-    door: Door,
-    pub(crate) session: Option<Live>,
+    opener: SessionOpener,
+    pub(crate) session: Option<LiveSession>,
     /// Opened when the session fell silent, at the end of a call that left no time for that one's last word.
-    pub(crate) stand_in: Option<Box<Live>>,
+    pub(crate) stand_in: Option<Box<LiveSession>>,
     /// Sessions that were lost and had carried a command, or whose close was begun and its answer not seen.
-    pub(crate) orphans: Vec<Live>,
+    pub(crate) orphans: Vec<LiveSession>,
     /// The GUID that the BMC said in the handshake of the newest session. It is shared, as a call may have the line.
     far_side: Arc<Mutex<Option<String>>>,
     epochs: u64,
@@ -59,7 +59,7 @@ pub struct Line {
     /// Power was not read since the newest loss.
     pub(crate) unseen: bool,
     /// The session before the next epoch was lost.
-    pub(crate) lost: Option<Lost>,
+    pub(crate) lost: Option<LostSession>,
     /// Network function and command of questions that came to nothing, and how often in a row.
     pub(crate) unanswered: BTreeMap<(u8, u8), u32>,
 }
@@ -68,7 +68,7 @@ impl Line {
     /// Nothing was said yet.
     pub fn new(settings: Arc<Settings>, random: Random, counters: Arc<Counters>) -> Self {
         Self {
-            door: Door::new(settings.clone(), random, counters),
+            opener: SessionOpener::new(settings.clone(), random, counters),
             settings,
             session: None,
             stand_in: None,
@@ -89,7 +89,7 @@ impl Line {
         Epoch { id: epoch, loss: lost_since.map(|since| Loss { epoch, since }).or(self.loss) }
     }
 
-    fn begin(&mut self, live: &Live) {
+    fn begin(&mut self, live: &LiveSession) {
         let epoch = live.epoch();
         self.unseen |= epoch.begins_after_loss();
         self.loss = epoch.loss;
@@ -109,7 +109,7 @@ impl Line {
     /// Lets go of what is surely over on the far side. A session that ended by idleness alone was not lost.
     pub(crate) fn retire(&mut self) {
         let longest = self.settings.longest_idle();
-        let over = |live: &Live| Instant::now() >= live.dead_at(longest);
+        let over = |live: &LiveSession| Instant::now() >= live.dead_at(longest);
         self.orphans.retain(|live| !over(live));
         if self.session.as_ref().is_some_and(|live| over(live) && !live.is_silent()) {
             self.session = None;
@@ -119,14 +119,14 @@ impl Line {
     /// Lets sessions go that were opened and never used: dropped, they are closed.
     pub(crate) fn forget_unused(&mut self) {
         self.stand_in = None;
-        self.door.forget();
+        self.opener.forget();
     }
 
     /// Opens a session if none is there.
-    pub async fn warm_up(&mut self, call: &Call, until: Instant) -> Result<&mut Live, DriverError> {
+    pub async fn warm_up(&mut self, call: &Call, until: Instant) -> Result<&mut LiveSession, DriverError> {
         if self.session.is_none() {
             let epoch = self.next_epoch(self.lost.map(|lost| lost.since));
-            let live = self.door.open(epoch, call, until).await?;
+            let live = self.opener.open(epoch, call, until).await?;
             self.lost = None;
             let endpoint = self.settings.authority();
             tracing::debug!(%endpoint, epoch = epoch.id, loss = ?epoch.loss, "session opened");
@@ -140,12 +140,12 @@ impl Line {
 
     /// Opens a session that is not the next epoch: it ends where it began, and the next one tells the loss that is to be told. `None`: there
     /// is none to be had, or none is needed any more, as each that was asked to close has said meanwhile that it did.
-    pub(crate) async fn open_outside(&mut self, call: &Call, until: Instant) -> Option<Live> {
+    pub(crate) async fn open_outside(&mut self, call: &Call, until: Instant) -> Option<LiveSession> {
         let epoch = self.next_epoch(self.lost.map(|lost| lost.since));
         let opened = tokio::select! {
             biased;
             () = closing::all_closed_late(&mut self.orphans) => return None,
-            opened = self.door.open(epoch, call, until) => opened.ok()?,
+            opened = self.opener.open(epoch, call, until) => opened.ok()?,
         };
         *self.far_side.lock() = Some(opened.system());
         Some(opened)
@@ -159,9 +159,9 @@ impl Line {
         let fresh = match waited {
             Some(live) => *live,
             None => {
-                let since = self.session.as_ref().and_then(Live::unanswered_since);
+                let since = self.session.as_ref().and_then(LiveSession::unanswered_since);
                 let epoch = self.next_epoch(Some(since.unwrap_or(call.now())));
-                self.door.open(epoch, call, until).await?
+                self.opener.open(epoch, call, until).await?
             }
         };
         let epoch = fresh.epoch();
@@ -196,7 +196,7 @@ impl Line {
         call: &Call,
         until: Instant,
         effort: &mut Effort,
-    ) -> Result<Heard, DriverError> {
+    ) -> Result<TimedAnswer, DriverError> {
         self.retire();
         loop {
             if effort.is_bound() && self.session.is_none() {
@@ -230,7 +230,7 @@ impl Line {
 
     fn silence(&self, effort: &Effort) -> DriverError {
         let authority = self.settings.authority();
-        match self.session.as_ref().and_then(Live::trouble) {
+        match self.session.as_ref().and_then(LiveSession::trouble) {
             Some(why) => effort.error(ErrorKind::Unreachable, format!("{authority}: {why}")),
             None => effort.error(ErrorKind::TimedOut, format!("{authority} did not answer in its session")),
         }
@@ -243,7 +243,7 @@ impl Line {
         message: impl Into<Message>,
         call: &Call,
         effort: &mut Effort,
-    ) -> Result<Heard, DriverError> {
+    ) -> Result<TimedAnswer, DriverError> {
         let message = message.into();
         let until = call.end();
         let mut pause = FIRST_PAUSE;

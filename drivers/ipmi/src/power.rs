@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::command::{ChassisControl, GetChassisStatus};
 use crate::line::Line;
-use crate::live::Heard;
+use crate::live_session::TimedAnswer;
 use crate::quirks::{self, Verdict};
 use picket_driver::pace::FIRST_PAUSE;
 
@@ -37,7 +37,7 @@ pub(crate) fn interpret(code: u8, data: &[u8]) -> (Power, String) {
     }
 }
 
-fn accepted(heard: &Heard) -> Accepted {
+fn accepted(heard: &TimedAnswer) -> Accepted {
     Accepted {
         // A BMC that was busy first has heard it since then (S2).
         asked_at: heard.first_asked_at,
@@ -51,7 +51,7 @@ fn accepted(heard: &Heard) -> Accepted {
 async fn already(
     line: &mut Line,
     call: &Call,
-    heard: &Heard,
+    heard: &TimedAnswer,
     wanted: Power,
     effort: &Effort,
 ) -> Result<Option<Accepted>, DriverError> {
@@ -63,7 +63,7 @@ async fn already(
     Ok(same.then(|| Accepted { answered_at: reading.answered_at, already: true, ..accepted(heard) }))
 }
 
-fn refused(verb: &str, heard: &Heard, effort: &Effort) -> DriverError {
+fn refused(verb: &str, heard: &TimedAnswer, effort: &Effort) -> DriverError {
     let code = heard.answer.code;
     let verdict = quirks::verdict(code);
     let kind = match verdict {

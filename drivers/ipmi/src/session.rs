@@ -38,7 +38,7 @@ pub struct Request {
 
 /// What is remembered of a request after it was given up: its answer may come late.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PendingRequest {
     rq_seq: u8,
     first: u32,
     floor: Option<u32>,
@@ -69,7 +69,7 @@ pub struct Session {
     arrived: u32,
     /// The last request of each requester sequence number, as long as its answer would show anything new: none, in a session in
     /// which all is answered.
-    asked: Vec<Asked>,
+    asked: Vec<PendingRequest>,
     /// The highest one of the BMC's. None yet: they begin at 1, says §6.12.13, and at 0, says some BMC.
     seen: Option<u32>,
     rq_seq: u8,
@@ -155,7 +155,7 @@ impl Session {
         };
         let first = *request.first.get_or_insert(number);
         if !self.asked.iter().any(|asked| asked.rq_seq == request.rq_seq) {
-            self.asked.push(Asked { rq_seq: request.rq_seq, first, floor: request.floor });
+            self.asked.push(PendingRequest { rq_seq: request.rq_seq, first, floor: request.floor });
         }
         let data = request.message.data();
         let mut message = Vec::with_capacity(7 + data.len());

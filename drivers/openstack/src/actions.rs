@@ -10,7 +10,7 @@ use picket_core::ids::Generation;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
 
-use crate::cloud::{Cloud, Found, Service, tame};
+use crate::cloud::{Cloud, QueryResult, Service, tame};
 use crate::moves::Moves;
 
 /// What may follow the stop that proves: none of it switches anything on.
@@ -53,7 +53,7 @@ pub(crate) struct Action {
     pub(crate) project_id: Option<String>,
     /// Said of one action alone, from 2.51 on also to who is no admin.
     #[serde(default)]
-    pub(crate) events: Option<Vec<Step>>,
+    pub(crate) events: Option<Vec<ActionEvent>>,
     /// That it failed, in a word.
     #[serde(default)]
     pub(crate) message: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct Action {
 
 /// A step of an action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(crate) struct Step {
+pub(crate) struct ActionEvent {
     #[serde(default)]
     pub(crate) event: String,
     #[serde(default)]
@@ -109,7 +109,7 @@ impl Action {
     /// Whether it came to its end, and that is Success. Without a word of its steps it did not.
     pub(crate) fn succeeded(&self) -> bool {
         let steps = self.events.as_deref().unwrap_or_default();
-        !steps.is_empty() && steps.iter().all(Step::succeeded)
+        !steps.is_empty() && steps.iter().all(ActionEvent::succeeded)
     }
 
     /// That it failed, and where and why as far as Nova says.
@@ -133,7 +133,7 @@ impl Action {
     }
 }
 
-impl Step {
+impl ActionEvent {
     pub(crate) fn succeeded(&self) -> bool {
         self.finish_time.is_some() && self.result.as_deref() == Some("Success")
     }
@@ -141,7 +141,7 @@ impl Step {
 
 /// Which stops are this generation's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ours {
+pub(crate) struct OwnStops {
     /// Which that is.
     pub(crate) generation: Generation,
     /// Our own user's stops that there were before the first off; `None`: nobody looked, and only those that are named count.
@@ -158,7 +158,7 @@ pub(crate) struct Ours {
     pub(crate) moves: Moves,
 }
 
-impl Ours {
+impl OwnStops {
     /// An off of that generation is about to be sent: what an earlier one sent is not its own.
     pub(crate) fn begin(&mut self, generation: Generation, before: Option<BTreeSet<String>>) {
         if self.generation != generation {
@@ -180,7 +180,7 @@ impl Ours {
 
 /// The stop whose end decides: our own newest one of this generation, where nothing but what is harmless came after it. Newest first.
 /// Whether it [`succeeded`](Action::succeeded) is told by its steps, which are asked for by its id.
-pub(crate) fn deciding<'a>(actions: &'a [Action], user: &str, ours: &Ours) -> Option<&'a Action> {
+pub(crate) fn deciding<'a>(actions: &'a [Action], user: &str, ours: &OwnStops) -> Option<&'a Action> {
     let is_ours = |action: &&Action| {
         action.action == "stop" && action.user_id.as_deref() == Some(user) && ours.has(&action.request_id)
     };
@@ -209,12 +209,12 @@ pub(crate) async fn page(
     let limit = if older_than.is_some() { OLDER } else { PAGE };
     let path = format!("/servers/{server}/os-instance-actions?limit={limit}{marker}");
     match cloud.get::<List>(Service::Compute, &path, call).await? {
-        Found::It(List { actions, links }) => {
+        QueryResult::It(List { actions, links }) => {
             let goes_on = !links.is_empty() || actions.len() >= limit;
             Ok(Page { actions, goes_on, ..Page::default() })
         }
-        Found::NotThere(_) if older_than.is_none() => Ok(Page { are_hidden: true, ..Page::default() }),
-        Found::NotThere(why) => {
+        QueryResult::NotThere(_) if older_than.is_none() => Ok(Page { are_hidden: true, ..Page::default() }),
+        QueryResult::NotThere(why) => {
             let detail = format!("os-instance-actions: {why}");
             Err(DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, detail))
         }
@@ -230,8 +230,8 @@ pub(crate) async fn one(
 ) -> Result<Option<Action>, DriverError> {
     let path = format!("/servers/{server}/os-instance-actions/{request}");
     match cloud.get::<One>(Service::Compute, &path, call).await? {
-        Found::It(one) => Ok(Some(one.action)),
-        Found::NotThere(_) => Ok(None),
+        QueryResult::It(one) => Ok(Some(one.action)),
+        QueryResult::NotThere(_) => Ok(None),
     }
 }
 
@@ -240,7 +240,7 @@ pub(crate) async fn our_stop_ended(
     cloud: &Cloud,
     server: &str,
     actions: &[Action],
-    ours: &Ours,
+    ours: &OwnStops,
     call: &Call,
 ) -> Result<Result<String, String>, DriverError> {
     let user = cloud.token(call).await?.said.user.clone();
@@ -271,8 +271,8 @@ mod tests {
         }
     }
 
-    fn since(before: &[&str]) -> Ours {
-        Ours { before: Some(before.iter().map(ToString::to_string).collect()), ..Ours::default() }
+    fn since(before: &[&str]) -> OwnStops {
+        OwnStops { before: Some(before.iter().map(ToString::to_string).collect()), ..OwnStops::default() }
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn where_nobody_looked_before_only_what_we_sent_ourselves_counts() {
         let list = [action("stop", "req-2", "us"), action("stop", "req-1", "us")];
-        let mut ours = Ours::default();
+        let mut ours = OwnStops::default();
         assert_eq!(deciding(&list, "us", &ours), None);
         ours.sent.insert("req-1".to_owned());
         assert_eq!(deciding(&list, "us", &ours).map(|one| one.request_id.as_str()), Some("req-1"));
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn what_an_earlier_generation_sent_is_not_this_one_s() {
         let list = [action("stop", "req-1", "us")];
-        let mut ours = Ours::default();
+        let mut ours = OwnStops::default();
         ours.begin(Generation(1), Some(BTreeSet::new()));
         ours.sent.insert("req-1".to_owned());
         ours.ended = Some("req-1".to_owned());
@@ -333,11 +333,11 @@ mod tests {
 
     #[test]
     fn only_steps_that_ended_well_are_a_success() {
-        let step = |result: Option<&str>, finished: bool| Step {
+        let step = |result: Option<&str>, finished: bool| ActionEvent {
             event: "compute_stop_instance".to_owned(),
             result: result.map(str::to_owned),
             finish_time: finished.then(|| "2026-11-22T13:00:09.000000".to_owned()),
-            ..Step::default()
+            ..ActionEvent::default()
         };
         for (events, good) in [
             (None, false),
@@ -350,7 +350,7 @@ mod tests {
             let action = Action { events: events.clone(), ..action("stop", "req-2", "us") };
             assert_eq!(action.succeeded(), good, "{events:?}");
         }
-        let bad = Step { details: Some("libvirt is\ngone".to_owned()), ..step(Some("Error"), true) };
+        let bad = ActionEvent { details: Some("libvirt is\ngone".to_owned()), ..step(Some("Error"), true) };
         let failed =
             Action { events: Some(vec![step(Some("Success"), true), bad]), ..action("stop", "r", "us") };
         assert_eq!(failed.failure().as_deref(), Some("compute_stop_instance: libvirt is gone"));

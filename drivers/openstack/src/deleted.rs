@@ -8,7 +8,7 @@ use picket_driver::{Call, DriverError};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-use crate::actions::{Action, CALM, Step};
+use crate::actions::{Action, ActionEvent, CALM};
 use crate::driver::OpenstackDriver;
 use crate::live::LIVE;
 use crate::moves::EVACUATE;
@@ -26,7 +26,7 @@ fn time(text: Option<&String>) -> Option<OffsetDateTime> {
 }
 
 /// Whether a step had ended before that delete was asked for, whatever the clocks of their hosts are.
-pub(crate) fn was_long_before(step: &Step, delete: &Action) -> bool {
+pub(crate) fn was_long_before(step: &ActionEvent, delete: &Action) -> bool {
     match (time(step.finish_time.as_ref()), time(delete.start_time.as_ref())) {
         (Some(end), Some(delete)) => end + CLOCKS <= delete,
         _ => false,
@@ -34,7 +34,7 @@ pub(crate) fn was_long_before(step: &Step, delete: &Action) -> bool {
 }
 
 /// Whether a step had ended when that action was asked for, as far as the clocks of their hosts tell.
-pub(crate) fn had_ended_by(step: &Step, action: &Action) -> bool {
+pub(crate) fn had_ended_by(step: &ActionEvent, action: &Action) -> bool {
     match (time(step.finish_time.as_ref()), time(action.start_time.as_ref())) {
         (Some(end), Some(asked)) => end - asked <= CLOCKS,
         _ => false,
@@ -43,19 +43,20 @@ pub(crate) fn had_ended_by(step: &Step, action: &Action) -> bool {
 
 /// Whether a step is one of a build that was tried on several hosts: Nova notes the end of each try at the first one's step, and tries no more after one
 /// that ended well.
-pub(crate) fn is_a_try(action: &Action, step: &Step) -> bool {
+pub(crate) fn is_a_try(action: &Action, step: &ActionEvent) -> bool {
     step.event == BUILDS && step.finish_time.is_none() && action.action == "create" && action.did(BUILDS)
 }
 
 /// Whether a step had ended before that delete did its work: by one clock, where one host did both.
-fn was_before(step: &Step, delete: &Action) -> bool {
-    let is_by_one_clock = |ends: &&Step| {
+fn was_before(step: &ActionEvent, delete: &Action) -> bool {
+    let is_by_one_clock = |ends: &&ActionEvent| {
         ends.event == ENDS
             && step.host == ends.host
             && step.host.as_ref().is_some_and(|host| !host.is_empty())
     };
     let ends = delete.events.iter().flatten().find(is_by_one_clock);
-    let before = |ends: &Step| match (time(step.finish_time.as_ref()), time(ends.start_time.as_ref())) {
+    let before = |ends: &ActionEvent| match (time(step.finish_time.as_ref()), time(ends.start_time.as_ref()))
+    {
         // Nova's times may be of a second, rounded: two that are the same tell no order.
         (Some(end), Some(delete)) => end < delete,
         _ => false,

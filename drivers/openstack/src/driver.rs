@@ -15,8 +15,8 @@ use picket_driver::{
 };
 use tokio::time::Instant;
 
-use crate::actions::Ours;
-use crate::cloud::{Cloud, Taken, USUAL_LIFE};
+use crate::actions::OwnStops;
+use crate::cloud::{AcceptedCommands, Cloud, USUAL_LIFE};
 use crate::copies::Evacuated;
 use crate::detaches::Detaches;
 use crate::hold::{self, SERVICE, UP};
@@ -37,9 +37,9 @@ pub(crate) struct OpenstackDriver {
     pub(crate) cloud: Arc<Cloud>,
     traits: Traits,
     /// Which stops are this generation's.
-    pub(crate) ours: Mutex<Ours>,
+    pub(crate) ours: Mutex<OwnStops>,
     /// Our starts, until their hosts are known to have made an end of them.
-    pub(crate) starts: Taken,
+    pub(crate) starts: AcceptedCommands,
     pub(crate) evacuated: Mutex<Evacuated>,
     services: Mutex<Services>,
     pub(crate) detaches: Detaches,
@@ -61,7 +61,7 @@ impl OpenstackDriver {
             cloud,
             traits,
             ours: Mutex::default(),
-            starts: Taken::default(),
+            starts: AcceptedCommands::default(),
             evacuated: Mutex::default(),
             services: Mutex::default(),
             detaches: Detaches::default(),

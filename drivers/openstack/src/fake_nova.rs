@@ -76,9 +76,9 @@ pub(crate) fn actions(path: &str, all: &[Value]) -> Option<Option<Value>> {
 
 /// An action that was asked for then, a time of one day, with its steps: the name, the result, the host, and when it began and ended.
 /// Without a result it has not ended.
-pub(crate) fn action(name: &str, request: &str, at: &str, steps: &[Step]) -> Value {
+pub(crate) fn action(name: &str, request: &str, at: &str, steps: &[EventRow]) -> Value {
     let time = |at: &str| format!("2026-11-22T{at}.000000");
-    let step = |(event, result, host, began, ended): &Step| {
+    let step = |(event, result, host, began, ended): &EventRow| {
         json!({
             "event": event, "result": result, "hostId": host, "start_time": time(began),
             "finish_time": result.map(|_| time(ended)),
@@ -88,7 +88,7 @@ pub(crate) fn action(name: &str, request: &str, at: &str, steps: &[Step]) -> Val
     json!({ "action": name, "request_id": request, "user_id": USER, "start_time": time(at), "events": steps })
 }
 
-pub(crate) type Step = (&'static str, Option<&'static str>, &'static str, &'static str, &'static str);
+pub(crate) type EventRow = (&'static str, Option<&'static str>, &'static str, &'static str, &'static str);
 
 /// What Nova says where its policy does not let this user do something (Compute API, Faults).
 pub(crate) fn forbidden(policy: &str) -> Value {

@@ -16,8 +16,8 @@ use serde_json::json;
 use crate::actions;
 use crate::cloud::Token;
 use crate::driver::OpenstackDriver;
+use crate::power_commands::refused;
 use crate::server::Server;
-use crate::switching::refused;
 
 /// What was found: whether it was locked by somebody else, why, and our own stops that there were.
 const LOCKED: &str = "locked";

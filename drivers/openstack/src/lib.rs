@@ -24,6 +24,7 @@ mod locked;
 mod moves;
 mod placement;
 mod power;
+mod power_commands;
 mod refusals;
 mod remarks;
 #[cfg(test)]
@@ -31,7 +32,6 @@ mod secrets;
 mod server;
 mod service;
 mod settings;
-mod switching;
 mod volumes;
 #[cfg(test)]
 mod wrong_state;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use picket_driver::{Call, DriverError};
 
-use crate::actions::{self, Action, Page, Step};
+use crate::actions::{self, Action, ActionEvent, Page};
 use crate::driver::OpenstackDriver;
 use crate::late;
 use crate::live::{LANDED, LIVE};
@@ -90,7 +90,7 @@ impl Action {
     /// Success, too (`rebuild_instance` drops what it is told then), and starts its guest at the destination, while the delete is done
     /// by the source. `steps`: how the names of those steps begin.
     pub(crate) fn is_of(&self, moved: &Action, arrival: &str, steps: &str) -> bool {
-        let hosts = |action: &Action, is_meant: &dyn Fn(&Step) -> bool| -> Vec<String> {
+        let hosts = |action: &Action, is_meant: &dyn Fn(&ActionEvent) -> bool| -> Vec<String> {
             let steps = action.events.iter().flatten().filter(|step| is_meant(step));
             steps.filter_map(|step| step.host.clone()).filter(|host| !host.is_empty()).collect()
         };

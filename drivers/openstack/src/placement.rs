@@ -4,7 +4,7 @@ use picket_core::parent::Placement;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
 
-use crate::cloud::{Found, Service};
+use crate::cloud::{QueryResult, Service};
 use crate::driver::OpenstackDriver;
 use crate::evacuations;
 use crate::live::LIVE;
@@ -93,8 +93,8 @@ impl OpenstackDriver {
     pub(crate) async fn migrations(&self, call: &Call) -> Result<Vec<Migration>, DriverError> {
         let path = format!("/os-migrations?instance_uuid={}", self.settings.server);
         match self.cloud.get::<Migrations>(Service::Compute, &path, call).await? {
-            Found::It(list) => Ok(list.migrations),
-            Found::NotThere(why) => {
+            QueryResult::It(list) => Ok(list.migrations),
+            QueryResult::NotThere(why) => {
                 let detail = format!("os-migrations: {why}");
                 Err(DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, detail))
             }

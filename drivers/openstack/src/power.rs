@@ -7,19 +7,19 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
 
 use crate::actions;
-use crate::cloud::{Found, Service};
+use crate::cloud::{QueryResult, Service};
 use crate::deleted::ENDS;
 use crate::driver::OpenstackDriver;
-use crate::server::{Said, Server};
+use crate::server::{PowerStatus, Server};
 
 /// Nova takes no stop of a server that it has as stopped, and asks its hypervisor at that interval (`nova/compute/manager.py`, `_sync_power_states`).
 const OLD: &str = "its host did no stop of ours, and Nova's word may be as old as its sync_power_state_interval (600 s by default)";
 
 /// The newest move whose steps say that it ended well, and the hypervisor on which Nova showed the server last.
-type Place = (Option<String>, Option<String>);
+type MoveAndHost = (Option<String>, Option<String>);
 
 #[derive(Deserialize)]
-struct Shown {
+struct ServerAnswer {
     server: Server,
 }
 
@@ -30,27 +30,29 @@ fn not_told(why: &str) -> String {
 
 impl OpenstackDriver {
     /// The server as Nova shows it, freshly; `None`: there is none of that id, in Nova's words.
-    pub(crate) async fn server(&self, call: &Call) -> Result<Found<Server>, DriverError> {
+    pub(crate) async fn server(&self, call: &Call) -> Result<QueryResult<Server>, DriverError> {
         let path = format!("/servers/{}", self.settings.server);
-        match self.cloud.get::<Shown>(Service::Compute, &path, call).await? {
-            Found::It(Shown { server }) if server.id.eq_ignore_ascii_case(&self.settings.server) => {
+        match self.cloud.get::<ServerAnswer>(Service::Compute, &path, call).await? {
+            QueryResult::It(ServerAnswer { server })
+                if server.id.eq_ignore_ascii_case(&self.settings.server) =>
+            {
                 let server = self.with_host(server, call).await?;
                 self.evacuated().shown(&server);
-                Ok(Found::It(server))
+                Ok(QueryResult::It(server))
             }
-            Found::It(Shown { server }) => {
+            QueryResult::It(ServerAnswer { server }) => {
                 let detail = format!("asked for {}, Nova shows {:?}", self.settings.server, server.id);
                 Err(DriverError::new(ErrorKind::IdentityMismatch, Effect::DidNotHappen, detail))
             }
-            Found::NotThere(why) => Ok(Found::NotThere(why)),
+            QueryResult::NotThere(why) => Ok(QueryResult::NotThere(why)),
         }
     }
 
     /// The same; `None`: its host ended it, and it is gone for good. What else is not there is an error.
     pub(crate) async fn server_unless_ended(&self, call: &Call) -> Result<Option<Server>, DriverError> {
         match self.server(call).await? {
-            Found::It(server) => Ok(Some(server)),
-            Found::NotThere(why) => {
+            QueryResult::It(server) => Ok(Some(server)),
+            QueryResult::NotThere(why) => {
                 let newest = self.newest_actions(call).await?;
                 if self.was_ended(&newest, call).await? {
                     return Ok(None);
@@ -63,8 +65,8 @@ impl OpenstackDriver {
     /// The same, where it must be there.
     pub(crate) async fn server_there(&self, call: &Call) -> Result<Server, DriverError> {
         match self.server(call).await? {
-            Found::It(server) => Ok(server),
-            Found::NotThere(why) => {
+            QueryResult::It(server) => Ok(server),
+            QueryResult::NotThere(why) => {
                 Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, gone(&why)))
             }
         }
@@ -74,8 +76,9 @@ impl OpenstackDriver {
     pub(crate) async fn reading(&self, call: &Call) -> Result<Reading, DriverError> {
         let before = self.place();
         let reading = self.read_once(call).await?;
-        let is_settled =
-            |before: &Place, now: &Place| before.0 == now.0 && (before.1.is_none() || before.1 == now.1);
+        let is_settled = |before: &MoveAndHost, now: &MoveAndHost| {
+            before.0 == now.0 && (before.1.is_none() || before.1 == now.1)
+        };
         let now = self.place();
         if reading.power != Power::Off || is_settled(&before, &now) {
             return Ok(reading);
@@ -88,7 +91,7 @@ impl OpenstackDriver {
         Ok(Reading { power: Power::Unknown, said, ..again })
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> MoveAndHost {
         (self.ours().moves.landed.clone(), self.evacuated().at().cloned())
     }
 
@@ -113,8 +116,8 @@ impl OpenstackDriver {
         };
         let mut lowered_by = None;
         let (power, said) = match server {
-            Found::It(server) => self.judged(&server, actions, &mut lowered_by, call).await?,
-            Found::NotThere(why) => self.of_the_gone(&why, call).await?,
+            QueryResult::It(server) => self.judged(&server, actions, &mut lowered_by, call).await?,
+            QueryResult::NotThere(why) => self.of_the_gone(&why, call).await?,
         };
         Ok(Reading { power, asked_at, answered_at: call.now(), epoch: Some(EPOCH), said, lowered_by })
     }
@@ -129,10 +132,10 @@ impl OpenstackDriver {
         let words = server.words();
         let said = server.power();
         match said {
-            Said::On => return Ok((Power::On, self.with_failure(words, call).await)),
-            Said::Unknown => return Ok((Power::Unknown, words)),
-            Said::Deleted => return self.of_the_gone(&words, call).await,
-            Said::Off | Said::OffUnlessHostIsDown => {}
+            PowerStatus::On => return Ok((Power::On, self.with_failure(words, call).await)),
+            PowerStatus::Unknown => return Ok((Power::Unknown, words)),
+            PowerStatus::Deleted => return self.of_the_gone(&words, call).await,
+            PowerStatus::Off | PowerStatus::OffUnlessHostIsDown => {}
         }
         let id = &self.settings.server;
         let actions = match actions {
@@ -152,7 +155,7 @@ impl OpenstackDriver {
                 let words = format!("{words}; its host ended our stop with Success");
                 Ok((Power::Off, self.remarks.with_left(words)))
             }
-            Err(why) if said == Said::Off => {
+            Err(why) if said == PowerStatus::Off => {
                 let why = format!("{OLD}: {why}");
                 let words = format!("{words}; {why}");
                 *lowered_by = Some(why);
@@ -181,7 +184,7 @@ impl OpenstackDriver {
         format!("{words}; our stop {last} failed: {why}")
     }
 
-    pub(crate) fn ours(&self) -> MutexGuard<'_, actions::Ours> {
+    pub(crate) fn ours(&self) -> MutexGuard<'_, actions::OwnStops> {
         self.ours.lock()
     }
 

@@ -4,7 +4,7 @@ use parking_lot::{Mutex, MutexGuard};
 use picket_driver::Call;
 use serde_json::Value;
 
-use crate::cloud::{Found, Service};
+use crate::cloud::{QueryResult, Service};
 use crate::driver::OpenstackDriver;
 use crate::hold;
 use crate::refusals::way_out;
@@ -116,7 +116,7 @@ impl OpenstackDriver {
         let image = server.image.get("id")?.as_str()?;
         // An image that is gone tells nothing of the servers made of it.
         match self.cloud.get::<Value>(Service::Image, &format!("/v2/images/{image}"), call).await {
-            Ok(Found::It(image)) => Some(of(&image)),
+            Ok(QueryResult::It(image)) => Some(of(&image)),
             _ => None,
         }
     }

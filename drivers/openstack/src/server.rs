@@ -63,7 +63,7 @@ where
 
 /// What a server's state says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum PowerStatus {
     /// It runs.
     On,
     /// It was shut down, as whoever may see its host sees that it is up.
@@ -78,21 +78,21 @@ pub(crate) enum Said {
 
 impl Server {
     /// What it says of power.
-    pub(crate) fn power(&self) -> Said {
+    pub(crate) fn power(&self) -> PowerStatus {
         let idle = self.task_state == Field::Null;
         match (self.status.as_deref(), self.power_state) {
             // What a host said before it fell silent is no word of now, either way.
             (Some("ACTIVE"), Some(RUNNING)) if idle => match self.host_status.as_deref() {
-                Some("UP") | None => Said::On,
-                Some(_) => Said::Unknown,
+                Some("UP") | None => PowerStatus::On,
+                Some(_) => PowerStatus::Unknown,
             },
             (Some("SHUTOFF"), Some(SHUTDOWN)) if idle => match self.host_status.as_deref() {
-                Some("UP") => Said::Off,
-                None => Said::OffUnlessHostIsDown,
-                Some(_) => Said::Unknown,
+                Some("UP") => PowerStatus::Off,
+                None => PowerStatus::OffUnlessHostIsDown,
+                Some(_) => PowerStatus::Unknown,
             },
-            (Some("DELETED"), _) => Said::Deleted,
-            _ => Said::Unknown,
+            (Some("DELETED"), _) => PowerStatus::Deleted,
+            _ => PowerStatus::Unknown,
         }
     }
 
@@ -161,41 +161,44 @@ mod tests {
     #[test]
     fn every_state_of_a_server_is_on_off_or_unknown() {
         for (change, said) in [
-            (json!({}), Said::Off),
-            (json!({ "host_status": "absent" }), Said::OffUnlessHostIsDown),
-            (json!({ "host_status": "DOWN" }), Said::Unknown),
-            (json!({ "host_status": "UNKNOWN" }), Said::Unknown),
-            (json!({ "host_status": "MAINTENANCE" }), Said::Unknown),
-            (json!({ "host_status": "" }), Said::Unknown),
-            (json!({ "OS-EXT-STS:task_state": "powering-on" }), Said::Unknown),
-            (json!({ "OS-EXT-STS:task_state": "absent" }), Said::Unknown),
-            (json!({ "OS-EXT-STS:power_state": 1 }), Said::Unknown),
-            (json!({ "OS-EXT-STS:power_state": 0 }), Said::Unknown),
-            (json!({ "OS-EXT-STS:power_state": null }), Said::Unknown),
-            (json!({ "OS-EXT-STS:power_state": "absent" }), Said::Unknown),
-            (json!({ "status": "absent" }), Said::Unknown),
-            (json!({ "status": "shutoff" }), Said::Unknown),
-            (json!({ "status": "SUSPENDED" }), Said::Unknown),
-            (json!({ "status": "ERROR" }), Said::Unknown),
-            (json!({ "status": "SHELVED_OFFLOADED" }), Said::Unknown),
-            (json!({ "status": "SOFT_DELETED" }), Said::Unknown),
-            (json!({ "status": "DELETED" }), Said::Deleted),
-            (json!({ "status": "ACTIVE" }), Said::Unknown),
-            (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1 }), Said::On),
-            (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "absent" }), Said::On),
+            (json!({}), PowerStatus::Off),
+            (json!({ "host_status": "absent" }), PowerStatus::OffUnlessHostIsDown),
+            (json!({ "host_status": "DOWN" }), PowerStatus::Unknown),
+            (json!({ "host_status": "UNKNOWN" }), PowerStatus::Unknown),
+            (json!({ "host_status": "MAINTENANCE" }), PowerStatus::Unknown),
+            (json!({ "host_status": "" }), PowerStatus::Unknown),
+            (json!({ "OS-EXT-STS:task_state": "powering-on" }), PowerStatus::Unknown),
+            (json!({ "OS-EXT-STS:task_state": "absent" }), PowerStatus::Unknown),
+            (json!({ "OS-EXT-STS:power_state": 1 }), PowerStatus::Unknown),
+            (json!({ "OS-EXT-STS:power_state": 0 }), PowerStatus::Unknown),
+            (json!({ "OS-EXT-STS:power_state": null }), PowerStatus::Unknown),
+            (json!({ "OS-EXT-STS:power_state": "absent" }), PowerStatus::Unknown),
+            (json!({ "status": "absent" }), PowerStatus::Unknown),
+            (json!({ "status": "shutoff" }), PowerStatus::Unknown),
+            (json!({ "status": "SUSPENDED" }), PowerStatus::Unknown),
+            (json!({ "status": "ERROR" }), PowerStatus::Unknown),
+            (json!({ "status": "SHELVED_OFFLOADED" }), PowerStatus::Unknown),
+            (json!({ "status": "SOFT_DELETED" }), PowerStatus::Unknown),
+            (json!({ "status": "DELETED" }), PowerStatus::Deleted),
+            (json!({ "status": "ACTIVE" }), PowerStatus::Unknown),
+            (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1 }), PowerStatus::On),
+            (
+                json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "absent" }),
+                PowerStatus::On,
+            ),
             (
                 json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "DOWN" }),
-                Said::Unknown,
+                PowerStatus::Unknown,
             ),
             (
                 json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "UNKNOWN" }),
-                Said::Unknown,
+                PowerStatus::Unknown,
             ),
             (
                 json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "OS-EXT-STS:task_state": "powering-off" }),
-                Said::Unknown,
+                PowerStatus::Unknown,
             ),
-            (json!({ "status": "PAUSED", "OS-EXT-STS:power_state": 3 }), Said::Unknown),
+            (json!({ "status": "PAUSED", "OS-EXT-STS:power_state": 3 }), PowerStatus::Unknown),
         ] {
             assert_eq!(server(change.clone()).power(), said, "{change}");
         }

@@ -11,11 +11,11 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cloud::{Command, Found, Service};
+use crate::cloud::{Command, QueryResult, Service};
 use crate::driver::OpenstackDriver;
 use crate::hold::{SERVICE, UP};
+use crate::power_commands::refused;
 use crate::server::Server;
-use crate::switching::refused;
 
 #[derive(Deserialize)]
 struct Services {
@@ -102,8 +102,8 @@ impl OpenstackDriver {
     async fn compute_services(&self, of: &str, call: &Call) -> Result<Vec<ComputeService>, DriverError> {
         let path = format!("/os-services?binary=nova-compute{of}");
         match self.cloud.get::<Services>(Service::Compute, &path, call).await? {
-            Found::It(Services { services }) => Ok(services),
-            Found::NotThere(_) => Ok(Vec::new()),
+            QueryResult::It(Services { services }) => Ok(services),
+            QueryResult::NotThere(_) => Ok(Vec::new()),
         }
     }
 

@@ -18,10 +18,10 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cloud::{Command, Found, Service};
+use crate::cloud::{Command, QueryResult, Service};
 use crate::driver::OpenstackDriver;
-use crate::server::{Said, Server};
-use crate::switching::refused;
+use crate::power_commands::refused;
+use crate::server::{PowerStatus, Server};
 
 #[derive(Deserialize)]
 struct Attachments {
@@ -39,7 +39,7 @@ struct Attachment {
 }
 
 #[derive(Deserialize)]
-struct Shown {
+struct VolumeAnswer {
     volume: CinderVolume,
 }
 
@@ -67,15 +67,15 @@ impl OpenstackDriver {
     async fn attachments(&self, call: &Call) -> Result<Vec<Attachment>, DriverError> {
         let path = format!("/servers/{}/os-volume_attachments", self.settings.server);
         match self.cloud.get::<Attachments>(Service::Compute, &path, call).await? {
-            Found::It(attachments) => Ok(attachments.list),
-            Found::NotThere(why) => Err(not_told(format!("its attachments are not told: {why}"))),
+            QueryResult::It(attachments) => Ok(attachments.list),
+            QueryResult::NotThere(why) => Err(not_told(format!("its attachments are not told: {why}"))),
         }
     }
 
     async fn cinder(&self, volume: &str, call: &Call) -> Result<Option<CinderVolume>, DriverError> {
-        match self.cloud.get::<Shown>(Service::Volume, &format!("/volumes/{volume}"), call).await? {
-            Found::It(Shown { volume }) => Ok(Some(volume)),
-            Found::NotThere(_) => Ok(None),
+        match self.cloud.get::<VolumeAnswer>(Service::Volume, &format!("/volumes/{volume}"), call).await? {
+            QueryResult::It(VolumeAnswer { volume }) => Ok(Some(volume)),
+            QueryResult::NotThere(_) => Ok(None),
         }
     }
 
@@ -208,8 +208,8 @@ impl Volumes for OpenstackDriver {
         }
         let check = permit.check();
         let call = &call.clone().under(match server.power() {
-            Said::Off | Said::OffUnlessHostIsDown => check.seen_off_at(asked_at),
-            Said::On | Said::Deleted | Said::Unknown => check,
+            PowerStatus::Off | PowerStatus::OffUnlessHostIsDown => check.seen_off_at(asked_at),
+            PowerStatus::On | PowerStatus::Deleted | PowerStatus::Unknown => check,
         });
         self.unlock_for(&server, &effort, call).await?;
         let path = format!("/servers/{}/os-volume_attachments/{}", self.settings.server, volume.id);
@@ -257,9 +257,9 @@ fn no_hands(server: &Server, is_by_parent: bool) -> Option<String> {
 /// Whether the server runs, as Nova says; or, of one that `needs_off`, whether Nova does not say that it is off or deleted.
 fn may_run(server: &Server, needs_off: bool) -> bool {
     match server.power() {
-        Said::Off | Said::OffUnlessHostIsDown | Said::Deleted => false,
-        Said::On => true,
-        Said::Unknown => needs_off,
+        PowerStatus::Off | PowerStatus::OffUnlessHostIsDown | PowerStatus::Deleted => false,
+        PowerStatus::On => true,
+        PowerStatus::Unknown => needs_off,
     }
 }
 

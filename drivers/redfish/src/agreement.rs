@@ -5,7 +5,7 @@ use std::time::Duration;
 use picket_core::time::BootTime;
 use tokio::time::Instant;
 
-use crate::life::Life;
+use crate::manager_life::ManagerLife;
 
 /// Two looks agree only where so much time lies between them: what drifts shows that by then.
 const APART: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ pub struct Agreement {
     /// It does not say it until then.
     unsaid_until: Option<Instant>,
     /// The first look at the life of now at a check, and when.
-    first: Option<(Life, BootTime)>,
+    first: Option<(ManagerLife, BootTime)>,
     agreed: bool,
     /// Why it is not believed, in words.
     pub wrong: Option<String>,
@@ -79,7 +79,7 @@ impl Agreement {
     }
 
     /// Takes a look at a check.
-    pub fn take(&mut self, found: &Life, at: BootTime) {
+    pub fn take(&mut self, found: &ManagerLife, at: BootTime) {
         let Some(days) = found.days() else {
             // Not for ever: it may say it once its clock is set.
             self.is_wrong(Some("its manager does not say its DateTime, without which a LastResetTime of years ago looks like one of now"));
@@ -121,11 +121,11 @@ mod tests {
 
     use super::*;
 
-    fn read(manager: serde_json::Value) -> Life {
-        Life::read(manager.as_object().expect("an object")).expect("a life").expect("it says it")
+    fn read(manager: serde_json::Value) -> ManagerLife {
+        ManagerLife::read(manager.as_object().expect("an object")).expect("a life").expect("it says it")
     }
 
-    fn life(reset: &str, second: u64) -> Life {
+    fn life(reset: &str, second: u64) -> ManagerLife {
         let now = format!("2026-11-23T00:{:02}:{:02}Z", second / 60, second % 60);
         read(json!({ "LastResetTime": reset, "DateTime": now }))
     }

@@ -15,7 +15,7 @@ pub const LARGEST: usize = 1 << 20;
 
 /// Why a body is not whole. The status counts all the same: it is what the service says first.
 #[derive(Debug)]
-pub enum Cut {
+pub enum TruncatedBody {
     /// It is longer than [`LARGEST`].
     Long,
     /// The connection broke.
@@ -48,7 +48,7 @@ pub struct Answer {
     /// The body, as far as it was read.
     pub body: Vec<u8>,
     /// Why that is not all of it.
-    pub cut: Option<Cut>,
+    pub cut: Option<TruncatedBody>,
     /// When the first copy of the request was sent.
     pub asked_at: BootTime,
     /// When the answer was whole, or broke off.

@@ -5,9 +5,9 @@ use picket_driver::{Call, Effort};
 use serde_json::Value;
 
 use crate::answer::tame;
-use crate::ask::Ask;
 use crate::line::Line;
 use crate::service::{Object, link};
+use crate::service_request::ServiceRequest;
 
 /// A setting, and its words.
 struct Setting {
@@ -30,7 +30,7 @@ const SETTINGS: [Setting; 2] = [
 pub async fn remark(line: &mut Line, call: &Call, system: &Object) -> Option<String> {
     let path = link(system, "Bios")?;
     // Who may not see it is who it was.
-    let answer = line.ask(&Ask::monitor(path), call, &mut Effort::reading()).await.ok()?;
+    let answer = line.ask(&ServiceRequest::monitor(path), call, &mut Effort::reading()).await.ok()?;
     told(answer.fresh()?.get("Attributes")?.as_object()?)
 }
 

@@ -9,9 +9,9 @@ use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, timeout_at};
 
 use crate::answer::Answer;
-use crate::ask::Ask;
-use crate::connection::Broken;
+use crate::connection::ConnectionError;
 use crate::line::{Line, end_of};
+use crate::service_request::ServiceRequest;
 use crate::session::Session;
 use crate::task;
 
@@ -60,7 +60,7 @@ impl Bound {
 
 /// How far the end is of what carried commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum CloseProgress {
     /// Nothing of it is open.
     Yes,
     /// From then on the rest is surely over, if nothing more is sent.
@@ -74,7 +74,7 @@ pub enum Closed {
 ///
 /// # Errors
 /// Something was sent of which nobody can say when it is over.
-pub async fn close_all(line: &mut Line, call: &Call) -> Result<Closed, DriverError> {
+pub async fn close_all(line: &mut Line, call: &Call) -> Result<CloseProgress, DriverError> {
     let longest = line.longest_idle();
     let tasks = match line.tasks.is_empty() {
         true => Ok(()),
@@ -112,12 +112,12 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Result<Closed, DriverErr
                 Bound::Idle { limit, said: line.said_timeout.filter(|said| *said > limit) }
             }
         };
-        return Ok(Closed::At(over_at, bound));
+        return Ok(CloseProgress::At(over_at, bound));
     }
     line.unclear.in_session = line.unclear.in_session.filter(|sent| Instant::now() < *sent + longest);
-    let Some(sent) = line.unclear.in_session else { return Ok(Closed::Yes) };
+    let Some(sent) = line.unclear.in_session else { return Ok(CloseProgress::Yes) };
     let over = *line.unclear.over.get_or_insert_with(Instant::now);
-    Ok(Closed::AtWork { sent, over, until: sent + longest })
+    Ok(CloseProgress::AtWork { sent, over, until: sent + longest })
 }
 
 /// When what was sent without a session, or into a task that nobody can follow, is surely over; `None`: it is.
@@ -142,7 +142,7 @@ fn without_session(line: &mut Line) -> Result<Option<Instant>, DriverError> {
 /// not know the token any more.
 async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
     let until = end_of(call).min(Instant::now() + PATIENCE);
-    let Some(end) = Ask::end(session) else { return is_unknown(line, session, call, until).await };
+    let Some(end) = ServiceRequest::end(session) else { return is_unknown(line, session, call, until).await };
     for _ in 0..2 {
         let told = timeout_at(until, line.once(&end, call, until)).await;
         match told {
@@ -150,12 +150,12 @@ async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
             Ok(Ok(Ok(answer))) if is_not_known(line, session, &answer) => return true,
             // It knew the token, or did not look at it: it may be known still.
             Ok(Ok(Ok(_))) => return is_unknown(line, session, call, until).await,
-            Ok(Ok(Err(Broken::Silent(_)))) => was_heard(line, session),
-            Ok(Ok(Err(Broken::Late))) | Err(_) => {
+            Ok(Ok(Err(ConnectionError::Silent(_)))) => was_heard(line, session),
+            Ok(Ok(Err(ConnectionError::Late))) | Err(_) => {
                 was_heard(line, session);
                 return false;
             }
-            Ok(Ok(Err(Broken::NotSent(_))) | Err(_)) => return false,
+            Ok(Ok(Err(ConnectionError::NotSent(_))) | Err(_)) => return false,
         }
     }
     false
@@ -171,7 +171,7 @@ fn was_heard(line: &mut Line, session: &Session) {
 /// Whether the service does not know the session's token, asked for what only the known may read.
 async fn is_unknown(line: &mut Line, session: &Session, call: &Call, until: Instant) -> bool {
     let Some(path) = line.sessions.clone() else { return false };
-    let ask = Ask { token: Some(session.token.clone()), ..Ask::get(path) };
+    let ask = ServiceRequest { token: Some(session.token.clone()), ..ServiceRequest::get(path) };
     // It may know it still.
     was_heard(line, session);
     let told = timeout_at(until, line.once(&ask, call, until)).await;

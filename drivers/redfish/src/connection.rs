@@ -27,7 +27,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::answer::{Answer, Cut, LARGEST};
+use crate::answer::{Answer, LARGEST, TruncatedBody};
 use crate::encoding;
 use crate::settings::Settings;
 
@@ -38,7 +38,7 @@ const LARGEST_HEAD: usize = 64 << 10;
 
 /// Why there is no whole answer.
 #[derive(Debug)]
-pub enum Broken {
+pub enum ConnectionError {
     /// The request surely never left this process.
     NotSent(String),
     /// It may have been read.
@@ -219,7 +219,7 @@ impl Connection {
         &mut self,
         request: Request<Full<Bytes>>,
         until: Instant,
-    ) -> Result<Answer, Broken> {
+    ) -> Result<Answer, ConnectionError> {
         self.busy = true;
         let (answer, closes) = self.talk(request, until).await?;
         // The rest of a body that was cut would be taken for the next answer.
@@ -232,7 +232,7 @@ impl Connection {
         &mut self,
         request: Request<Full<Bytes>>,
         until: Instant,
-    ) -> Result<(Answer, bool), Broken> {
+    ) -> Result<(Answer, bool), ConnectionError> {
         let Self { sender, wire, ended, .. } = self;
         let told = async {
             // One for the whole exchange: making a timer costs more than looking at it.
@@ -240,7 +240,7 @@ impl Connection {
             let response = tokio::select! {
                 biased;
                 begun = sender.send_request(request) => begun.map_err(broken)?,
-                () = &mut late => return Err(Broken::Late),
+                () = &mut late => return Err(ConnectionError::Late),
             };
             Ok(listen(response, late).await)
         };
@@ -269,7 +269,7 @@ async fn listen(mut response: Response<Incoming>, mut late: Pin<&mut Sleep>) -> 
             biased;
             frame = body.frame() => frame,
             () = &mut late => {
-                answer.cut = Some(Cut::Late);
+                answer.cut = Some(TruncatedBody::Late);
                 break;
             }
         };
@@ -277,7 +277,7 @@ async fn listen(mut response: Response<Incoming>, mut late: Pin<&mut Sleep>) -> 
             None => break,
             Some(Ok(frame)) => frame,
             Some(Err(error)) => {
-                answer.cut = Some(Cut::Broken(words(&error)));
+                answer.cut = Some(TruncatedBody::Broken(words(&error)));
                 break;
             }
         };
@@ -285,7 +285,7 @@ async fn listen(mut response: Response<Incoming>, mut late: Pin<&mut Sleep>) -> 
         let room = LARGEST - answer.body.len();
         answer.body.extend_from_slice(&piece[..piece.len().min(room)]);
         if piece.len() > room {
-            answer.cut = Some(Cut::Long);
+            answer.cut = Some(TruncatedBody::Long);
             break;
         }
     }
@@ -315,10 +315,10 @@ fn has_ended(error: &(dyn std::error::Error + 'static)) -> bool {
         || error.source().is_some_and(has_ended)
 }
 
-fn broken(error: hyper::Error) -> Broken {
+fn broken(error: hyper::Error) -> ConnectionError {
     let why = words(&error);
     // Canceled: the wire ended before it took the request from us.
-    if error.is_canceled() { Broken::NotSent(why) } else { Broken::Silent(why) }
+    if error.is_canceled() { ConnectionError::NotSent(why) } else { ConnectionError::Silent(why) }
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::Value;
 
 use crate::answer::{path_of, tame};
-use crate::ask::Ask;
-use crate::asking::unread;
+use crate::exchange::unread;
 use crate::line::Line;
-use crate::service::{Found, Object, Service, members};
+use crate::machine_identity::slot;
+use crate::service::{DiscoveredService, Object, Service, members};
+use crate::service_request::ServiceRequest;
 use crate::session::Session;
-use crate::whose::slot;
 
 /// What an empty list of systems means: it does not wait for a person.
 const NO_SYSTEM: &str = "the service names no computer system; it may be starting";
@@ -24,7 +24,7 @@ const NAMED: usize = 8;
 
 /// What the service root says.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Root {
+pub(crate) struct ServiceRoot {
     /// The collection of its systems.
     pub(crate) systems: Option<String>,
     /// What says how long a session lives.
@@ -34,7 +34,7 @@ pub(crate) struct Root {
 /// What was found so far, for the session that is there.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    pub(crate) root: Option<Root>,
+    pub(crate) root: Option<ServiceRoot>,
     /// The system's path.
     system: Option<String>,
     /// The path of an ActionInfo, and what the reset takes by that.
@@ -63,7 +63,7 @@ impl Service {
     ///
     /// # Errors
     /// Something is missing without which nothing is safe; it says what. Nothing was sent that changes power.
-    pub(crate) async fn discover(line: &mut Line, call: &Call) -> Result<Found, DriverError> {
+    pub(crate) async fn discover(line: &mut Line, call: &Call) -> Result<DiscoveredService, DriverError> {
         let mut root = match line.learned.root.clone() {
             Some(root) => root,
             None => Self::root(line, call).await?,
@@ -120,13 +120,13 @@ impl Service {
         // Last, as a fence goes on without it. A check that it does not suit finds no service.
         Self::compare_timeout(line, call, root.session_service).await?;
         line.service = Some(service.clone());
-        Ok(Found { service, system: object, slot, certificate })
+        Ok(DiscoveredService { service, system: object, slot, certificate })
     }
 
     /// The system as it is now: where it was found before in this session, else by its id, or as the only one.
     async fn look_up(line: &mut Line, call: &Call, systems: &str) -> Result<(String, Object), DriverError> {
         if let Some(path) = line.learned.system.clone() {
-            let answer = line.ask(&Ask::get(&path), call, &mut Effort::reading()).await?;
+            let answer = line.ask(&ServiceRequest::get(&path), call, &mut Effort::reading()).await?;
             match (answer.status, answer.fresh()) {
                 (404 | 410, _) => line.lose_system(),
                 (_, Some(object)) => return Ok((path, object)),
@@ -136,7 +136,7 @@ impl Service {
         let path = match line.settings.system.clone() {
             Some(id) => {
                 let path = format!("{}/{id}", systems.trim_end_matches('/'));
-                let answer = line.ask(&Ask::get(&path), call, &mut Effort::reading()).await?;
+                let answer = line.ask(&ServiceRequest::get(&path), call, &mut Effort::reading()).await?;
                 if let Some(object) = answer.fresh() {
                     return Ok((path, object));
                 }
@@ -148,7 +148,7 @@ impl Service {
             None => Self::only(line, call, systems).await?,
         };
         line.learned.system = Some(path.clone());
-        let (_, object) = Self::read(line, call, Ask::get(&path), "the system").await?;
+        let (_, object) = Self::read(line, call, ServiceRequest::get(&path), "the system").await?;
         Ok((path, object))
     }
 
@@ -183,7 +183,7 @@ impl Service {
     }
 
     async fn systems(line: &mut Line, call: &Call, systems: &str) -> Result<Vec<String>, DriverError> {
-        let (_, list) = Self::read(line, call, Ask::get(systems), "the list of systems").await?;
+        let (_, list) = Self::read(line, call, ServiceRequest::get(systems), "the list of systems").await?;
         members(&list).ok_or_else(|| {
             // The only one that can be read need not be the only one.
             let why = "the list of systems is not whole, or has one without a link that can be followed: set system to the \
@@ -207,7 +207,7 @@ impl Service {
         if let Some((_, allowed)) = line.learned.allowed.as_ref().filter(|(path, _)| *path == info) {
             return Ok(allowed.clone());
         }
-        let ask = Ask::get(&info);
+        let ask = ServiceRequest::get(&info);
         let (_, said) = Self::read(line, call, ask, "what the reset takes (ActionInfo)").await?;
         let parameters = said.get("Parameters").and_then(Value::as_array);
         let reset_type = parameters

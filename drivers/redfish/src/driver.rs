@@ -19,13 +19,13 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use crate::closing::{self, Closed};
+use crate::closing::{self, CloseProgress};
 use crate::line::{Line, end_of};
+use crate::machine_identity::said_by;
 use crate::oddities::Oddities;
 use crate::pool::Pool;
-use crate::service::{Found, NEVER, Service};
+use crate::service::{DiscoveredService, NEVER, Service};
 use crate::settings::{Authentication, Settings};
-use crate::whose::said_by;
 use crate::{ending, hold, login, policy, power};
 
 /// How long one call may take unless the settings say otherwise.
@@ -47,7 +47,7 @@ pub struct RedfishDriver {
     /// Whether commands go in sessions.
     by_session: bool,
     line: Mutex<Line>,
-    seen: parking_lot::Mutex<Seen>,
+    seen: parking_lot::Mutex<SessionReport>,
 }
 
 impl RedfishDriver {
@@ -136,12 +136,12 @@ impl RedfishDriver {
 /// One call's time on the line.
 struct Turn<'a> {
     line: MutexGuard<'a, Line>,
-    seen: &'a parking_lot::Mutex<Seen>,
+    seen: &'a parking_lot::Mutex<SessionReport>,
 }
 
 /// What was so when the last call ended.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct SessionReport {
     /// The name of the line's session.
     session: Option<String>,
     /// The longest that the service keeps an idle one, where it says more than the settings.
@@ -169,7 +169,7 @@ struct Seen {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.line.settle();
-        *self.seen.lock() = Seen {
+        *self.seen.lock() = SessionReport {
             session: self.line.session_name(),
             longest_idle: self.line.said_timeout.map(|_| self.line.longest_idle()),
             certificate: self.line.certificate.clone(),
@@ -281,7 +281,7 @@ impl PowerDriver for RedfishDriver {
     async fn identify(&self, call: &Call) -> Result<Identified, DriverError> {
         let mut turn = self.line(call).await?;
         // Everything anew: what is sent later goes to the system that says so now.
-        let Found { system, certificate, .. } = Service::discover(&mut turn.line, call).await?;
+        let DiscoveredService { system, certificate, .. } = Service::discover(&mut turn.line, call).await?;
         let epoch = turn.line.check_life(call).await?;
         let identity = said_by(&system);
         // One that says nothing now, and said before whose it is, stays that one's until a check finds another.
@@ -320,9 +320,9 @@ impl PowerDriver for RedfishDriver {
             // The wait is without the line: a reading may open a session of its own meanwhile.
             let closed = closing::close_all(&mut self.line(call).await?.line, call).await?;
             let (over_at, bound) = match closed {
-                Closed::Yes => return Ok(()),
-                Closed::At(over_at, bound) => (over_at, bound),
-                Closed::AtWork { sent, over, until } => {
+                CloseProgress::Yes => return Ok(()),
+                CloseProgress::At(over_at, bound) => (over_at, bound),
+                CloseProgress::AtWork { sent, over, until } => {
                     self.see_it_end(sent, over, until, call).await?;
                     continue;
                 }

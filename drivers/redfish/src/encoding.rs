@@ -9,7 +9,7 @@ use flate2::bufread::GzDecoder;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 
-use crate::answer::{Cut, LARGEST, tame};
+use crate::answer::{LARGEST, TruncatedBody, tame};
 
 /// How the body is packed; `None`: it is not.
 pub(crate) fn coding(headers: &HeaderMap) -> Option<String> {
@@ -24,18 +24,20 @@ pub(crate) fn coding(headers: &HeaderMap) -> Option<String> {
 ///
 /// # Errors
 /// Why there is none.
-pub(crate) fn unpack(coding: &str, body: &[u8]) -> Result<Vec<u8>, Cut> {
+pub(crate) fn unpack(coding: &str, body: &[u8]) -> Result<Vec<u8>, TruncatedBody> {
     if !matches!(coding, "gzip" | "x-gzip") {
-        return Err(Cut::Coded(tame(coding)));
+        return Err(TruncatedBody::Coded(tame(coding)));
     }
     let (mut packed, mut plain) = (GzDecoder::new(body), Vec::new());
     // One byte more than may be: a few kilobytes may unpack to gigabytes.
     let read = packed.by_ref().take(LARGEST as u64 + 1).read_to_end(&mut plain);
     match read {
-        Ok(_) if plain.len() > LARGEST => Err(Cut::Long),
-        Ok(_) if !packed.get_ref().is_empty() => Err(Cut::Broken("gzip: more stands behind it".to_owned())),
+        Ok(_) if plain.len() > LARGEST => Err(TruncatedBody::Long),
+        Ok(_) if !packed.get_ref().is_empty() => {
+            Err(TruncatedBody::Broken("gzip: more stands behind it".to_owned()))
+        }
         Ok(_) => Ok(plain),
-        Err(error) => Err(Cut::Broken(format!("gzip: {error}"))),
+        Err(error) => Err(TruncatedBody::Broken(format!("gzip: {error}"))),
     }
 }
 
@@ -62,7 +64,7 @@ mod tests {
         }
         for bomb in [LARGEST + 1, LARGEST * 64] {
             let why = unpack("x-gzip", &packed(&vec![b'x'; bomb])).expect_err("too long");
-            assert!(matches!(why, Cut::Long), "{bomb}: {why:?}");
+            assert!(matches!(why, TruncatedBody::Long), "{bomb}: {why:?}");
         }
     }
 
@@ -71,7 +73,7 @@ mod tests {
         let whole = packed(br#"{"PowerState": "Off"}"#);
         for end in 0..whole.len() {
             let why = unpack("gzip", &whole[..end]).expect_err("not whole");
-            assert!(matches!(why, Cut::Broken(_)), "{end}: {why:?}");
+            assert!(matches!(why, TruncatedBody::Broken(_)), "{end}: {why:?}");
         }
         // Its checksum and its length stand last.
         for at in whole.len() - 8..whole.len() {
@@ -97,7 +99,7 @@ mod tests {
         assert_eq!(said(&["gzip", "br"]).as_deref(), Some("gzip, br"));
         for odd in ["br", "deflate", "gzip, br", "gzip, gzip"] {
             let why = unpack(odd, &packed(b"{}")).expect_err(odd);
-            assert!(matches!(&why, Cut::Coded(named) if named == odd), "{why:?}");
+            assert!(matches!(&why, TruncatedBody::Coded(named) if named == odd), "{why:?}");
         }
     }
 }

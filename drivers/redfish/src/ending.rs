@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 
-use crate::ask::Ask;
 use crate::closing;
 use crate::line::{Line, end_of};
 use crate::service::{ROOT, Service, link, members};
+use crate::service_request::ServiceRequest;
 use crate::session::{Session, place_of, same_place};
 use picket_driver::effort::Effort;
 
@@ -42,7 +42,8 @@ pub async fn end(line: &mut Line, name: &str, call: &Call) -> Result<(), DriverE
     if is_ours(line, place, call).await? {
         return Ok(());
     }
-    let answer = line.ask(&Ask::delete(place), call, &mut Effort::ending()).await.map_err(unknown)?;
+    let answer =
+        line.ask(&ServiceRequest::delete(place), call, &mut Effort::ending()).await.map_err(unknown)?;
     match answer.status {
         200 | 204 if !answer.stored => Ok(()),
         404 | 410 => is_not_listed(line, place, call).await,
@@ -67,7 +68,8 @@ async fn is_ours(line: &mut Line, place: &str, call: &Call) -> Result<bool, Driv
     if !there(line) {
         return Ok(false);
     }
-    let answer = line.ask(&Ask::get(place), call, &mut Effort::reading()).await.map_err(unknown)?;
+    let answer =
+        line.ask(&ServiceRequest::get(place), call, &mut Effort::reading()).await.map_err(unknown)?;
     // It may have been another's, and this is a new one: that has its own place.
     match (there(line), answer.status) {
         (true, 200) if !answer.stored && answer.own_path().is_some_and(|own| same_place(&own, place)) => {
@@ -87,8 +89,9 @@ async fn is_not_listed(line: &mut Line, place: &str, call: &Call) -> Result<(), 
     let Some(sessions) = Service::sessions(line, call).await.map_err(unknown)? else {
         return Err(unclear(line, "the service has no list of sessions"));
     };
-    let (_, list) =
-        Service::read(line, call, Ask::get(sessions), "the list of sessions").await.map_err(unknown)?;
+    let (_, list) = Service::read(line, call, ServiceRequest::get(sessions), "the list of sessions")
+        .await
+        .map_err(unknown)?;
     let Some(members) = members(&list) else {
         return Err(unclear(line, "the list of sessions is not whole"));
     };
@@ -110,21 +113,24 @@ async fn is_not_listed(line: &mut Line, place: &str, call: &Call) -> Result<(), 
 /// Something may be.
 pub async fn nothing_runs(line: &mut Line, call: &Call) -> Result<(), DriverError> {
     // As somebody: a service may show a stranger fewer links than it has.
-    let (_, root) = Service::read(line, call, Ask::get(ROOT), "the service root").await.map_err(unknown)?;
+    let (_, root) =
+        Service::read(line, call, ServiceRequest::get(ROOT), "the service root").await.map_err(unknown)?;
     if !root.contains_key("Tasks") {
         return line.expect_ours(call, end_of(call)).await.map_err(unknown);
     }
     let odd = "the service does not say where its tasks are";
     let Some(service) = link(&root, "Tasks") else { return Err(unclear(line, odd)) };
     let (_, service) =
-        Service::read(line, call, Ask::get(service), "the task service").await.map_err(unknown)?;
+        Service::read(line, call, ServiceRequest::get(service), "the task service").await.map_err(unknown)?;
     let Some(tasks) = link(&service, "Tasks") else { return Err(unclear(line, odd)) };
-    let (_, list) = Service::read(line, call, Ask::get(tasks), "the list of tasks").await.map_err(unknown)?;
+    let (_, list) =
+        Service::read(line, call, ServiceRequest::get(tasks), "the list of tasks").await.map_err(unknown)?;
     let Some(tasks) = members(&list).filter(|tasks| tasks.len() <= TASKS) else {
         return Err(unclear(line, format_args!("the list of tasks is not whole, or longer than {TASKS}")));
     };
     for task in tasks {
-        let answer = line.ask(&Ask::get(&task), call, &mut Effort::reading()).await.map_err(unknown)?;
+        let answer =
+            line.ask(&ServiceRequest::get(&task), call, &mut Effort::reading()).await.map_err(unknown)?;
         let state = answer.fresh().and_then(|task| Some(task.get("TaskState")?.as_str()?.to_owned()));
         let over = match answer.status {
             200 => state.as_deref().is_some_and(is_over),

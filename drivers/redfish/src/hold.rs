@@ -6,16 +6,16 @@ use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, Hol
 use serde_json::Value;
 
 use crate::answer::tame;
-use crate::ask::Ask;
-use crate::asking::unread;
 use crate::bios;
+use crate::exchange::unread;
 use crate::line::Line;
+use crate::machine_identity::{Slot, slot};
 use crate::oddities::Oddity;
 use crate::policy::{self, Policy};
 use crate::quirks::{self, Verdict};
 use crate::service::{Object, Service};
+use crate::service_request::ServiceRequest;
 use crate::task;
-use crate::whose::{Slot, slot};
 
 /// How often a change is tried, with another version each time.
 const TRIES: u32 = 4;
@@ -34,7 +34,7 @@ impl Now {
             Some(service) => service.system.clone(),
             None => Service::discover(line, call).await?.service.system,
         };
-        let answer = line.ask(&Ask::get(&path), call, &mut Effort::reading()).await?;
+        let answer = line.ask(&ServiceRequest::get(&path), call, &mut Effort::reading()).await?;
         let Some(object) = answer.fresh() else {
             return Err(unread(line, &answer, "the system"));
         };
@@ -139,7 +139,7 @@ enum Unless {
 
 /// What became of a change.
 #[derive(Default)]
-struct Told {
+struct ChangeResult {
     /// The system reads so.
     stands: bool,
     /// The service says that it takes effect with the next reboot.
@@ -155,7 +155,7 @@ async fn set(
     unless: Unless,
     session: Option<&str>,
     call: &Call,
-) -> Result<Told, DriverError> {
+) -> Result<ChangeResult, DriverError> {
     call.may_send()?;
     let name = place.name();
     let is_so = |system: &Object| {
@@ -169,11 +169,11 @@ async fn set(
     for tries in 0..TRIES {
         let now = Now::read(line, call).await.map_err(|error| effort.judge(error))?;
         if unless == Unless::IsSo && is_so(&now.object) {
-            return Ok(Told { stands: true, ..Told::default() });
+            return Ok(ChangeResult { stands: true, ..ChangeResult::default() });
         }
         let version = quirks::if_match(now.version.clone(), tries, refused);
         let (says_version, is_other) = (version.is_some(), version != now.version);
-        let ask = Ask::patch(now.path, place.change(wanted), version);
+        let ask = ServiceRequest::patch(now.path, place.change(wanted), version);
         let answer = line.ask(&ask, call, &mut effort).await?;
         let verdict = quirks::verdict(answer.status);
         if is_other && matches!(verdict, Verdict::Done | Verdict::Task) {
@@ -199,7 +199,7 @@ async fn set(
                 if effort.effect() == Effect::Unknown {
                     return Err(line.error(&effort, ErrorKind::Refused, detail));
                 }
-                return Ok(Told { detail, ..Told::default() });
+                return Ok(ChangeResult { detail, ..ChangeResult::default() });
             }
             Verdict::Gone | Verdict::Redirect | Verdict::Busy | Verdict::Uncertain => {
                 let kind = if answer.status == 503 { ErrorKind::Throttled } else { ErrorKind::Protocol };
@@ -209,16 +209,16 @@ async fn set(
     }
     let now = Now::read(line, call).await.map_err(|error| effort.judge(error))?;
     if is_so(&now.object) {
-        return Ok(Told { stands: true, waits, ..Told::default() });
+        return Ok(ChangeResult { stands: true, waits, ..ChangeResult::default() });
     }
     let shown = |values: &HoldFound| {
         let shown: Vec<String> = values.values().map(|value| tame(value)).collect();
         if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
     };
     let (told, now) = (shown(wanted), shown(&place.read(&now.object)));
-    Ok(Told {
+    Ok(ChangeResult {
         waits,
         detail: format!("{name}: told {told}, and the system still says {now}{said}"),
-        ..Told::default()
+        ..ChangeResult::default()
     })
 }

@@ -40,16 +40,14 @@
 //! changes something (S6), and nothing is sent twice that the caller did not count. So the driver holds its one connection
 //! itself (hyper's HTTP/1 on tokio-rustls).
 //!
-//! From the wire inwards: `connection` (one request after another), `encoding` (of bodies), `ask` and `answer`, `session` (tokens),
-//! `service` (what was found), `discovery` (how), `redirect`, `whose` (machine it is), `life` (restarts of the manager),
+//! From the wire inwards: `connection` (one request after another), `encoding` (of bodies), `service_request` and `answer`, `session` (tokens),
+//! `service` (what was found), `discovery` (how), `redirect`, `machine_identity` (whose machine it is), `manager_life` (restarts of the manager),
 //! `agreement` (whether they show), `line` (one conversation; `login`, `ready` and
-//! `looking` are its parts), `power`, `task`, `unclear`, `hold` (by a `policy`; `bios`: a remark where there is none), `closing`, `ending`
+//! `manager_check` are its parts), `power`, `task`, `unclear`, `hold` (by a `policy`; `bios`: a remark where there is none), `closing`, `ending`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
 
 mod agreement;
 mod answer;
-mod ask;
-mod asking;
 mod bios;
 mod closing;
 mod connection;
@@ -57,12 +55,14 @@ mod discovery;
 mod driver;
 mod encoding;
 mod ending;
+mod exchange;
 mod hold;
 mod kind;
-mod life;
 mod line;
 mod login;
-mod looking;
+mod machine_identity;
+mod manager_check;
+mod manager_life;
 mod oddities;
 mod policy;
 mod pool;
@@ -71,11 +71,11 @@ mod quirks;
 mod ready;
 mod redirect;
 mod service;
+mod service_request;
 mod session;
 mod settings;
 mod task;
 mod unclear;
-mod whose;
 
 pub use driver::RedfishDriver;
 pub use kind::RedfishKind;

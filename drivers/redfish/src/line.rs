@@ -16,18 +16,18 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use crate::agreement::Agreement;
-use crate::ask::Ask;
 use crate::connection::Connection;
 use crate::discovery::Learned;
-use crate::life::Life;
 use crate::login::{Lockout, Login};
+use crate::machine_identity::{ConnectionTarget, LearnedIdentity};
+use crate::manager_life::ManagerLife;
 use crate::oddities::Oddities;
 use crate::pool::Pool;
 use crate::service::Service;
+use crate::service_request::ServiceRequest;
 use crate::session::{Session, name_of};
 use crate::settings::{Authentication, Settings};
 use crate::unclear::Unclear;
-use crate::whose::{KnownAs, Place};
 
 /// The state of the conversation.
 pub struct Line {
@@ -52,11 +52,11 @@ pub struct Line {
     /// The certificate on the newest connection.
     pub(crate) certificate: Option<String>,
     /// What the system, and its service, said of themselves when `identify` asked them last.
-    pub(crate) known_as: KnownAs,
+    pub(crate) known_as: LearnedIdentity,
     /// On which connection the system said last that it is ours, where it was asked without a session.
     pub(crate) ours_on: Option<u64>,
     /// Where that was.
-    pub(crate) ours_at: Option<Place>,
+    pub(crate) ours_at: Option<ConnectionTarget>,
     pub(crate) session: Option<Session>,
     /// The last login named no place at which its session can be ended.
     pub(crate) placeless: bool,
@@ -83,7 +83,7 @@ pub struct Line {
     /// The newest loss, which every epoch after it tells.
     pub(crate) loss: Option<Loss>,
     /// What the manager said of its life, and when.
-    pub(crate) life: Option<(Life, BootTime)>,
+    pub(crate) life: Option<(ManagerLife, BootTime)>,
     /// Whether that shows its restarts.
     pub(crate) agreement: Agreement,
     /// The connection on which the manager's life was looked at last.
@@ -134,7 +134,7 @@ impl Line {
             said_timeout: None,
             refused_at: None,
             certificate: None,
-            known_as: KnownAs::default(),
+            known_as: LearnedIdentity::default(),
             ours_on: None,
             ours_at: None,
             session: None,
@@ -181,7 +181,7 @@ impl Line {
     }
 
     /// Whether a request says who we are. Where there are sessions, what needs none is asked without.
-    pub(crate) fn is_authenticated(&self, ask: &Ask) -> bool {
+    pub(crate) fn is_authenticated(&self, ask: &ServiceRequest) -> bool {
         !ask.open || !self.is_by_session()
     }
 

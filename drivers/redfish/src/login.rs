@@ -7,11 +7,11 @@ use picket_driver::{Call, DriverError, Effort, ErrorKind, Secret};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::answer::Answer;
-use crate::ask::Ask;
-use crate::asking::FIRST_PAUSE;
-use crate::connection::{Broken, Connection};
+use crate::connection::{Connection, ConnectionError};
+use crate::exchange::FIRST_PAUSE;
 use crate::line::{Line, NO_SESSIONS};
 use crate::service::{Service, UNLISTED};
+use crate::service_request::ServiceRequest;
 use crate::session::{Session, place_in, places, same_place};
 use crate::settings::Authentication;
 use crate::{quirks, redirect};
@@ -49,7 +49,7 @@ pub(crate) struct Lockout {
 }
 
 /// A login that was sent: the connection on which it is, and what comes of it.
-pub(crate) type Login = Pin<Box<dyn Future<Output = (Connection, Result<Answer, Broken>)> + Send>>;
+pub(crate) type Login = Pin<Box<dyn Future<Output = (Connection, Result<Answer, ConnectionError>)> + Send>>;
 
 impl Line {
     /// That the service does not take who we say we are, in words.
@@ -139,8 +139,10 @@ impl Line {
                     format!("the login: {}", answer.words_without(&self.settings.password)),
                     pause,
                 ),
-                Err(Broken::NotSent(why) | Broken::Silent(why)) => (ErrorKind::Unreachable, why, pause),
-                Err(Broken::Late) => {
+                Err(ConnectionError::NotSent(why) | ConnectionError::Silent(why)) => {
+                    (ErrorKind::Unreachable, why, pause)
+                }
+                Err(ConnectionError::Late) => {
                     return Err(self.error(effort, ErrorKind::TimedOut, "no answer to the login in time"));
                 }
             };
@@ -160,11 +162,11 @@ impl Line {
         path: &str,
         call: &Call,
         until: Instant,
-    ) -> Result<Result<Answer, Broken>, DriverError> {
+    ) -> Result<Result<Answer, ConnectionError>, DriverError> {
         if self.logging_in.is_none() {
             let password = String::from_utf8_lossy(self.settings.password.expose()).into_owned();
             let body = serde_json::json!({ "UserName": self.settings.username, "Password": password });
-            let request = self.request(&Ask::post(path, body), None, false);
+            let request = self.request(&ServiceRequest::post(path, body), None, false);
             self.connect(call, until).await?;
             let (Some(request), Some(mut connection)) = (request, self.connection.take()) else {
                 let why = "a link that HTTP cannot carry";
@@ -177,8 +179,10 @@ impl Line {
                 (connection, told)
             }));
         }
-        let Some(login) = &mut self.logging_in else { return Ok(Err(Broken::Late)) };
-        let Ok((connection, told)) = timeout_at(until, login).await else { return Ok(Err(Broken::Late)) };
+        let Some(login) = &mut self.logging_in else { return Ok(Err(ConnectionError::Late)) };
+        let Ok((connection, told)) = timeout_at(until, login).await else {
+            return Ok(Err(ConnectionError::Late));
+        };
         self.logging_in = None;
         Ok(match told {
             Ok(answer) => {
@@ -186,7 +190,9 @@ impl Line {
                 Ok(answer)
             }
             // Another one may be begun.
-            Err(Broken::Late) => Err(Broken::Silent("no answer to the login for long".to_owned())),
+            Err(ConnectionError::Late) => {
+                Err(ConnectionError::Silent("no answer to the login for long".to_owned()))
+            }
             Err(broken) => Err(broken),
         })
     }
@@ -248,7 +254,7 @@ impl Line {
                 Some(self.lock_out(error))
             }
         };
-        let is_over = match place.map(Ask::delete) {
+        let is_over = match place.map(ServiceRequest::delete) {
             Some(end) => {
                 let told = self.once(&end, call, until).await;
                 matches!(told, Ok(Ok(answer)) if matches!(answer.status, 200 | 204))

@@ -10,15 +10,15 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer::{Answer, Cut, tame};
-use crate::ask::Ask;
-use crate::asking::FIRST_PAUSE;
-use crate::asking::unread;
+use crate::answer::{Answer, TruncatedBody, tame};
+use crate::exchange::FIRST_PAUSE;
+use crate::exchange::unread;
 use crate::line::{Line, end_of};
+use crate::machine_identity::{Slot, slot};
 use crate::quirks::{self, Verdict};
-use crate::service::{Found, Service};
+use crate::service::{DiscoveredService, Service};
+use crate::service_request::ServiceRequest;
 use crate::task;
-use crate::whose::{Slot, slot};
 
 /// One fresh reading. Everything but a whole answer with exactly `On` or `Off` is `Unknown` (S1). It was asked with the system's
 /// question, and answered with its manager's answer, where that names the epoch.
@@ -26,7 +26,7 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
     let service = found(line, call).await?;
     let mut anew = false;
     loop {
-        let answer = line.ask(&Ask::get(&service.system), call, &mut Effort::reading()).await?;
+        let answer = line.ask(&ServiceRequest::get(&service.system), call, &mut Effort::reading()).await?;
         // Until it is known that this speaks of our machine no on goes.
         line.sighted = false;
         let mut is_there = false;
@@ -82,7 +82,7 @@ pub(crate) fn interpret(answer: &Answer) -> (Power, String) {
             "an answer that a cache had kept (Age): reach the service without it".to_owned(),
         );
     }
-    if let Some(Cut::Coded(coding)) = &answer.cut {
+    if let Some(TruncatedBody::Coded(coding)) = &answer.cut {
         return (Power::Unknown, format!("an answer that is packed ({coding}), which was not asked for"));
     }
     match answer.object() {
@@ -146,7 +146,7 @@ async fn found(line: &mut Line, call: &Call) -> Result<Service, DriverError> {
     match &line.service {
         Some(service) => Ok(service.clone()),
         None => {
-            let Found { service, slot, .. } = Service::discover(line, call).await?;
+            let DiscoveredService { service, slot, .. } = Service::discover(line, call).await?;
             match slot? {
                 Slot::Ours => Ok(service),
                 Slot::Unknown(why) => {
@@ -232,7 +232,7 @@ pub async fn off(line: &mut Line, session: Option<&str>, call: &Call) -> Result<
     // Not even looked for: a caller who may not send hears that, whatever the service would say.
     call.may_send()?;
     let service = found(line, call).await?;
-    let ask = Ask::post(service.reset, json!({ "ResetType": "ForceOff" }));
+    let ask = ServiceRequest::post(service.reset, json!({ "ResetType": "ForceOff" }));
     let (mut pause, mut first) = (FIRST_PAUSE, None);
     loop {
         let mut answer = line.ask(&ask, call, &mut effort).await?;
@@ -285,7 +285,9 @@ pub async fn on(line: &mut Line, session: Option<&str>, call: &Call) -> Result<A
     let Some(verb) = service.on else {
         return Err(DriverError::new(ErrorKind::Unsupported, Effect::DidNotHappen, NO_ON));
     };
-    let answer = line.ask(&Ask::post(service.reset, json!({ "ResetType": verb })), call, &mut effort).await?;
+    let answer = line
+        .ask(&ServiceRequest::post(service.reset, json!({ "ResetType": verb })), call, &mut effort)
+        .await?;
     match account(&answer, &mut effort) {
         Verdict::Done => return Ok(accepted(line, &answer)),
         Verdict::Task => {
@@ -369,7 +371,7 @@ mod tests {
     fn an_answer_that_was_cut_says_nothing() {
         let mut answer = Answer::begun(200, &HeaderMap::new());
         answer.body = br#"{"PowerState": "Off"}"#.to_vec();
-        answer.cut = Some(Cut::Long);
+        answer.cut = Some(TruncatedBody::Long);
         assert_eq!(interpret(&answer).0, Power::Unknown);
     }
 

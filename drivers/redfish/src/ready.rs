@@ -3,14 +3,14 @@
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::Instant;
 
-use crate::ask::Ask;
 use crate::line::Line;
+use crate::service_request::ServiceRequest;
 
 impl Line {
     /// Makes ready what the request needs.
     pub(crate) async fn prepare(
         &mut self,
-        ask: &Ask,
+        ask: &ServiceRequest,
         call: &Call,
         until: Instant,
         effort: &Effort,

@@ -11,12 +11,12 @@ use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::{Map, Value};
 
 use crate::answer::{Answer, path_of};
-use crate::ask::Ask;
-use crate::asking::unread;
-use crate::discovery::Root;
+use crate::discovery::ServiceRoot;
+use crate::exchange::unread;
 use crate::line::{Line, NO_SESSIONS};
+use crate::machine_identity::Slot;
+use crate::service_request::ServiceRequest;
 use crate::settings::Authentication;
-use crate::whose::Slot;
 
 /// Where everything begins (DSP0266, "Protocol version" and "Service root request").
 pub(crate) const ROOT: &str = "/redfish/v1/";
@@ -41,7 +41,7 @@ pub struct Service {
 
 /// What a look at everything came to.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct DiscoveredService {
     pub(crate) service: Service,
     /// The system, as it describes itself.
     pub(crate) system: Object,
@@ -62,11 +62,11 @@ pub fn link(object: &Object, key: &str) -> Option<String> {
 }
 
 /// Where sessions are made, and what else the service root says.
-fn links_of(root: &Object) -> (Option<String>, Root) {
+fn links_of(root: &Object) -> (Option<String>, ServiceRoot) {
     let direct = root.get("Links").and_then(Value::as_object).and_then(|links| link(links, "Sessions"));
     let session_service = link(root, "SessionService");
     let below = || Some(format!("{}/Sessions", session_service.as_ref()?.trim_end_matches('/')));
-    (direct.or_else(below), Root { systems: link(root, "Systems"), session_service })
+    (direct.or_else(below), ServiceRoot { systems: link(root, "Systems"), session_service })
 }
 
 impl Service {
@@ -74,7 +74,7 @@ impl Service {
     pub async fn read(
         line: &mut Line,
         call: &Call,
-        ask: Ask,
+        ask: ServiceRequest,
         what: &str,
     ) -> Result<(Answer, Object), DriverError> {
         let effort = &mut Effort::reading();
@@ -105,8 +105,8 @@ impl Service {
 
     /// The service root, which anybody may read; where sessions are made stands there. Some services want credentials for it, or show
     /// a stranger nothing: their sessions are made where services mostly make them, and the rest is read in one.
-    pub(crate) async fn root(line: &mut Line, call: &Call) -> Result<Root, DriverError> {
-        let answer = line.ask(&Ask::open(ROOT), call, &mut Effort::reading()).await?;
+    pub(crate) async fn root(line: &mut Line, call: &Call) -> Result<ServiceRoot, DriverError> {
+        let answer = line.ask(&ServiceRequest::open(ROOT), call, &mut Effort::reading()).await?;
         let said = match answer.fresh() {
             Some(said) => said,
             None if matches!(answer.status, 401 | 403) && line.is_by_session() => Object::new(),
@@ -124,8 +124,8 @@ impl Service {
     }
 
     /// The same with credentials, where a stranger does not see where the systems are.
-    pub(crate) async fn root_of_ours(line: &mut Line, call: &Call) -> Result<Root, DriverError> {
-        let (_, said) = Self::read(line, call, Ask::get(ROOT), "the service root").await?;
+    pub(crate) async fn root_of_ours(line: &mut Line, call: &Call) -> Result<ServiceRoot, DriverError> {
+        let (_, said) = Self::read(line, call, ServiceRequest::get(ROOT), "the service root").await?;
         let (listed, root) = links_of(&said);
         // A place that worked and is not listed stays.
         if listed.is_some() {
@@ -144,7 +144,7 @@ impl Service {
     ) -> Result<(), DriverError> {
         let is_due = line.session.is_some() && !line.learned.timeout_fits;
         let Some(path) = session_service.filter(|_| is_due) else { return Ok(()) };
-        let read = Self::read(line, call, Ask::get(path), "the session service").await;
+        let read = Self::read(line, call, ServiceRequest::get(path), "the session service").await;
         let service = match read {
             Ok((_, service)) => service,
             // Whether an off is sent does not hang on it.

@@ -9,9 +9,9 @@ use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
 use crate::answer::{Answer, path_of};
-use crate::ask::Ask;
-use crate::asking::FIRST_PAUSE;
+use crate::exchange::FIRST_PAUSE;
 use crate::line::{Line, end_of};
+use crate::service_request::ServiceRequest;
 
 /// How long it is looked whether a task fails at once.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -106,10 +106,10 @@ async fn follow(line: &mut Line, monitor: &str, call: &Call) -> Result<State, Dr
 
 /// One look at it. Who is not known to it may be unknown to the service: that is asked where everybody who is known may look.
 async fn look(line: &mut Line, monitor: &str, call: &Call) -> Result<Answer, DriverError> {
-    let ask = Ask::monitor(monitor);
+    let ask = ServiceRequest::monitor(monitor);
     let mut answer = line.ask(&ask, call, &mut Effort::reading()).await?;
     if let Some(sessions) = line.sessions.clone().filter(|_| answer.status == 401) {
-        line.ask(&Ask::get(sessions), call, &mut Effort::reading()).await?;
+        line.ask(&ServiceRequest::get(sessions), call, &mut Effort::reading()).await?;
         answer = line.ask(&ask, call, &mut Effort::reading()).await?;
     }
     // Another machine's service knows nothing of it, and says so.

@@ -8,7 +8,7 @@ use crate::world::World;
 
 /// Where a machine runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChildPlacement {
     /// The parent, and what its owner calls it.
     pub(crate) on: String,
     /// A migration or an evacuation that is open.
@@ -31,7 +31,7 @@ impl World {
     /// The machine runs on `parent` from now on.
     pub fn set_parent(&mut self, child: &str, parent: &str) -> &mut Self {
         let _ = (self.machine(child), self.machine(parent));
-        self.places.insert(child.to_owned(), Place { on: parent.to_owned(), moving: None });
+        self.places.insert(child.to_owned(), ChildPlacement { on: parent.to_owned(), moving: None });
         self.fall_with_parents("its parent");
         self
     }
@@ -43,7 +43,7 @@ impl World {
             Moving::Ends => self.place_mut(child).moving = None,
             Moving::Arrives(on) => {
                 let runs = self.machine(&on).is_on();
-                *self.place_mut(child) = Place { on, moving: None };
+                *self.place_mut(child) = ChildPlacement { on, moving: None };
                 match runs {
                     true => self.machine_mut(child).switch(Verb::On, now, "its new parent"),
                     false => self.fall_with_parents("its parent"),
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    fn place_mut(&mut self, child: &str) -> &mut Place {
+    fn place_mut(&mut self, child: &str) -> &mut ChildPlacement {
         self.places.get_mut(child).unwrap_or_else(|| panic!("{child:?} runs on no other machine"))
     }
 

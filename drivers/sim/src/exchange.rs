@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::link::{Link, Packet};
-use crate::session::{Line, Shown};
+use crate::session::{CurrentSession, Line};
 use crate::wire::{Answer, Request, Response, SessionId, Trouble, Verb};
 use crate::world::SharedWorld;
 
@@ -32,12 +32,12 @@ pub(crate) struct Wire {
     pub(crate) link: Option<Arc<dyn Link>>,
     pub(crate) line: Mutex<Line>,
     /// Which session is there.
-    pub(crate) shown: Shown,
+    pub(crate) shown: CurrentSession,
 }
 
 /// What came of one request, and when.
 #[derive(Debug)]
-pub(crate) struct Exchanged {
+pub(crate) struct ExchangeResult {
     pub(crate) what: Result<Response, Trouble>,
     /// When the first copy was sent.
     pub(crate) asked_at: BootTime,
@@ -56,7 +56,11 @@ impl Wire {
     }
 
     /// One request in a session, which is made anew once if the device does not know it any more.
-    pub(crate) async fn exchange(&self, call: &Call, request: &Request) -> Result<Exchanged, DriverError> {
+    pub(crate) async fn exchange(
+        &self,
+        call: &Call,
+        request: &Request,
+    ) -> Result<ExchangeResult, DriverError> {
         self.exchange_in(None, call, request).await
     }
 
@@ -66,7 +70,7 @@ impl Wire {
         session: Option<&str>,
         call: &Call,
         request: &Request,
-    ) -> Result<Exchanged, DriverError> {
+    ) -> Result<ExchangeResult, DriverError> {
         let end = Self::end(call);
         let mut line = timeout_at(end, self.line.lock()).await.map_err(|_| {
             let detail = format!("an earlier call to {} is still under way", self.device);
@@ -114,15 +118,15 @@ impl Wire {
                 }
                 Err(Trouble::NoSession) if on || session.is_some() => {
                     line.refused(exchanged.asked_at);
-                    return Ok(Exchanged { epoch, ..exchanged });
+                    return Ok(ExchangeResult { epoch, ..exchanged });
                 }
                 Err(Trouble::Silence) => {
                     if let Some(session) = &mut line.session {
                         session.doubtful = session.unanswered;
                     }
-                    return Ok(Exchanged { epoch, ..exchanged });
+                    return Ok(ExchangeResult { epoch, ..exchanged });
                 }
-                _ => return Ok(Exchanged { epoch, ..exchanged }),
+                _ => return Ok(ExchangeResult { epoch, ..exchanged }),
             }
         }
     }
@@ -198,7 +202,7 @@ impl Wire {
         end: Instant,
         line: &mut Line,
         request: &Request,
-    ) -> Result<Exchanged, DriverError> {
+    ) -> Result<ExchangeResult, DriverError> {
         let once = matches!(request, Request::Command(Verb::On) | Request::Close);
         let (mut gap, mut first) = (REPEAT, None);
         loop {
@@ -215,8 +219,12 @@ impl Wire {
                 session.unanswered.get_or_insert(asked_at);
                 session.id
             });
-            let silence =
-                |answered_at| Exchanged { what: Err(Trouble::Silence), asked_at, answered_at, epoch: None };
+            let silence = |answered_at| ExchangeResult {
+                what: Err(Trouble::Silence),
+                asked_at,
+                answered_at,
+                epoch: None,
+            };
             let Ok(answer) = timeout_at(end, self.carry(call, session, request, gap)).await else {
                 return Ok(silence(call.now()));
             };
@@ -238,7 +246,12 @@ impl Wire {
                 if changes_something(request) {
                     line.unanswered = false;
                 }
-                return Ok(Exchanged { what: answer.what, asked_at, answered_at: call.now(), epoch: None });
+                return Ok(ExchangeResult {
+                    what: answer.what,
+                    asked_at,
+                    answered_at: call.now(),
+                    epoch: None,
+                });
             }
             gap *= 2;
         }

@@ -42,14 +42,14 @@ pub(crate) struct Line {
     /// A command was sent whose answer has not come.
     pub(crate) unanswered: bool,
     /// Which session is there, for who does not wait for the line.
-    pub(crate) shown: Shown,
+    pub(crate) shown: CurrentSession,
 }
 
 /// The session that is there.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shown(Arc<Mutex<Option<SessionId>>>);
+pub(crate) struct CurrentSession(Arc<Mutex<Option<SessionId>>>);
 
-impl Shown {
+impl CurrentSession {
     pub(crate) fn get(&self) -> Option<SessionId> {
         *self.0.lock()
     }

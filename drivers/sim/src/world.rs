@@ -9,7 +9,7 @@ use picket_core::device::{DeviceClass, Identity};
 use picket_core::time::BootTime;
 use picket_driver::VolumeAt;
 
-use crate::children::Place;
+use crate::children::ChildPlacement;
 use crate::device::{Device, Received};
 use crate::fault::{Act, Fault};
 use crate::machine::{Edge, Machine, RestorePolicy};
@@ -83,7 +83,7 @@ pub struct World {
     /// How much of what was is kept.
     history: usize,
     /// Machines that run on others.
-    pub(crate) places: BTreeMap<String, Place>,
+    pub(crate) places: BTreeMap<String, ChildPlacement>,
     pub(crate) volumes: BTreeMap<String, Disk>,
     pub(crate) volume_moves: Vec<VolumeMove>,
 }

@@ -29,7 +29,7 @@ const PAGE: i32 = 500;
 
 /// What the gateway knows the words of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CompletionKind {
     Node,
     Holder,
     Device,
@@ -68,19 +68,19 @@ fn with_words(command: Command) -> Command {
 }
 
 /// What an argument is a name of.
-fn kind(arg: &Arg) -> Option<Kind> {
+fn kind(arg: &Arg) -> Option<CompletionKind> {
     let value = arg.get_value_names().and_then(|names| names.first());
     match (value.map(|name| name.as_str()), arg.get_id().as_str()) {
-        (Some("HOSTS" | "NODE"), _) => Some(Kind::Node),
-        (Some("DEVICE"), _) => Some(Kind::Device),
-        (Some("RELEASE"), _) => Some(Kind::Release),
-        (_, "holder") => Some(Kind::Holder),
-        (_, "group") => Some(Kind::Group),
+        (Some("HOSTS" | "NODE"), _) => Some(CompletionKind::Node),
+        (Some("DEVICE"), _) => Some(CompletionKind::Device),
+        (Some("RELEASE"), _) => Some(CompletionKind::Release),
+        (_, "holder") => Some(CompletionKind::Holder),
+        (_, "group") => Some(CompletionKind::Group),
         _ => None,
     }
 }
 
-fn candidates(kind: Kind) -> Vec<CompletionCandidate> {
+fn candidates(kind: CompletionKind) -> Vec<CompletionCandidate> {
     let typed: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
     let candidate = |(word, about): Word| CompletionCandidate::new(word).help(about.map(Into::into));
     known(kind, &nodes(&typed), &typed).into_iter().map(candidate).collect()
@@ -116,23 +116,29 @@ async fn list(global: &Global, nodes: &mut Vec<Node>) -> Option<()> {
 }
 
 /// The words of a kind; where nodes are named on the line already, those of these nodes alone.
-fn known(kind: Kind, nodes: &[Node], typed: &[OsString]) -> Vec<Word> {
+fn known(kind: CompletionKind, nodes: &[Node], typed: &[OsString]) -> Vec<Word> {
     let is_named = |node: &&Node| typed.iter().any(|word| *word == *node.name);
-    let any = kind != Kind::Node && nodes.iter().any(|node| is_named(&node));
+    let any = kind != CompletionKind::Node && nodes.iter().any(|node| is_named(&node));
     let meant = nodes.iter().filter(|node| !any || is_named(node));
     let of_nodes = |words: &dyn Fn(&Node) -> Vec<String>| {
         let words: BTreeSet<String> = meant.clone().flat_map(words).collect();
         words.into_iter().map(|word| (word, None)).collect()
     };
     let mut words: Vec<Word> = match kind {
-        Kind::Node => meant
+        CompletionKind::Node => meant
             .clone()
             .map(|node| (node.name.clone(), Some(words::spoken(words::phase(node.phase)))))
             .collect(),
-        Kind::Holder => of_nodes(&|node| node.holds.iter().map(|hold| hold.holder.clone()).collect()),
-        Kind::Device => of_nodes(&|node| node.devices.iter().map(|device| device.id.clone()).collect()),
-        Kind::Release => of_nodes(&|node| node.releases.iter().map(|release| release.name.clone()).collect()),
-        Kind::Group => of_nodes(&|node| node.groups.clone()),
+        CompletionKind::Holder => {
+            of_nodes(&|node| node.holds.iter().map(|hold| hold.holder.clone()).collect())
+        }
+        CompletionKind::Device => {
+            of_nodes(&|node| node.devices.iter().map(|device| device.id.clone()).collect())
+        }
+        CompletionKind::Release => {
+            of_nodes(&|node| node.releases.iter().map(|release| release.name.clone()).collect())
+        }
+        CompletionKind::Group => of_nodes(&|node| node.groups.clone()),
     };
     words.retain(|(word, _)| is_a_word(word));
     words
@@ -160,7 +166,7 @@ mod tests {
         }
     }
 
-    fn told(kind: Kind, typed: &str) -> Vec<String> {
+    fn told(kind: CompletionKind, typed: &str) -> Vec<String> {
         let nodes = [node("n1", "bmc", "ops"), node("n2", "pdu-a", "db/1")];
         let typed: Vec<OsString> = typed.split(' ').map(OsString::from).collect();
         known(kind, &nodes, &typed).into_iter().map(|(word, _)| word).collect()
@@ -168,11 +174,11 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_nodes_that_are_named() {
-        assert_eq!(told(Kind::Node, "picket fence n1 "), ["n1", "n2"]);
-        assert_eq!(told(Kind::Device, "picket check --device "), ["bmc", "pdu-a"]);
-        assert_eq!(told(Kind::Device, "picket accept-identity n2 "), ["pdu-a"]);
-        assert_eq!(told(Kind::Holder, "picket unfence n2 --holder "), ["db/1"]);
-        assert_eq!(told(Kind::Group, "picket check --group "), ["rack=r1"]);
+        assert_eq!(told(CompletionKind::Node, "picket fence n1 "), ["n1", "n2"]);
+        assert_eq!(told(CompletionKind::Device, "picket check --device "), ["bmc", "pdu-a"]);
+        assert_eq!(told(CompletionKind::Device, "picket accept-identity n2 "), ["pdu-a"]);
+        assert_eq!(told(CompletionKind::Holder, "picket unfence n2 --holder "), ["db/1"]);
+        assert_eq!(told(CompletionKind::Group, "picket check --group "), ["rack=r1"]);
     }
 
     /// A controller chooses the names of its holders, and somebody else presses the keys.
@@ -182,7 +188,7 @@ mod tests {
             ["$(reboot)", "`reboot`", "a;reboot", "a b", "a'b", "~root", "-y", "a\nb", "!!", "*", ""]
         {
             let nodes = [node("n1", "bmc", holder)];
-            assert_eq!(known(Kind::Holder, &nodes, &[]), [], "{holder:?}");
+            assert_eq!(known(CompletionKind::Holder, &nodes, &[]), [], "{holder:?}");
         }
     }
 

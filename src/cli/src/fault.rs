@@ -9,7 +9,7 @@ use tonic::Code;
 
 use crate::duration;
 use crate::exit::Exit;
-use crate::told::Told;
+use crate::gateway_error::GatewayError;
 
 /// What is not known of a request whose answer did not come in time.
 const ARRIVED: &str = "a request that changes something may have arrived: look before it is sent again";
@@ -42,7 +42,7 @@ pub enum Fault {
     },
     /// The gateway refused.
     #[error("{0}")]
-    Told(Box<Told>),
+    Gateway(Box<GatewayError>),
     /// The time of the command is over.
     #[error("not done within {}\n{ARRIVED}", duration::set(*.0))]
     TimedOut(Duration),
@@ -60,7 +60,7 @@ pub enum Fault {
 /// The document of a command that failed as a whole: `error` is never null.
 #[derive(Debug, Serialize)]
 pub struct Failure {
-    error: Told,
+    error: GatewayError,
     exit_code: u8,
 }
 
@@ -82,13 +82,13 @@ impl Fault {
     }
 
     /// In the form of a gateway's error. What arose on this side has no reason, and the code that fits it best.
-    fn told(&self) -> Told {
+    fn told(&self) -> GatewayError {
         let text = self.to_string();
         // What a script does about a time that is over stands in its own text, and not in ours.
         let mut lines = text.lines().map(str::to_owned).filter(|line| line != ARRIVED);
         let message = lines.next().unwrap_or_default();
         let (code, endpoint) = match self {
-            Fault::Told(told) => return (**told).clone(),
+            Fault::Gateway(told) => return (**told).clone(),
             Fault::Usage(_) => (Code::InvalidArgument, None),
             Fault::Unreachable { endpoint, .. } => (Code::Unavailable, Some(endpoint)),
             Fault::Refused { endpoint, .. } => (Code::Unauthenticated, Some(endpoint)),
@@ -98,7 +98,7 @@ impl Fault {
         };
         let metadata: BTreeMap<String, String> =
             endpoint.map(|at| ("endpoint".to_owned(), at.clone())).into_iter().collect();
-        Told::of_this_side(code, message, lines.collect(), metadata)
+        GatewayError::of_this_side(code, message, lines.collect(), metadata)
     }
 
     /// The exit code.
@@ -107,7 +107,7 @@ impl Fault {
             Fault::Usage(_) => Exit::Usage,
             Fault::Unreachable { .. } => Exit::Unreachable,
             Fault::Refused { .. } => Exit::Denied,
-            Fault::Told(told) => told.exit(),
+            Fault::Gateway(told) => told.exit(),
             Fault::TimedOut(_) => Exit::TimedOut,
             Fault::Nonsense(_) | Fault::Output(_) | Fault::Failed(_) => Exit::Failed,
         }

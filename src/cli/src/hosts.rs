@@ -49,7 +49,7 @@ pub async fn list(
 }
 
 /// A list of nodes, and how old it may be.
-pub struct Listed {
+pub struct NodeList {
     /// The nodes.
     pub nodes: Vec<Node>,
     /// The revision of the first page.
@@ -61,7 +61,7 @@ pub struct Listed {
 }
 
 /// The same, with its age.
-pub async fn list_aged(session: &Session<'_>, mut request: ListNodesRequest) -> Result<Listed, Fault> {
+pub async fn list_aged(session: &Session<'_>, mut request: ListNodesRequest) -> Result<NodeList, Fault> {
     let (mut nodes, mut revision, mut age) = (Vec::new(), None, Duration::ZERO);
     let mut troubles = Vec::new();
     request.page_size = PAGE;
@@ -80,7 +80,7 @@ pub async fn list_aged(session: &Session<'_>, mut request: ListNodesRequest) -> 
         revision.get_or_insert(answer.revision);
         nodes.extend(answer.nodes);
         if answer.next_page_token.is_empty() {
-            return Ok(Listed { nodes, revision: revision.unwrap_or_default(), troubles, age });
+            return Ok(NodeList { nodes, revision: revision.unwrap_or_default(), troubles, age });
         }
         if answer.next_page_token == request.page_token {
             return Err(Fault::Nonsense("the same page follows itself"));

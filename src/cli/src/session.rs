@@ -8,8 +8,8 @@ use crate::console::Console;
 use crate::context;
 use crate::endpoints::Endpoints;
 use crate::fault::Fault;
+use crate::gateway_error::GatewayError;
 use crate::global::{Format, Global};
-use crate::told::Told;
 
 /// How long calls that only ask may take, unless `--timeout` says otherwise.
 const ASKING: Duration = Duration::from_secs(30);
@@ -52,10 +52,10 @@ impl<'a> Session<'a> {
 
     /// A status as a fault: one of the gateway's own, or that it is not to be reached any more.
     fn fault(&self, status: &tonic::Status) -> Fault {
-        let told = Told::from(status);
+        let told = GatewayError::from(status);
         if told.is_of_the_way() {
             return self.endpoint.lost(&told.message);
         }
-        Fault::Told(Box::new(told))
+        Fault::Gateway(Box::new(told))
     }
 }

@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use picket_metrics::Metrics;
 use picket_metrics::http::Answers;
 
-use crate::lead::Leading;
+use crate::leader_election::LeadershipWatch;
 use crate::measured::LEADING;
 
 /// What was told once since the start.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct InitialSync {
     /// All Nodes.
     pub nodes: AtomicBool,
     /// All leases of kubelets.
@@ -24,7 +24,7 @@ pub struct Told {
     broken: Mutex<BTreeMap<&'static str, String>>,
 }
 
-impl Told {
+impl InitialSync {
     /// The watch of that broke.
     pub fn broke(&self, what: &'static str, why: &str) {
         self.broken.lock().insert(what, why.to_owned());
@@ -53,9 +53,9 @@ pub struct Health {
     /// What is counted.
     pub metrics: Metrics,
     /// Whether this replica leads.
-    pub leading: Leading,
+    pub leading: LeadershipWatch,
     /// What was told.
-    pub told: Arc<Told>,
+    pub synced: Arc<InitialSync>,
 }
 
 impl Answers for Health {
@@ -66,10 +66,10 @@ impl Answers for Health {
 
     /// Whether it does its work, leading or standing by.
     async fn ready(&self) -> Result<String, String> {
-        match (&*self.told.missing(), self.leading.now()) {
+        match (&*self.synced.missing(), self.leading.now()) {
             ([], true) => Ok("leads".to_owned()),
             ([], false) => Ok("stands by".to_owned()),
-            _ => Err(format!("the API server has not told yet: {}", self.told.missing_with_why())),
+            _ => Err(format!("the API server has not told yet: {}", self.synced.missing_with_why())),
         }
     }
 }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_was_not_told_yet_is_named_with_why() {
-        let told = Told::default();
+        let told = InitialSync::default();
         told.nodes.store(true, Ordering::Relaxed);
         assert_eq!(told.missing_with_why(), "leases, FencingPolicies");
         told.broke("fencingpolicies", "the definition is missing");

@@ -11,18 +11,18 @@ use tokio::sync::mpsc;
 use crate::api::Api;
 use crate::fault::Fault;
 use crate::settings::DaemonSet;
-use crate::watch::Seen;
+use crate::watch::WatchEvent;
 
 const LOCKS: [&str; 2] = ["weave.works/kured-node-lock", "kured.dev/kured-node-lock"];
 
 /// Looks at the lock; where there is no kured there is none. Where it cannot be read what was known stays.
-pub(crate) async fn look(api: Api, of: DaemonSet, to: mpsc::Sender<Seen>) {
+pub(crate) async fn look(api: Api, of: DaemonSet, to: mpsc::Sender<WatchEvent>) {
     let Ok(found) = find(&api, &of).await else { return };
     let annotations = found.and_then(|found| found.metadata.annotations).unwrap_or_default();
     let now = OffsetDateTime::now_utc();
     let locks = LOCKS.iter().filter_map(|lock| annotations.get(*lock));
     let nodes = locks.flat_map(|lock| holders(lock, now)).collect();
-    let _ = to.send(Seen::Rebooting(nodes)).await;
+    let _ = to.send(WatchEvent::Rebooting(nodes)).await;
 }
 
 async fn find(api: &Api, of: &DaemonSet) -> Result<Option<Object<Value, Value>>, Fault> {

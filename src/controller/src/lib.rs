@@ -1,6 +1,6 @@
 //! `picket-controller`: watches a Kubernetes' Nodes, and asks the gateway to fence those that failed.
 //!
-//! **Purpose.** Policies (`FencingPolicy`) say which Nodes are fenced and when; the mind ([`mind`]) decides by what was seen; the
+//! **Purpose.** Policies (`FencingPolicy`) say which Nodes are fenced and when; the decider ([`decider`]) decides by what was seen; the
 //! hands watch, ask the gateway that leads, and tell in the cluster what becomes of it.
 //! **Non-goals.** No power, no proof, no release, no budget: that is the gateway's. Nothing unsafe hangs on what is decided here: a fence that
 //! is asked for wrongly costs a needless power cycle, and never a volume.
@@ -10,33 +10,33 @@
 
 mod api;
 mod arguments;
-mod ask;
-mod asked;
 mod check;
 mod control;
 mod crd;
+pub mod decider;
+mod event_recorder;
+mod events;
 mod fault;
+mod fence_request;
 mod gateway;
 mod health;
+mod hold_release;
 mod kured;
-mod lead;
-mod letting;
+mod leader_election;
 mod measured;
 mod medik8s;
-pub mod mind;
-mod news;
 mod object;
 mod outcome;
+mod policy_events;
 mod remediation;
-mod remembered;
+mod remediation_cache;
 mod request;
+mod request_note;
 mod retired;
 mod run;
 mod settings;
 mod spec;
 mod table;
-mod teller;
-mod told;
 mod unconfigured;
 mod waits;
 mod watch;

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::api::{Api, Body};
+use crate::decider::Node;
 use crate::fault::Fault;
-use crate::mind::Node;
 use crate::object::SeenLease;
 
 const NAMESPACE: &str = "medik8s-leases";
@@ -24,7 +24,7 @@ const HELD: Duration = Duration::from_secs(120);
 
 /// What became of asking for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum LeaseOutcome {
     /// It is ours.
     Ours,
     /// There is no such namespace: nobody takes such leases here.
@@ -35,12 +35,12 @@ pub enum Taken {
 
 /// Whether such leases are taken; the versions of others' leases, and since when they are seen.
 #[derive(Debug)]
-pub struct Leases {
+pub struct Medik8sLeases {
     is_used: bool,
     others: Mutex<BTreeMap<String, (String, Instant)>>,
 }
 
-impl Leases {
+impl Medik8sLeases {
     /// Nothing was seen yet.
     pub fn new(is_used: bool) -> Self {
         Self { is_used, others: Mutex::default() }
@@ -71,12 +71,12 @@ fn path(node: &str) -> String {
 ///
 /// # Errors
 /// The API server does not answer, or refuses.
-pub async fn take(api: &Api, node: &Node, leases: &Leases) -> Result<Taken, Fault> {
+pub async fn take(api: &Api, node: &Node, leases: &Medik8sLeases) -> Result<LeaseOutcome, Fault> {
     if !leases.is_used {
-        return Ok(Taken::NoLeases);
+        return Ok(LeaseOutcome::NoLeases);
     }
     let found = api.find::<SeenLease>(&path(&node.name)).await?;
-    let now = crate::told::micro_time();
+    let now = crate::events::micro_time();
     let spec = |acquired: &str, transitions: i64| {
         json!({
             "holderIdentity": HOLDER,
@@ -99,7 +99,7 @@ pub async fn take(api: &Api, node: &Node, leases: &Leases) -> Result<Taken, Faul
             let is_own = holder == HOLDER;
             let held = Duration::from_secs(lease.spec.lease_duration_seconds.unwrap_or(0));
             if !is_own && !holder.is_empty() && !leases.is_over(&node.name, &version, held) {
-                return Ok(Taken::Held(holder));
+                return Ok(LeaseOutcome::Held(holder));
             }
             metadata["resourceVersion"] = json!(version);
             let acquired = lease.spec.acquire_time.filter(|_| is_own).unwrap_or_else(|| now.clone());
@@ -109,9 +109,9 @@ pub async fn take(api: &Api, node: &Node, leases: &Leases) -> Result<Taken, Faul
     };
     let body = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec });
     match api.send(method, &place, Body::Whole(&body)).await {
-        Ok(_) => Ok(Taken::Ours),
-        Err(fault) if fault.is_not_found() => Ok(Taken::NoLeases),
-        Err(fault) if fault.is_changed() => Ok(Taken::Held("somebody who was quicker".to_owned())),
+        Ok(_) => Ok(LeaseOutcome::Ours),
+        Err(fault) if fault.is_not_found() => Ok(LeaseOutcome::NoLeases),
+        Err(fault) if fault.is_changed() => Ok(LeaseOutcome::Held("somebody who was quicker".to_owned())),
         Err(fault) => Err(fault),
     }
 }
@@ -125,19 +125,21 @@ pub async fn heed(
     api: &Api,
     node: &Node,
     health_check: Option<&str>,
-    leases: &Leases,
-) -> Result<Taken, Fault> {
+    leases: &Medik8sLeases,
+) -> Result<LeaseOutcome, Fault> {
     if !leases.is_used {
-        return Ok(Taken::NoLeases);
+        return Ok(LeaseOutcome::NoLeases);
     }
-    let Some(lease) = api.find::<SeenLease>(&path(&node.name)).await? else { return Ok(Taken::NoLeases) };
+    let Some(lease) = api.find::<SeenLease>(&path(&node.name)).await? else {
+        return Ok(LeaseOutcome::NoLeases);
+    };
     let holder = lease.spec.holder_identity.clone().unwrap_or_default();
     let held = Duration::from_secs(lease.spec.lease_duration_seconds.unwrap_or(0));
     let version = lease.metadata.resource_version.unwrap_or_default();
     let is_free = holder.is_empty() || is_accepted(&holder, health_check);
     Ok(match is_free || leases.is_over(&node.name, &version, held) {
-        true => Taken::Ours,
-        false => Taken::Held(holder),
+        true => LeaseOutcome::Ours,
+        false => LeaseOutcome::Held(holder),
     })
 }
 
@@ -150,7 +152,7 @@ fn is_accepted(holder: &str, health_check: Option<&str>) -> bool {
 ///
 /// # Errors
 /// The API server does not answer, or refuses.
-pub async fn give_back(api: &Api, node: &str, leases: &Leases) -> Result<(), Fault> {
+pub async fn give_back(api: &Api, node: &str, leases: &Medik8sLeases) -> Result<(), Fault> {
     if !leases.is_used {
         return Ok(());
     }
@@ -189,7 +191,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn another_s_lease_is_over_once_it_was_not_renewed_for_its_duration() {
-        let (leases, held) = (Leases::new(true), Duration::from_secs(60));
+        let (leases, held) = (Medik8sLeases::new(true), Duration::from_secs(60));
         assert!(!leases.is_over("n1", "7", held));
         tokio::time::advance(held).await;
         assert!(!leases.is_over("n1", "7", held));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::crd;
-use crate::mind::{Condition, Node};
+use crate::decider::{Condition, Node};
 
 /// A Node: of its status, what is looked at; the images of a Node alone would be most of it.
 pub type SeenNode = Object<NodeSpec, NodeStatus>;
@@ -18,7 +18,7 @@ pub type SeenLease = Object<LeaseSpec, ()>;
 /// A policy, not yet read.
 pub type SeenPolicy = Object<Value, Value>;
 /// A remediation, not yet read.
-pub type SeenWish = Object<Value, Value>;
+pub type SeenRemediation = Object<Value, Value>;
 
 /// `spec` of a Node.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -71,7 +71,7 @@ pub struct LeaseSpec {
     pub lease_transitions: Option<i64>,
 }
 
-/// A Node as the mind takes it.
+/// A Node as the decider takes it.
 pub fn node(seen: SeenNode) -> Node {
     let ObjectMeta { name, uid, labels, annotations, .. } = seen.metadata;
     let status = seen.status.unwrap_or_default();

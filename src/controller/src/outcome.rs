@@ -7,13 +7,13 @@ use picket_proto::v1::{self, ErrorReason, Fence, Outcome, OutcomeKind};
 use tonic::Status;
 use tonic_types::StatusExt;
 
-use crate::mind::{End, Phase};
+use crate::decider::{Phase, RequestOutcome};
 
 /// The end of a request, and what is told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// For the mind.
-    pub end: End,
+pub struct OutcomeReport {
+    /// For the decider.
+    pub end: RequestOutcome,
     /// What is noted.
     pub phase: Phase,
     /// The reason of the Event, one word.
@@ -36,34 +36,34 @@ pub fn reason_of(phase: v1::Phase) -> &'static str {
     }
 }
 
-impl Ended {
-    fn new(end: End, phase: Phase, reason: &'static str, text: impl Into<String>) -> Self {
+impl OutcomeReport {
+    fn new(end: RequestOutcome, phase: Phase, reason: &'static str, text: impl Into<String>) -> Self {
         Self { end, phase, reason, text: text.into(), proven: false }
     }
 
     /// Nothing was asked: somebody else is before us, or nobody could look.
     pub fn held(text: impl Into<String>) -> Self {
-        Self::new(End::Held, Phase::Blocked, "FenceWaits", text)
+        Self::new(RequestOutcome::Held, Phase::Blocked, "FenceWaits", text)
     }
 
     /// Whoever wanted it does not any more: nothing is asked, or asked again.
     pub fn interrupted(text: impl Into<String>) -> Self {
-        Self::new(End::Held, Phase::Blocked, "RemediationOver", text)
+        Self::new(RequestOutcome::Held, Phase::Blocked, "RemediationOver", text)
     }
 
     /// It recovered before anything was asked again.
     pub fn recovered(text: impl Into<String>) -> Self {
-        Self::new(End::Recovered, Phase::Recovered, "FenceAborted", text)
+        Self::new(RequestOutcome::Recovered, Phase::Recovered, "FenceAborted", text)
     }
 
     /// It was fenced under this key before, and is on its way back.
     pub fn superseded(text: impl Into<String>) -> Self {
-        Self::new(End::Superseded, Phase::Returning, "NodeReturning", text)
+        Self::new(RequestOutcome::Superseded, Phase::Returning, "NodeReturning", text)
     }
 
     /// Nobody was reached.
     pub fn unreached(text: String) -> Self {
-        Self::new(End::Blocked(None), Phase::Blocked, "GatewaysUnreachable", text)
+        Self::new(RequestOutcome::Blocked(None), Phase::Blocked, "GatewaysUnreachable", text)
     }
 
     /// Nothing was asked: its machine was switched on and not seen on, which is a person's to mend.
@@ -73,18 +73,18 @@ impl Ended {
             "it was switched on and not seen on, and is not fenced again: {detail}. Look at the machine; `picket retry {name}` switches it on \
              once more, and `picket status {name}` says what else there is"
         );
-        Self::new(End::Person, Phase::NeedsOperator, "PowerOnFailed", text)
+        Self::new(RequestOutcome::Person, Phase::NeedsOperator, "PowerOnFailed", text)
     }
 
     /// The request itself was refused.
     pub fn refused(text: String) -> Self {
-        Self::new(End::Refused, Phase::Refused, "FenceRefused", text)
+        Self::new(RequestOutcome::Refused, Phase::Refused, "FenceRefused", text)
     }
 
     /// By a fence of the gateway's; `None`: it is not at its end, which is what is released, and not the proof.
     pub fn of_fence(fence: &Fence, stays: bool) -> Option<Self> {
         let ended = Self::of(fence.outcome.as_ref()?, stays);
-        let runs = ended.end == End::Off && !ended.proven && fence.ended_at.is_none();
+        let runs = ended.end == RequestOutcome::Off && !ended.proven && fence.ended_at.is_none();
         (!runs).then_some(ended)
     }
 
@@ -94,10 +94,12 @@ impl Ended {
             "" => what.to_owned(),
             detail => format!("{what}: {detail}"),
         };
-        let person = |what: &str| Self::new(End::Person, Phase::NeedsOperator, "NeedsOperator", words(what));
+        let person = |what: &str| {
+            Self::new(RequestOutcome::Person, Phase::NeedsOperator, "NeedsOperator", words(what))
+        };
         match outcome.kind() {
             OutcomeKind::Fenced | OutcomeKind::AlreadyFenced => Self {
-                end: End::Off,
+                end: RequestOutcome::Off,
                 phase: if stays { Phase::Fenced } else { Phase::Returning },
                 reason: "Fenced",
                 text: words(match (outcome.released, stays) {
@@ -123,7 +125,7 @@ impl Ended {
                 let whose =
                     limit.map_or(String::new(), |limit| format!(" ({}, {})", limit.name, limit.whose));
                 let text = words(&format!("nothing was sent{whose}, it is asked again"));
-                Self::new(End::Blocked(after), Phase::Blocked, "FenceBlocked", text)
+                Self::new(RequestOutcome::Blocked(after), Phase::Blocked, "FenceBlocked", text)
             }
             OutcomeKind::NeedsOperator => {
                 person("a person must decide; it is kept off, and is not proven off")
@@ -170,32 +172,36 @@ mod tests {
 
     use super::*;
 
-    fn ended(kind: i32) -> End {
-        Ended::of(&Outcome { kind, ..Outcome::default() }, true).end
+    fn ended(kind: i32) -> RequestOutcome {
+        OutcomeReport::of(&Outcome { kind, ..Outcome::default() }, true).end
     }
 
     #[test]
     fn only_what_says_that_it_is_off_is_taken_for_off() {
         for kind in 0..20 {
             let is_off = [OutcomeKind::Fenced as i32, OutcomeKind::AlreadyFenced as i32].contains(&kind);
-            assert_eq!(ended(kind) == End::Off, is_off, "{kind}");
+            assert_eq!(ended(kind) == RequestOutcome::Off, is_off, "{kind}");
         }
-        assert_eq!(ended(OutcomeKind::NeedsOperator as i32), End::Person);
-        assert_eq!(ended(99), End::Refused);
+        assert_eq!(ended(OutcomeKind::NeedsOperator as i32), RequestOutcome::Person);
+        assert_eq!(ended(99), RequestOutcome::Refused);
     }
 
     #[test]
     fn proven_is_what_the_fence_said_and_released_also_where_that_is_history() {
         let fenced = |released| Outcome { kind: OutcomeKind::Fenced as i32, released, ..Outcome::default() };
-        assert!(Ended::of(&fenced(true), false).proven && !Ended::of(&fenced(false), false).proven);
+        assert!(
+            OutcomeReport::of(&fenced(true), false).proven
+                && !OutcomeReport::of(&fenced(false), false).proven
+        );
         let history = |had: Option<Outcome>| {
             let kind = OutcomeKind::Superseded as i32;
-            Ended::of(&Outcome { kind, superseded: had.map(Box::new), ..Outcome::default() }, false).proven
+            OutcomeReport::of(&Outcome { kind, superseded: had.map(Box::new), ..Outcome::default() }, false)
+                .proven
         };
         assert!(history(Some(fenced(true))) && !history(Some(fenced(false))) && !history(None));
         for kind in 3..20 {
             let outcome = Outcome { kind, released: true, ..Outcome::default() };
-            assert!(!Ended::of(&outcome, false).proven, "{kind}");
+            assert!(!OutcomeReport::of(&outcome, false).proven, "{kind}");
         }
     }
 
@@ -206,12 +212,16 @@ mod tests {
             ended_at: ended.then(prost_types::Timestamp::default),
             ..Fence::default()
         };
-        let end = |fence: &Fence| Ended::of_fence(fence, false).map(|ended| (ended.end, ended.proven));
+        let end =
+            |fence: &Fence| OutcomeReport::of_fence(fence, false).map(|ended| (ended.end, ended.proven));
         assert_eq!(end(&Fence::default()), None);
         assert_eq!(end(&fence(OutcomeKind::Fenced, false, false)), None);
-        assert_eq!(end(&fence(OutcomeKind::Fenced, true, false)), Some((End::Off, true)));
-        assert_eq!(end(&fence(OutcomeKind::Fenced, false, true)), Some((End::Off, false)));
-        assert_eq!(end(&fence(OutcomeKind::NeedsOperator, false, false)), Some((End::Person, false)));
+        assert_eq!(end(&fence(OutcomeKind::Fenced, true, false)), Some((RequestOutcome::Off, true)));
+        assert_eq!(end(&fence(OutcomeKind::Fenced, false, true)), Some((RequestOutcome::Off, false)));
+        assert_eq!(
+            end(&fence(OutcomeKind::NeedsOperator, false, false)),
+            Some((RequestOutcome::Person, false))
+        );
     }
 
     #[test]
@@ -224,8 +234,8 @@ mod tests {
             ..Limit::default()
         };
         let outcome = Outcome { kind: OutcomeKind::Blocked as i32, limit: Some(limit), ..Outcome::default() };
-        let ended = Ended::of(&outcome, true);
-        assert_eq!(ended.end, End::Blocked(Some(Duration::from_secs(90))));
+        let ended = OutcomeReport::of(&outcome, true);
+        assert_eq!(ended.end, RequestOutcome::Blocked(Some(Duration::from_secs(90))));
         assert!(ended.text.contains("at_once, the fleet"), "{}", ended.text);
     }
 

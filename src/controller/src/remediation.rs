@@ -1,4 +1,4 @@
-//! A `PicketRemediation`: read into what the mind takes, its status and its finalizer, and the hold that goes with it.
+//! A `PicketRemediation`: read into what the decider takes, its status and its finalizer, and the hold that goes with it.
 //!
 //! **Invariants.** Each change names the version that was read, of the one that was meant. The key stands in its metadata before the gateway is
 //! asked: one without a key, there and in its status, has asked for nothing. A hold is dropped only while the Node is Ready by a quorum's word, in a life that is not the
@@ -10,12 +10,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Body};
-use crate::asked::{self, Asked};
+use crate::decider::{
+    MALFORMED, Progress, RemediationId, RemediationRequest, RemediationState, RemediationUpdate,
+};
 use crate::fault::Fault;
-use crate::mind::{MALFORMED, Progress, Standing, Tiding, Wish, WishId};
-use crate::object::SeenWish;
-use crate::spec::{GradeWord, ThenWord};
-use crate::{crd, told};
+use crate::object::SeenRemediation;
+use crate::request_note::{self, RequestNote};
+use crate::spec::{AfterFenceWord, GradeWord};
+use crate::{crd, events};
 
 /// Ours on a remediation.
 pub const FINALIZER: &str = "picket.dev/remediation";
@@ -45,7 +47,7 @@ const PROGRESS: [(&str, Progress); 6] = [
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Spec {
-    then: ThenWord,
+    then: AfterFenceWord,
     minimum_grade: GradeWord,
     deadline_seconds: Option<u64>,
 }
@@ -53,12 +55,12 @@ struct Spec {
 impl Spec {
     /// What is wanted where nobody can read what is: nothing is asked by it.
     const NONE: Self =
-        Self { then: ThenWord::StayOff, minimum_grade: GradeWord::Observed, deadline_seconds: None };
+        Self { then: AfterFenceWord::StayOff, minimum_grade: GradeWord::Observed, deadline_seconds: None };
 }
 
 /// Reads one; also of one that this controller does not understand what its metadata and its status say. What it has asked for is what its metadata
 /// says: of a status, words are read, and how far it is told to be.
-pub fn read(seen: &SeenWish) -> Wish {
+pub fn read(seen: &SeenRemediation) -> RemediationRequest {
     let (spec, wrong) = match Spec::deserialize(&seen.spec) {
         Ok(spec) => (spec, None),
         Err(why) => {
@@ -69,13 +71,13 @@ pub fn read(seen: &SeenWish) -> Wish {
     };
     let (metadata, status) = (&seen.metadata, seen.status.as_ref().unwrap_or(&Value::Null));
     let name = metadata.name.clone().unwrap_or_default();
-    let asked = Asked::of(metadata);
-    let standing = standing(status, asked.as_ref());
+    let asked = RequestNote::of(metadata);
+    let state = state(status, asked.as_ref());
     // A key is that of one Node, whatever is written beside it later.
     let asked = asked.as_ref().map(|asked| asked.node.as_str());
     let named = annotation(metadata, NODE).map(String::as_str);
     let node = asked.or(named).filter(|node| !node.is_empty()).unwrap_or(&name).to_owned();
-    Wish {
+    RemediationRequest {
         id: id(seen),
         created: metadata.creation_timestamp.as_ref().map(|at| at.0.as_second()),
         generation: metadata.generation.unwrap_or_default(),
@@ -88,16 +90,16 @@ pub fn read(seen: &SeenWish) -> Wish {
         kept: is_kept(seen),
         freed: is_freed(seen),
         wrong,
-        standing,
-        hearsay: asked::hearsay(status, metadata.uid.as_deref()),
+        state,
+        status_claim: request_note::status_claim(status, metadata.uid.as_deref()),
     }
 }
 
 /// Which it is.
-pub fn id(seen: &SeenWish) -> WishId {
+pub fn id(seen: &SeenRemediation) -> RemediationId {
     let metadata = &seen.metadata;
     let owners = metadata.owner_references.as_deref().unwrap_or_default();
-    WishId {
+    RemediationId {
         namespace: metadata.namespace.clone().unwrap_or_default(),
         name: metadata.name.clone().unwrap_or_default(),
         uid: metadata.uid.clone().unwrap_or_default(),
@@ -118,16 +120,16 @@ fn finalizers(metadata: &ObjectMeta) -> &[String] {
 }
 
 /// Whether a person says that it may go.
-pub fn is_freed(seen: &SeenWish) -> bool {
+pub fn is_freed(seen: &SeenRemediation) -> bool {
     annotation(&seen.metadata, FREED).is_some_and(|value| value != "false")
 }
 
 /// Whether our finalizer stands on it.
-pub fn is_kept(seen: &SeenWish) -> bool {
+pub fn is_kept(seen: &SeenRemediation) -> bool {
     finalizers(&seen.metadata).iter().any(|one| one == FINALIZER)
 }
 
-fn standing(status: &Value, asked: Option<&Asked>) -> Standing {
+fn state(status: &Value, asked: Option<&RequestNote>) -> RemediationState {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let conditions = status["conditions"].as_array();
     let said = conditions.and_then(|all| all.iter().find(|one| one["type"] == "Processing"));
@@ -140,7 +142,7 @@ fn standing(status: &Value, asked: Option<&Asked>) -> Standing {
         (None, Progress::Failed) => Progress::Failed,
         (None, _) => Progress::Waiting,
     };
-    Standing {
+    RemediationState {
         progress,
         key: asked.map(|asked| asked.key.clone()),
         gateway_node: asked.and_then(|asked| asked.gateway_node.clone()),
@@ -163,27 +165,27 @@ pub fn word(progress: Progress) -> &'static str {
 }
 
 /// What its status says. Its conditions keep the time of their last turn where they did not turn.
-pub fn status(tiding: &Tiding, before: &Value) -> Value {
-    let said = tiding
+pub fn status(update: &RemediationUpdate, before: &Value) -> Value {
+    let said = update
         .conditions
         .each_ref()
         .map(|(kind, status, reason, text)| (*kind, (*status, reason.as_str(), text.clone())));
-    let Standing { progress, key, proven, gateway_node, .. } = &tiding.standing;
-    let mut status = json!({ "node": tiding.node, "phase": word(*progress), "proven": proven });
+    let RemediationState { progress, key, proven, gateway_node, .. } = &update.state;
+    let mut status = json!({ "node": update.node, "phase": word(*progress), "proven": proven });
     // What only it says is not taken from it: nothing else may be left of what was asked for.
-    if key.is_some() || asked::told_key(before, Some(&tiding.id.uid)).is_none() {
+    if key.is_some() || request_note::told_key(before, Some(&update.id.uid)).is_none() {
         status["key"] = json!(key);
     }
     if let Some(node) = gateway_node {
         status["gatewayNode"] = json!(node);
     }
-    told::conditions(tiding.generation, &said, before, status)
+    events::conditions(update.generation, &said, before, status)
 }
 
 /// Where it is.
-pub fn path(wish: &WishId) -> String {
+pub fn path(remediation: &RemediationId) -> String {
     let (group, version, plural) = (crd::GROUP, crd::VERSION, crd::remediation::PLURAL);
-    format!("/apis/{group}/{version}/namespaces/{}/{plural}/{}", wish.namespace, wish.name)
+    format!("/apis/{group}/{version}/namespaces/{}/{plural}/{}", remediation.namespace, remediation.name)
 }
 
 /// Changes one as it is now, by what `change` makes of it: patches of it (`""`) or of its status (`"/status"`), one after the other, each in the
@@ -194,14 +196,14 @@ pub fn path(wish: &WishId) -> String {
 /// It was not changed, or not to the end.
 pub async fn rewrite(
     api: &Api,
-    wish: &WishId,
-    change: impl Fn(&SeenWish) -> Vec<(&'static str, Value)>,
+    remediation: &RemediationId,
+    change: impl Fn(&SeenRemediation) -> Vec<(&'static str, Value)>,
 ) -> Result<bool, Fault> {
-    let path = path(wish);
+    let path = path(remediation);
     let mut tries = TRIES;
     'anew: loop {
-        let seen = api.find::<SeenWish>(&path).await?;
-        let Some(seen) = seen.filter(|seen| seen.metadata.uid.as_deref() == Some(&wish.uid)) else {
+        let seen = api.find::<SeenRemediation>(&path).await?;
+        let Some(seen) = seen.filter(|seen| seen.metadata.uid.as_deref() == Some(&remediation.uid)) else {
             return Ok(false);
         };
         tries -= 1;
@@ -221,8 +223,8 @@ pub async fn rewrite(
 }
 
 /// It is not there any more.
-pub fn gone(wish: &WishId) -> Fault {
-    Fault::changed(format!("{wish} is gone, or is another one by now"))
+pub fn gone(remediation: &RemediationId) -> Fault {
+    Fault::changed(format!("{remediation} is gone, or is another one by now"))
 }
 
 /// Writes into its status, as it is now: what is not named stays. What its status is to say of what it has asked for is noted before; key and Node
@@ -230,17 +232,17 @@ pub fn gone(wish: &WishId) -> Fault {
 ///
 /// # Errors
 /// It was not written, or it is another one by now.
-pub async fn write_status(api: &Api, wish: &WishId, status: &Value) -> Result<(), Fault> {
-    let is_there = rewrite(api, wish, |seen| {
+pub async fn write_status(api: &Api, remediation: &RemediationId, status: &Value) -> Result<(), Fault> {
+    let is_there = rewrite(api, remediation, |seen| {
         let (mut status, mut changes) = (status.clone(), Vec::new());
-        match Asked::to_note(&seen.metadata, &status) {
+        match RequestNote::to_note(&seen.metadata, &status) {
             Some(asked) => {
-                if Asked::of(&seen.metadata).as_ref() != Some(&asked) {
+                if RequestNote::of(&seen.metadata).as_ref() != Some(&asked) {
                     changes.push(("", asked.noting()));
                 }
                 (status["node"], status["key"]) = (json!(asked.node), json!(asked.key));
             }
-            None if read(seen).hearsay.key.is_some() => {
+            None if read(seen).status_claim.key.is_some() => {
                 status.as_object_mut().map(|all| all.remove("key"));
             }
             None => status["key"] = Value::Null,
@@ -248,12 +250,12 @@ pub async fn write_status(api: &Api, wish: &WishId, status: &Value) -> Result<()
         changes.push(("/status", json!({ "status": status })));
         changes
     });
-    if is_there.await? { Ok(()) } else { Err(gone(wish)) }
+    if is_there.await? { Ok(()) } else { Err(gone(remediation)) }
 }
 
 /// Whether the finalizer stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum FinalizerState {
     /// It does, before anything is asked.
     Stands,
     /// It does not: nothing was asked, or a person said so.
@@ -267,14 +269,14 @@ pub enum Kept {
 ///
 /// # Errors
 /// It was not done.
-pub async fn keep(api: &Api, wish: &WishId, wanted: Kept) -> Result<(), Fault> {
-    let kept = wanted == Kept::Stands;
-    let changed = rewrite(api, wish, |seen| {
+pub async fn keep(api: &Api, remediation: &RemediationId, wanted: FinalizerState) -> Result<(), Fault> {
+    let kept = wanted == FinalizerState::Stands;
+    let changed = rewrite(api, remediation, |seen| {
         let (metadata, known) = (&seen.metadata, read(seen));
         // What is deleted takes no finalizer any more.
         let is_late = kept && metadata.deletion_timestamp.is_some();
-        let key = known.standing.key.or(known.hearsay.key);
-        let is_asked = wanted == Kept::Not && key.is_some() && !known.freed;
+        let key = known.state.key.or(known.status_claim.key);
+        let is_asked = wanted == FinalizerState::Not && key.is_some() && !known.freed;
         if is_late || is_asked || known.kept == kept {
             return Vec::new();
         }
@@ -292,19 +294,19 @@ pub async fn keep(api: &Api, wish: &WishId, wanted: Kept) -> Result<(), Fault> {
 ///
 /// # Errors
 /// Nobody could look.
-pub async fn holds(api: &Api, wish: &WishId) -> Result<bool, Fault> {
-    let Some(seen) = api.find::<SeenWish>(&path(wish)).await? else { return Ok(false) };
+pub async fn holds(api: &Api, remediation: &RemediationId) -> Result<bool, Fault> {
+    let Some(seen) = api.find::<SeenRemediation>(&path(remediation)).await? else { return Ok(false) };
     let metadata = &seen.metadata;
     let is_over = metadata.deletion_timestamp.is_some() || annotation(metadata, TIMED_OUT).is_some();
-    Ok(metadata.uid.as_deref() == Some(&wish.uid) && !is_over)
+    Ok(metadata.uid.as_deref() == Some(&remediation.uid) && !is_over)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::ASKED;
+    use crate::request_note::ASKED;
 
-    fn seen(metadata: &Value, status: &Value) -> SeenWish {
+    fn seen(metadata: &Value, status: &Value) -> SeenRemediation {
         let spec = json!({ "then": "PowerOn", "minimumGrade": "Observed", "deadlineSeconds": 90 });
         let whole = json!({
             "apiVersion": "picket.dev/v1alpha1", "kind": "PicketRemediation", "metadata": metadata, "spec": spec, "status": status,
@@ -341,7 +343,7 @@ mod tests {
             (Progress::Failed, None),
         ] {
             let proven = key.is_some();
-            let standing = Standing {
+            let state = RemediationState {
                 progress,
                 key: key.map(str::to_owned),
                 gateway_node: key.map(|_| "rack1-n1".to_owned()),
@@ -350,8 +352,8 @@ mod tests {
                 text: "words".to_owned(),
             };
             let said = |kind| (kind, "True", "R".to_owned(), "words".to_owned());
-            let tiding = Tiding {
-                id: WishId {
+            let update = RemediationUpdate {
+                id: RemediationId {
                     namespace: "ns".to_owned(),
                     name: "n1".to_owned(),
                     uid: "u".to_owned(),
@@ -359,17 +361,17 @@ mod tests {
                 },
                 generation: 3,
                 node: "n1".to_owned(),
-                standing: standing.clone(),
+                state: state.clone(),
                 conditions: [said("Processing"), said("Succeeded")],
-                deed: crate::mind::Deed::Nothing,
+                action: crate::decider::RemediationAction::Nothing,
             };
-            let status = status(&tiding, &Value::Null);
+            let status = status(&update, &Value::Null);
             assert_eq!((&status["key"], &status["node"]), (&json!(key), &json!("n1")));
             let fulfilled = progress == Progress::Succeeded;
             let asked = json!({ "node": "n1", "key": "k8s/u/b/w", "gatewayNode": "rack1-n1", "proven": proven, "fulfilled": fulfilled }).to_string();
             let annotations = if key.is_some() { json!({ ASKED: asked }) } else { json!({}) };
             let made = json!({ "name": "n1", "uid": "w", "annotations": annotations });
-            assert_eq!(read(&seen(&made, &status)).standing, standing);
+            assert_eq!(read(&seen(&made, &status)).state, state);
         }
     }
 
@@ -383,7 +385,7 @@ mod tests {
         wrong.metadata.annotations = Some([(ASKED.to_owned(), asked)].into());
         let read = read(&wrong);
         assert!(read.wrong.as_ref().is_some_and(|(_, why)| why.contains("colour")), "{read:?}");
-        assert!(read.kept && read.standing.key.is_some(), "what hangs on it is known all the same");
+        assert!(read.kept && read.state.key.is_some(), "what hangs on it is known all the same");
     }
 
     #[test]

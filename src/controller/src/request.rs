@@ -4,16 +4,16 @@ use std::time::{Duration, SystemTime};
 
 use picket_proto::v1::{self, FenceRequest, node_selector};
 
-use crate::ask;
-use crate::mind::{Grade, Node, Order, Then};
+use crate::decider::{AfterFence, FenceOrder, Grade, Node};
+use crate::fence_request;
 use crate::settings::Select;
 
 /// What the gateway is asked.
 ///
 /// # Errors
 /// The Node lacks that by which the settings name it.
-pub fn request(order: &Order, select: Select, holder: &str) -> Result<FenceRequest, String> {
-    let late = SystemTime::now() + ask::LATEST;
+pub fn request(order: &FenceOrder, select: Select, holder: &str) -> Result<FenceRequest, String> {
+    let late = SystemTime::now() + fence_request::LATEST;
     let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
     let grade = match order.grade {
         Grade::Claimed => v1::Grade::Claimed,
@@ -22,8 +22,8 @@ pub fn request(order: &Order, select: Select, holder: &str) -> Result<FenceReque
         Grade::Observed => v1::Grade::Observed,
     };
     let then = match order.then {
-        Then::StayOff => v1::FenceThen::StayOff,
-        Then::PowerOn => v1::FenceThen::PowerOn,
+        AfterFence::StayOff => v1::FenceThen::StayOff,
+        AfterFence::PowerOn => v1::FenceThen::PowerOn,
     };
     // What a kubelet may write of its Node never chooses another machine: the gateway compares that Node with the one that it finds.
     Ok(FenceRequest {
@@ -78,7 +78,7 @@ pub(crate) mod tests {
         assert!(selected(&node, Select::SystemUuid).expect_err("none is known").contains("system UUID"));
     }
 
-    pub(crate) fn order() -> Order {
+    pub(crate) fn order() -> FenceOrder {
         let node = Node {
             name: "n1".to_owned(),
             uid: "u-1".to_owned(),
@@ -86,13 +86,13 @@ pub(crate) mod tests {
             system_uuid: "4b554245-2d4e-4f44-452d-303030303031".to_owned(),
             ..Node::default()
         };
-        Order {
+        FenceOrder {
             node,
             key: "k".to_owned(),
             reason: "why".to_owned(),
             policy: "p".to_owned(),
-            wish: None,
-            then: Then::StayOff,
+            remediation: None,
+            then: AfterFence::StayOff,
             grade: Grade::Claimed,
             deadline: None,
             unhealthy: Vec::new(),

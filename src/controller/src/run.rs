@@ -11,15 +11,15 @@ use tracing_subscriber::EnvFilter;
 
 use crate::api::Api;
 use crate::arguments::{Arguments, Task};
-use crate::ask::Asker;
 use crate::control::Control;
+use crate::event_recorder::EventRecorder;
 use crate::fault::Fault;
-use crate::health::{Health, Told};
-use crate::lead::Standing;
-use crate::medik8s::Leases;
+use crate::fence_request::FenceRequester;
+use crate::health::{Health, InitialSync};
+use crate::leader_election::LeaderElection;
+use crate::medik8s::Medik8sLeases;
 use crate::settings::{Faults, Settings};
-use crate::teller::Teller;
-use crate::{check, crd, gateway, lead, measured, watch};
+use crate::{check, crd, gateway, leader_election, measured, watch};
 
 /// So much of what was seen may wait.
 const ROOM: usize = 4_096;
@@ -119,16 +119,16 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
     );
     let settings = Arc::new(settings);
     let metrics = measured::metrics();
-    let (standing, leading) = Standing::new(api.clone(), &settings);
-    let told = Arc::new(Told::default());
+    let (election, leading) = LeaderElection::new(api.clone(), &settings);
+    let synced = Arc::new(InitialSync::default());
     let listener = match settings.listen {
         Some(address) => {
             Some(picket_metrics::http::bind(address).await.map_err(|error| Failure::Listen(address, error))?)
         }
         None => None,
     };
-    let others = Arc::new(Leases::new(settings.medik8s_leases));
-    let (teller, telling) = Teller::new(
+    let others = Arc::new(Medik8sLeases::new(settings.medik8s_leases));
+    let (recorder, telling) = EventRecorder::new(
         api.clone(),
         settings.identity.clone(),
         others.clone(),
@@ -137,21 +137,26 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
         &settings.remediation_namespaces,
     );
     let gateways = gateway::gateways(&settings);
-    let asker =
-        Asker { api: api.clone(), gateways, settings: settings.clone(), leading: leading.clone(), others };
-    let control = Control::new(asker, teller, metrics.clone(), told.clone());
-    let health = Arc::new(Health { metrics, leading, told });
+    let requester = FenceRequester {
+        api: api.clone(),
+        gateways,
+        settings: settings.clone(),
+        leading: leading.clone(),
+        others,
+    };
+    let control = Control::new(requester, recorder, metrics.clone(), synced.clone());
+    let health = Arc::new(Health { metrics, leading, synced });
     let (to_see, seen) = mpsc::channel(ROOM);
 
-    let mut standing = tokio::spawn(standing.run());
+    let mut election = tokio::spawn(election.run());
     let telling = tokio::spawn(telling);
     let nodes = tokio::spawn(watch::nodes(api.clone(), to_see.clone()));
     let leases = tokio::spawn(watch::leases(api.clone(), to_see.clone()));
     let policies = tokio::spawn(watch::policies(api.clone(), to_see.clone()));
-    let (latest, wishes) = tokio::sync::watch::channel(watch::Remediations::new());
+    let (latest, remediations) = tokio::sync::watch::channel(watch::Remediations::new());
     let wanted = settings.remediation.then(|| settings.remediation_namespaces.clone());
-    let remediations = tokio::spawn(watch::remediations(api.clone(), wanted, to_see.clone(), latest));
-    let mut control = tokio::spawn(control.run(seen, wishes, to_see));
+    let remediation_watch = tokio::spawn(watch::remediations(api.clone(), wanted, to_see.clone(), latest));
+    let mut control = tokio::spawn(control.run(seen, remediations, to_see));
     let serving = tokio::spawn(async move {
         match listener {
             Some(listener) => picket_metrics::http::serve(listener, health).await,
@@ -162,19 +167,19 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
     let ended = tokio::select! {
         _ = terminated.recv() => None,
         _ = interrupted.recv() => None,
-        _ = &mut standing => Some("the lease of the leader"),
+        _ = &mut election => Some("the lease of the leader"),
         _ = telling => Some("telling"),
         _ = nodes => Some("the watch of Nodes"),
         _ = leases => Some("the watch of leases"),
         _ = policies => Some("the watch of FencingPolicies"),
-        _ = remediations => Some("the watch of PicketRemediations"),
+        _ = remediation_watch => Some("the watch of PicketRemediations"),
         _ = &mut control => Some("the control"),
         _ = serving => Some("metrics and health"),
     };
     // Who asks nothing any more gives the lease up.
     control.abort();
-    standing.abort();
-    let resigned = tokio::time::timeout(RESIGNS, lead::resign(&api, &settings)).await;
+    election.abort();
+    let resigned = tokio::time::timeout(RESIGNS, leader_election::resign(&api, &settings)).await;
     if let Ok(Err(fault)) = resigned {
         tracing::warn!(%fault, "the lease of the leader is not given up: others wait until it is over");
     }

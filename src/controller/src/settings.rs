@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use picket_login::Login;
 use toml::Table;
 
-use crate::table::Taken;
+use crate::table::SettingsTable;
 
 /// Everything that is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Settings {
         let mut whole: Table = toml::from_str(text).map_err(|error| Faults(vec![error.to_string()]))?;
         let mut faults = Vec::new();
 
-        let mut gateway = Taken::of(&mut whole, "gateway", &mut faults);
+        let mut gateway = SettingsTable::of(&mut whole, "gateway", &mut faults);
         let endpoints = gateway.texts("endpoints");
         if endpoints.is_empty() {
             gateway.fault(
@@ -181,7 +181,7 @@ impl Settings {
         let select = gateway.word("select", &words, Select::Name);
         gateway.finish();
 
-        let mut kubernetes = Taken::of(&mut whole, "kubernetes", &mut faults);
+        let mut kubernetes = SettingsTable::of(&mut whole, "kubernetes", &mut faults);
         let kubeconfig = kubernetes.path("kubeconfig");
         let context = kubernetes.text("context");
         if context.is_some() && kubeconfig.is_none() {
@@ -212,7 +212,7 @@ impl Settings {
         });
         kubernetes.finish();
 
-        let mut own = Taken::of(&mut whole, "controller", &mut faults);
+        let mut own = SettingsTable::of(&mut whole, "controller", &mut faults);
         let identity = own.text("identity").or_else(|| env("POD_NAME")).or_else(|| env("HOSTNAME"));
         let identity = identity.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
         let listen = own.text("listen").and_then(|text| {

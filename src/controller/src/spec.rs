@@ -1,11 +1,11 @@
-//! A `FencingPolicy` as the API server has it, read into what the mind takes.
+//! A `FencingPolicy` as the API server has it, read into what the decider takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::mind::{Grade, Policy, Requirement, Selector, Then, Unhealthy};
+use crate::decider::{AfterFence, Grade, Policy, Requirement, Selector, Unhealthy};
 use crate::object::SeenPolicy;
 
 #[derive(Deserialize)]
@@ -18,7 +18,7 @@ struct Spec {
     control_plane_nodes: BTreeSet<String>,
     unhealthy_conditions: Vec<Condition>,
     quiet_seconds: u64,
-    then: ThenWord,
+    then: AfterFenceWord,
     minimum_grade: GradeWord,
     deadline_seconds: Option<u64>,
     #[serde(default)]
@@ -65,7 +65,7 @@ struct Condition {
 }
 
 #[derive(Clone, Copy, Deserialize)]
-pub(crate) enum ThenWord {
+pub(crate) enum AfterFenceWord {
     StayOff,
     PowerOn,
 }
@@ -86,11 +86,11 @@ struct Exclude {
     node_selector: Option<Labels>,
 }
 
-impl From<ThenWord> for Then {
-    fn from(word: ThenWord) -> Self {
+impl From<AfterFenceWord> for AfterFence {
+    fn from(word: AfterFenceWord) -> Self {
         match word {
-            ThenWord::StayOff => Self::StayOff,
-            ThenWord::PowerOn => Self::PowerOn,
+            AfterFenceWord::StayOff => Self::StayOff,
+            AfterFenceWord::PowerOn => Self::PowerOn,
         }
     }
 }
@@ -177,7 +177,7 @@ mod tests {
         let spec = with_defaults(json!({ "nodeSelector": { "matchLabels": { "role": "worker" } } }));
         let policy = read("workers", 3, &spec).expect("it is right");
         assert_eq!((policy.unhealthy.len(), policy.unhealthy[0].least), (2, Duration::from_secs(20)));
-        assert_eq!((policy.quiet, policy.then), (Duration::from_secs(60), Then::StayOff));
+        assert_eq!((policy.quiet, policy.then), (Duration::from_secs(60), AfterFence::StayOff));
         assert!(policy.spare_cordoned && policy.spare_rebooting && !policy.every_node && !policy.paused);
     }
 
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!((policy.selector.0.len(), policy.excluding.expect("one").0.len()), (2, 2));
         assert_eq!(
             (policy.then, policy.grade, policy.deadline),
-            (Then::PowerOn, Grade::Observed, Some(Duration::from_secs(90)))
+            (AfterFence::PowerOn, Grade::Observed, Some(Duration::from_secs(90)))
         );
     }
 

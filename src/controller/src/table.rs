@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use toml::{Table, Value};
 
 /// One table, from which keys are taken.
-pub(crate) struct Taken<'a> {
+pub(crate) struct SettingsTable<'a> {
     name: &'static str,
     table: Table,
     faults: &'a mut Vec<String>,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> SettingsTable<'a> {
     pub(crate) fn of(whole: &mut Table, name: &'static str, faults: &'a mut Vec<String>) -> Self {
         let table = match whole.remove(name) {
             None => Table::new(),

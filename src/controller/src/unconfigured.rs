@@ -9,8 +9,8 @@ use serde::Deserialize;
 use tonic::{Code, Status};
 
 use crate::api::Api;
+use crate::decider::{self, Node};
 use crate::fault::Fault;
-use crate::mind::{self, Node};
 use crate::object::{self, SeenNode, SeenPolicy};
 use crate::outcome::reason;
 use crate::settings::Settings;
@@ -99,7 +99,7 @@ async fn spoken_for(api: &Api) -> Result<Vec<Node>, Fault> {
     if policies.is_empty() {
         return Ok(nodes);
     }
-    let names = mind::spoken_for(&policies, &nodes);
+    let names = decider::spoken_for(&policies, &nodes);
     Ok(nodes.into_iter().filter(|node| names.contains(&node.name)).collect())
 }
 

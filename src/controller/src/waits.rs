@@ -9,7 +9,7 @@ use picket_proto::v1::{FenceUpdate, Phase, Wait};
 use prost_types::Timestamp;
 use tokio::time::Instant;
 
-use crate::mind::waiting;
+use crate::decider::waiting;
 
 /// So long something else than what was told must be so.
 const LASTS: Duration = Duration::from_secs(3);
@@ -20,7 +20,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 
 /// What is told of a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct WaitReport {
     /// In words.
     pub text: String,
     /// Whether an Event of the Node is due: of what a release waits for the gateway tells itself (`ReleaseWaits`).
@@ -66,7 +66,7 @@ impl Waits {
     }
 
     /// What is to be told now.
-    pub fn due(&mut self, now: Instant) -> Option<Told> {
+    pub fn due(&mut self, now: Instant) -> Option<WaitReport> {
         let plain = plain(&self.now.0);
         self.lately.retain(|(_, at)| now.saturating_duration_since(*at) < AGAIN);
         let lasts =
@@ -85,7 +85,7 @@ impl Waits {
         let is_event = !self.is_release && !self.now.0.is_empty();
         self.lately.push((plain, now));
         (self.told, self.at, self.other_since) = (self.now.0.clone(), Some(now), None);
-        Some(Told { text: waiting(&self.said, &self.now.1), is_event })
+        Some(WaitReport { text: waiting(&self.said, &self.now.1), is_event })
     }
 }
 

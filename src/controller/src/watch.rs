@@ -17,10 +17,10 @@ use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::crd;
+use crate::decider::Node;
 use crate::fault::Fault;
-use crate::mind::Node;
-use crate::object::{self, SeenLease, SeenNode, SeenPolicy, SeenWish};
-use crate::remembered::Remembered;
+use crate::object::{self, SeenLease, SeenNode, SeenPolicy, SeenRemediation};
+use crate::remediation_cache::RemediationCache;
 
 /// Where kubelets have their leases.
 const LEASES: &str = "kube-node-lease";
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// What was seen.
 #[derive(Debug)]
-pub enum Seen {
+pub enum WatchEvent {
     /// A Node; when the question was sent, or the watch told it.
     Node(Box<Node>, Instant),
     /// There is no such Node any more.
@@ -53,7 +53,7 @@ pub enum Seen {
     Looked,
 }
 
-type Sender = mpsc::Sender<Seen>;
+type Sender = mpsc::Sender<WatchEvent>;
 
 /// Watches Nodes until nobody listens.
 pub async fn nodes(api: Api, to: Sender) {
@@ -66,11 +66,11 @@ pub async fn nodes(api: Api, to: Sender) {
         Event::InitApply(seen) => {
             let node = object::node(seen);
             names.insert(node.name.clone());
-            vec![Seen::Node(Box::new(node), Instant::now())]
+            vec![WatchEvent::Node(Box::new(node), Instant::now())]
         }
-        Event::InitDone => vec![Seen::Nodes(names.clone())],
-        Event::Apply(seen) => vec![Seen::Node(Box::new(object::node(seen)), Instant::now())],
-        Event::Delete(seen) => vec![Seen::Gone(seen.metadata.name.unwrap_or_default())],
+        Event::InitDone => vec![WatchEvent::Nodes(names.clone())],
+        Event::Apply(seen) => vec![WatchEvent::Node(Box::new(object::node(seen)), Instant::now())],
+        Event::Delete(seen) => vec![WatchEvent::Gone(seen.metadata.name.unwrap_or_default())],
     })
     .await;
 }
@@ -81,9 +81,9 @@ pub async fn leases(api: Api, to: Sender) {
     each("leases", leases, to, |event| match event {
         Event::Apply(lease) | Event::InitApply(lease) => {
             let (name, renewal) = (lease.metadata.name, lease.spec.renew_time);
-            vec![Seen::Lease(name.unwrap_or_default(), renewal.unwrap_or_default(), Instant::now())]
+            vec![WatchEvent::Lease(name.unwrap_or_default(), renewal.unwrap_or_default(), Instant::now())]
         }
-        Event::InitDone => vec![Seen::Leases],
+        Event::InitDone => vec![WatchEvent::Leases],
         // A Node without a lease is one whose lease stands still.
         Event::Init | Event::Delete(_) => Vec::new(),
     })
@@ -92,11 +92,11 @@ pub async fn leases(api: Api, to: Sender) {
 
 /// Watches policies until nobody listens.
 pub async fn policies(api: Api, to: Sender) {
-    whole("fencingpolicies", all(&api, &object::policies()), to, Seen::Policies).await;
+    whole("fencingpolicies", all(&api, &object::policies()), to, WatchEvent::Policies).await;
 }
 
 /// Remediations, as they were seen last.
-pub type Remediations = Vec<Arc<SeenWish>>;
+pub type Remediations = Vec<Arc<SeenRemediation>>;
 
 /// Watches remediations until nobody listens; never ends where nobody wants them. Of those of other namespaces than these few are told. What was told
 /// before is not waited for: many may be changed many times a second, by whoever may make them.
@@ -107,8 +107,8 @@ pub async fn remediations(
     latest: watch::Sender<Remediations>,
 ) {
     let Some(namespaces) = namespaces else { return std::future::pending().await };
-    let (mut known, mut is_whole) = (Remembered::of(namespaces), false);
-    each::<SeenWish>("picketremediations", all(&api, &object::remediations()), to, move |event| {
+    let (mut known, mut is_whole) = (RemediationCache::of(namespaces), false);
+    each::<SeenRemediation>("picketremediations", all(&api, &object::remediations()), to, move |event| {
         let is_other = match event {
             Event::Init => {
                 known.clear();
@@ -135,7 +135,7 @@ async fn whole(
     what: &'static str,
     from: kube::Api<Object<Value, Value>>,
     to: Sender,
-    told: impl Fn(Vec<Object<Value, Value>>) -> Seen,
+    told: impl Fn(Vec<Object<Value, Value>>) -> WatchEvent,
 ) {
     let mut known = std::collections::BTreeMap::new();
     let mut is_whole = false;
@@ -167,7 +167,7 @@ async fn each<K>(
     what: &'static str,
     from: kube::Api<K>,
     to: Sender,
-    mut seen: impl FnMut(Event<K>) -> Vec<Seen>,
+    mut seen: impl FnMut(Event<K>) -> Vec<WatchEvent>,
 ) where
     K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
@@ -176,7 +176,7 @@ async fn each<K>(
         let told = match events.try_next().await {
             Ok(Some(event)) => seen(event),
             Ok(None) => return,
-            Err(error) => vec![Seen::Broken(what, broken(what, &error))],
+            Err(error) => vec![WatchEvent::Broken(what, broken(what, &error))],
         };
         for one in told {
             if to.send(one).await.is_err() {
@@ -214,7 +214,7 @@ pub async fn look_at(api: Api, names: Vec<String>, to: Sender) {
         let api = &api;
         async move {
             let asked = Instant::now();
-            look(api, &name).await.map(|node| Seen::Node(Box::new(node), asked))
+            look(api, &name).await.map(|node| WatchEvent::Node(Box::new(node), asked))
         }
     };
     let end = Instant::now() + LOOK * 2;
@@ -228,7 +228,7 @@ pub async fn look_at(api: Api, names: Vec<String>, to: Sender) {
             return;
         }
     }
-    let _ = to.send(Seen::Looked).await;
+    let _ = to.send(WatchEvent::Looked).await;
 }
 
 #[cfg(test)]

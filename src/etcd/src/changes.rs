@@ -5,14 +5,14 @@ use picket_core::store::StoreError;
 use picket_etcd_api::{KeyValue, RangeRequest};
 
 use crate::connection::Fault;
-use crate::house::{Etcd, House};
 use crate::keys::{end_of, name_in};
 use crate::page;
+use crate::shared::{Etcd, Shared};
 
 /// Nodes that changed after `since`, in the order of their last change.
-pub(crate) async fn since(house: &House, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
-    house.life().await?;
-    let nodes = house.keys.nodes();
+pub(crate) async fn since(shared: &Shared, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
+    shared.life().await?;
+    let nodes = shared.keys.nodes();
     let after = i64::try_from(since.0).unwrap_or(i64::MAX).saturating_add(1);
     let range = RangeRequest {
         key: nodes.clone(),
@@ -21,7 +21,7 @@ pub(crate) async fn since(house: &House, since: Revision) -> Result<Vec<(Revisio
         min_mod_revision: after,
         ..RangeRequest::default()
     };
-    let answer = page::range_of(&house.connection, range).await.map_err(Fault::of_a_read)?;
+    let answer = page::range_of(&shared.connection, range).await.map_err(Fault::of_a_read)?;
     let newest = page::header(&answer).map_err(Fault::of_a_read)?;
     if after.saturating_sub(1) > newest {
         return Err(StoreError::Compacted(since));
@@ -41,7 +41,7 @@ pub(crate) async fn since(house: &House, since: Revision) -> Result<Vec<(Revisio
 /// Waits until a node changed after `since`.
 pub(crate) async fn wait(etcd: &Etcd, since: Revision) -> Result<(), StoreError> {
     etcd.observe();
-    let mut sight = etcd.house.sight.subscribe();
-    let newer = sight.wait_for(|sight| sight.nodes > since).await;
+    let mut observation = etcd.shared.observation.subscribe();
+    let newer = observation.wait_for(|observation| observation.nodes > since).await;
     newer.map(drop).map_err(|_| StoreError::Unavailable("nobody looks any more what changes".to_owned()))
 }

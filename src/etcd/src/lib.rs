@@ -13,14 +13,14 @@
 mod changes;
 mod connection;
 mod election;
-mod house;
 mod keys;
 mod life;
 mod observer;
 mod page;
+mod shared;
 mod store;
 
 pub use connection::Version;
-pub use election::{Accepted, Candidate, EtcdElection, short};
-pub use house::{Etcd, Random};
+pub use election::{AcceptedSettings, Candidate, EtcdElection, short};
+pub use shared::{Etcd, Random};
 pub use store::{EtcdStore, Snapshot};

@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::connection::Fault;
 use crate::election::{LeaderValue, MemberValue};
-use crate::house::{House, Unseen};
 use crate::keys::{end_of, name_in};
 use crate::page;
+use crate::shared::{LookError, Shared};
 
 /// How long a watch may say nothing before it is asked, and then how long it may take to answer.
 const SILENCE: Duration = Duration::from_millis(1_000);
@@ -28,7 +28,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_m
 
 /// The leader's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LeaderSeen {
+pub(crate) struct LeaderEntry {
     pub(crate) value: LeaderValue,
     /// When its key came to be.
     pub(crate) revision: i64,
@@ -36,12 +36,12 @@ pub(crate) struct LeaderSeen {
 
 /// What was last seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sight {
+pub(crate) struct Observation {
     /// Why nothing is heard, if so; and whether that will not change by itself.
-    pub(crate) away: Option<Away>,
+    pub(crate) away: Option<Outage>,
     /// Since when it is away, or there is this leader or none.
     pub(crate) since: WallTime,
-    pub(crate) leader: Option<LeaderSeen>,
+    pub(crate) leader: Option<LeaderEntry>,
     /// By name.
     pub(crate) members: BTreeMap<String, MemberValue>,
     /// The digest of the settings by which was led last.
@@ -56,16 +56,16 @@ pub(crate) struct Sight {
 
 /// Why nothing is heard of etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Away {
+pub(crate) struct Outage {
     pub(crate) why: String,
     /// Somebody has to mend it: an old version, a wrong password, a damaged store.
     pub(crate) refused: bool,
 }
 
-impl Sight {
+impl Observation {
     pub(crate) fn not_yet(now: WallTime) -> Self {
         Self {
-            away: Some(Away { why: "etcd was not asked yet".to_owned(), refused: false }),
+            away: Some(Outage { why: "etcd was not asked yet".to_owned(), refused: false }),
             since: now,
             leader: None,
             members: BTreeMap::new(),
@@ -86,7 +86,7 @@ impl Sight {
         let text = |entry: &KeyValue| String::from_utf8_lossy(&entry.value).into_owned();
         match name {
             "leader" => {
-                self.leader = value.map(|entry| LeaderSeen {
+                self.leader = value.map(|entry| LeaderEntry {
                     value: LeaderValue::read(&entry.value),
                     revision: entry.create_revision,
                 });
@@ -105,64 +105,64 @@ impl Sight {
 }
 
 /// Looks until the task is ended.
-pub(crate) async fn observe(house: Arc<House>) {
+pub(crate) async fn observe(shared: Arc<Shared>) {
     let mut pause = PAUSE.0;
     loop {
         let begun = Instant::now();
-        let why = watch(&house).await.err();
+        let why = watch(&shared).await.err();
         if begun.elapsed() > PAUSE.1 {
             pause = PAUSE.0;
         }
         if let Some(away) = why {
-            tell_away(&house, away);
+            report_outage(&shared, away);
         }
         sleep(pause).await;
         pause = (pause * 2).min(PAUSE.1);
     }
 }
 
-fn tell_away(house: &House, away: Away) {
-    let now = house.clock.wall();
-    house.sight.send_if_modified(|sight| {
-        let news = sight.away.as_ref() != Some(&away);
-        if sight.away.is_none() {
-            sight.since = now;
+fn report_outage(shared: &Shared, away: Outage) {
+    let now = shared.clock.wall();
+    shared.observation.send_if_modified(|observation| {
+        let news = observation.away.as_ref() != Some(&away);
+        if observation.away.is_none() {
+            observation.since = now;
         }
         if news {
             tracing::warn!(why = away.why, "nothing is heard of etcd");
-            sight.away = Some(away);
+            observation.away = Some(away);
         }
         news
     });
 }
 
-impl From<Fault> for Away {
+impl From<Fault> for Outage {
     fn from(fault: Fault) -> Self {
         Self { refused: matches!(fault, Fault::Refused(_)), why: fault.to_string() }
     }
 }
 
 /// Reads everything, then follows its changes. Ends without an error where only the watch has to begin anew.
-async fn watch(house: &House) -> Result<(), Away> {
-    house.try_look().await.map_err(|unseen| match unseen {
-        Unseen::Fault(fault) => fault.into(),
-        Unseen::Unusable(error) => Away { why: error.to_string(), refused: true },
+async fn watch(shared: &Shared) -> Result<(), Outage> {
+    shared.try_look().await.map_err(|failed| match failed {
+        LookError::Fault(fault) => fault.into(),
+        LookError::Unusable(error) => Outage { why: error.to_string(), refused: true },
     })?;
-    let (room, nodes) = (house.keys.election(), house.keys.nodes());
-    let from = read_all(house, &room, &nodes).await?.saturating_add(1);
+    let (room, nodes) = (shared.keys.election(), shared.keys.nodes());
+    let from = read_all(shared, &room, &nodes).await?.saturating_add(1);
     let all_of = |range: &[u8]| WatchCreateRequest {
         key: range.to_vec(),
         range_end: end_of(range),
         start_revision: from,
     };
-    let mut stream = house
+    let mut stream = shared
         .connection
         .read(|client| {
             let range = all_of(&room);
             async move { client.watch(range).await }
         })
         .await?;
-    let lost = |error: picket_etcd_api::Error| Away::from(crate::connection::judge(&error));
+    let lost = |error: picket_etcd_api::Error| Outage::from(crate::connection::judge(&error));
     stream.add_range(all_of(&nodes)).await.map_err(lost)?;
     let (mut heard, mut asked) = (Instant::now(), false);
     loop {
@@ -172,12 +172,12 @@ async fn watch(house: &House) -> Result<(), Away> {
             message = stream.message() => {
                 let Some(message) = message.map_err(lost)? else { return Ok(()) };
                 (heard, asked) = (Instant::now(), false);
-                take(house, &room, &nodes, &message)?;
+                take(shared, &room, &nodes, &message)?;
                 if message.canceled {
                     let why = Fault::Elsewhere(format!("the watch was ended: {}", message.cancel_reason));
                     if message.compact_revision == 0 {
                         // A token that is not valid any more is told so as well: the next connection logs in anew.
-                        house.connection.leave_present(&why);
+                        shared.connection.leave_present(&why);
                     }
                     return Ok(());
                 }
@@ -185,7 +185,7 @@ async fn watch(house: &House) -> Result<(), Away> {
             () = sleep_until(silent_at) => {
                 if asked {
                     let why = Fault::Elsewhere("the watch is silent".to_owned());
-                    house.connection.leave_present(&why);
+                    shared.connection.leave_present(&why);
                     return Ok(());
                 }
                 asked = true;
@@ -197,8 +197,8 @@ async fn watch(house: &House) -> Result<(), Away> {
 }
 
 /// The whole of the election, and when a node last changed. The revision from which on changes are not known.
-async fn read_all(house: &House, room: &[u8], nodes: &[u8]) -> Result<i64, Fault> {
-    let read = page::all(&house.connection, room.to_vec()).await?;
+async fn read_all(shared: &Shared, room: &[u8], nodes: &[u8]) -> Result<i64, Fault> {
+    let read = page::all(&shared.connection, room.to_vec()).await?;
     let last = RangeRequest {
         key: nodes.to_vec(),
         range_end: end_of(nodes),
@@ -208,41 +208,41 @@ async fn read_all(house: &House, room: &[u8], nodes: &[u8]) -> Result<i64, Fault
         sort_target: SortTarget::Mod.into(),
         ..RangeRequest::default()
     };
-    let newest = page::range_of(&house.connection, last).await?;
+    let newest = page::range_of(&shared.connection, last).await?;
     let newest = newest.kvs.first().map_or(0, |entry| entry.mod_revision);
-    let now = house.clock.wall();
-    house.sight.send_if_modified(|sight| {
-        let before = sight.clone();
-        sight.clear();
-        sight.away = None;
-        read.entries.iter().for_each(|entry| sight.take(room, &entry.key, Some(entry)));
-        sight.nodes = sight.nodes.max(revision(newest));
-        sight.revision = read.revision;
-        since(sight, &before, now);
-        *sight != before
+    let now = shared.clock.wall();
+    shared.observation.send_if_modified(|observation| {
+        let before = observation.clone();
+        observation.clear();
+        observation.away = None;
+        read.entries.iter().for_each(|entry| observation.take(room, &entry.key, Some(entry)));
+        observation.nodes = observation.nodes.max(revision(newest));
+        observation.revision = read.revision;
+        since(observation, &before, now);
+        *observation != before
     });
     Ok(read.revision)
 }
 
 /// Takes in what changed, of the cluster that is known.
-fn take(house: &House, room: &[u8], nodes: &[u8], message: &WatchResponse) -> Result<(), Fault> {
-    house.connection.expect_of_present(message.header.as_ref())?;
-    let now = house.clock.wall();
-    house.sight.send_if_modified(|sight| {
-        let before = sight.clone();
+fn take(shared: &Shared, room: &[u8], nodes: &[u8], message: &WatchResponse) -> Result<(), Fault> {
+    shared.connection.expect_of_present(message.header.as_ref())?;
+    let now = shared.clock.wall();
+    shared.observation.send_if_modified(|observation| {
+        let before = observation.clone();
         for event in &message.events {
             let Some(entry) = &event.kv else { continue };
             let value = left(event);
             if entry.key.starts_with(nodes) {
-                sight.nodes = sight.nodes.max(revision(entry.mod_revision));
+                observation.nodes = observation.nodes.max(revision(entry.mod_revision));
             } else {
                 // Not of the nodes' changes: the two watches do not wait for each other.
-                sight.revision = sight.revision.max(entry.mod_revision);
-                sight.take(room, &entry.key, value);
+                observation.revision = observation.revision.max(entry.mod_revision);
+                observation.take(room, &entry.key, value);
             }
         }
-        since(sight, &before, now);
-        *sight != before
+        since(observation, &before, now);
+        *observation != before
     });
     Ok(())
 }
@@ -253,9 +253,9 @@ fn left(event: &Event) -> Option<&KeyValue> {
 }
 
 /// A new moment begins where somebody else leads, or nobody, or etcd is heard again.
-fn since(sight: &mut Sight, before: &Sight, now: WallTime) {
-    let same = sight.away.is_none() == before.away.is_none() && sight.leader == before.leader;
-    sight.since = if same { before.since } else { now };
+fn since(observation: &mut Observation, before: &Observation, now: WallTime) {
+    let same = observation.away.is_none() == before.away.is_none() && observation.leader == before.leader;
+    observation.since = if same { before.since } else { now };
 }
 
 fn revision(number: i64) -> Revision {
@@ -270,7 +270,7 @@ mod tests {
     use picket_etcd_api::ResponseHeader;
 
     use super::*;
-    use crate::house::Etcd;
+    use crate::shared::Etcd;
 
     #[derive(Debug)]
     struct Still;
@@ -298,23 +298,23 @@ mod tests {
             allow_lease_bug: false,
         };
         let etcd = Etcd::new(settings, Arc::new(Still), Arc::new(|bytes: &mut [u8]| bytes.fill(1)));
-        let house = &etcd.house;
-        let (room, nodes) = (house.keys.election(), house.keys.nodes());
+        let shared = &etcd.shared;
+        let (room, nodes) = (shared.keys.election(), shared.keys.nodes());
         let message = |cluster_id, mod_revision| {
-            let kv = KeyValue { key: house.keys.leader(), mod_revision, ..KeyValue::default() };
+            let kv = KeyValue { key: shared.keys.leader(), mod_revision, ..KeyValue::default() };
             WatchResponse {
                 header: Some(ResponseHeader { cluster_id, ..ResponseHeader::default() }),
                 events: vec![Event { r#type: EventType::Put.into(), kv: Some(kv) }],
                 ..WatchResponse::default()
             }
         };
-        take(house, &room, &nodes, &message(1, 7)).expect("it is the first cluster");
-        let refused = take(house, &room, &nodes, &message(2, 8));
+        take(shared, &room, &nodes, &message(1, 7)).expect("it is the first cluster");
+        let refused = take(shared, &room, &nodes, &message(2, 8));
         assert!(
             matches!(&refused, Err(Fault::Refused(why)) if why.contains("another cluster")),
             "{refused:?}"
         );
-        assert_eq!(house.sight.borrow().revision, 7);
+        assert_eq!(shared.observation.borrow().revision, 7);
     }
 
     #[test]

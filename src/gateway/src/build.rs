@@ -33,10 +33,10 @@ const LEFT_OUT: [&str; 6] = ["agent", "aws", "gcp", "ipmi", "openstack", "redfis
 
 /// What is made of checked settings.
 #[derive(Debug)]
-pub(crate) struct Built {
+pub(crate) struct BuiltParts {
     /// The fleet.
     pub(crate) nodes: Vec<NodePlan>,
-    /// The certificates of its door.
+    /// The certificates of its listeners.
     pub(crate) tls: Option<Tls>,
     /// What its devices share.
     pub(crate) limits: NewLimits,
@@ -48,16 +48,16 @@ pub(crate) struct Built {
     pub(crate) remarks: Vec<String>,
 }
 
-/// The fleet of these settings, and the certificates of its door. Sends nothing, and changes nothing of what runs. `told` is what is
+/// The fleet of these settings, and the certificates of its listeners. Sends nothing, and changes nothing of what runs. `told` is what is
 /// wrong with them already.
 pub(crate) fn all(
     settings: &Settings,
     told: Faults,
     context: &Context,
     drivers: &Drivers,
-) -> Result<Built, Faults> {
+) -> Result<BuiltParts, Faults> {
     let mut faults = Vec::new();
-    let tls = crate::doors::tls(settings, &mut faults);
+    let tls = crate::access_settings::tls(settings, &mut faults);
     let releasers = releases::made(settings, &mut faults);
     let own = releases::who_tells_where_it_stands(settings, &releasers);
     let simulated = simulated::of(settings, &drivers.kinds, &mut faults);
@@ -99,7 +99,7 @@ pub(crate) fn all(
     faults.extend(told);
     if faults.is_empty() {
         let remarks = remarks::of(settings, &nodes, simulated);
-        Ok(Built { nodes, tls, limits, simulated, own, remarks })
+        Ok(BuiltParts { nodes, tls, limits, simulated, own, remarks })
     } else {
         Err(Faults::new(faults))
     }

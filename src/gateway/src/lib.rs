@@ -5,10 +5,10 @@
 //! **Invariants.** Nothing is sent to a device before the store is open and leadership won.
 //! The shipped `main` passes no hooks.
 
+mod access_settings;
 mod arguments;
 mod backup;
 mod build;
-mod doors;
 mod drivers;
 mod failure;
 mod journal;
@@ -22,10 +22,10 @@ mod print;
 mod probe;
 mod reload;
 mod reloads;
-mod room;
 mod run;
-mod sharing;
+mod socket_limit;
 mod sources;
+mod store_choice;
 mod units;
 
 pub use arguments::{Arguments, Output, Task};

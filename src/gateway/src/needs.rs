@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, Need};
 use crate::run::addresses;
-use crate::sharing;
+use crate::store_choice;
 
 /// What the systemd unit makes at each start, with its modes.
 const BY_THE_UNIT: [(&str, u32); 2] = [("/var/lib/picket", 700), ("/run/picket", 750)];
@@ -62,7 +62,7 @@ fn look(
     if let StoreSettings::Etcd(etcd) = &settings.store
         && sound(&["store"])
     {
-        match runtime.block_on(sharing::check(etcd, context)) {
+        match runtime.block_on(store_choice::check(etcd, context)) {
             Ok(None) => {}
             Ok(Some(away)) => {
                 notes.push(format!("the store cannot be asked now, and a gateway waits until it can: {away}"))

@@ -10,7 +10,7 @@ use picket_engine::{Engine, NodeView, Part, Readiness, readiness};
 use picket_metrics as metrics;
 use picket_metrics::Metrics;
 use picket_metrics::http::Answers;
-use picket_server::House;
+use picket_server::AccessControl;
 
 use crate::measured::Unanswered;
 
@@ -26,12 +26,12 @@ const STAGES: [&str; 5] = ["pending", "requested", "accepted", "complete", "aban
 const PARTS: [&str; 3] = ["leads", "stands_by", "aside"];
 const READINESS: [&str; 4] = ["ready", "degraded", "not_ready", "unchecked"];
 
-/// Looks at the engine and the doors.
+/// Looks at the engine and access control.
 #[derive(Debug)]
 pub(crate) struct Observer {
     pub(crate) metrics: Metrics,
     pub(crate) engine: Engine,
-    pub(crate) house: House,
+    pub(crate) access: AccessControl,
     pub(crate) unanswered: Unanswered,
 }
 
@@ -103,10 +103,10 @@ impl Observer {
         metrics.set(&metrics::WAITING, &[], office.waiting as f64);
         metrics.set(&metrics::PAUSES, &[], office.pauses as f64);
         metrics.set(&metrics::BRAKED, &[], f64::from(u8::from(office.braked)));
-        let (streams, calls) = self.house.open();
+        let (streams, calls) = self.access.open();
         metrics.set(&metrics::STREAMS, &[], streams as f64);
         metrics.set(&metrics::CALLS, &[], calls as f64);
-        for (of, end) in self.house.certificates() {
+        for (of, end) in self.access.certificates() {
             metrics.set(&metrics::CERTIFICATE, &[of], end as f64);
         }
     }

@@ -63,7 +63,7 @@ async fn answers(nodes: &[NodePlan], context: &Context) -> Vec<Value> {
 
 /// What a device answered; `fault` is where it stopped.
 #[derive(Debug, Default)]
-struct Found {
+struct DeviceAnswer {
     power: Option<Value>,
     identity: Option<Value>,
     hold: Option<Value>,
@@ -71,9 +71,9 @@ struct Found {
 }
 
 /// Power first: a device that refuses the login is asked once.
-async fn ask(driver: &dyn PowerDriver, time: Duration, context: &Context) -> Found {
+async fn ask(driver: &dyn PowerDriver, time: Duration, context: &Context) -> DeviceAnswer {
     let call = || Call::reading(Instant::now() + time, context.clock.clone());
-    let mut found = Found::default();
+    let mut found = DeviceAnswer::default();
     let mut read = driver.read_power(&call()).await;
     // A slow BMC goes on with its login in the second call.
     if read.as_ref().is_err_and(|error| error.kind == ErrorKind::TimedOut) {
@@ -81,7 +81,7 @@ async fn ask(driver: &dyn PowerDriver, time: Duration, context: &Context) -> Fou
     }
     match read {
         Ok(reading) => found.power = Some(json!(reading.power)),
-        Err(fault) => return Found { fault: Some(fault), ..found },
+        Err(fault) => return DeviceAnswer { fault: Some(fault), ..found },
     }
     match driver.identify(&call()).await {
         Ok(said) => found.identity = Some(json!(said.identity)),
@@ -98,7 +98,7 @@ async fn ask(driver: &dyn PowerDriver, time: Duration, context: &Context) -> Fou
     found
 }
 
-impl Found {
+impl DeviceAnswer {
     fn told(self, node: &NodePlan, device: &DeviceId, driver: &Arc<dyn PowerDriver>) -> Value {
         let fault =
             self.fault.map(|fault| json!({ "kind": fault.kind.metric_label(), "detail": fault.detail }));

@@ -12,13 +12,13 @@ use picket_config::{Faults, Settings, Sources};
 use picket_driver::Context;
 use picket_engine::{Change, ChangeError, Changed, Engine, Logins, Unit};
 use picket_metrics::{self as metrics, Metrics};
-use picket_server::House;
+use picket_server::AccessControl;
 use serde_json::json;
 
-use crate::build::Built;
+use crate::build::BuiltParts;
 use crate::drivers::Drivers;
 use crate::log::Level;
-use crate::{build, doors, sharing};
+use crate::{access_settings, build, store_choice};
 
 /// What makes a gateway simulated, as a reload names it.
 const SIMULATED: &str = "gateway.simulated, which devices of a simulated driver imply";
@@ -33,7 +33,7 @@ pub(crate) struct Reloader {
     pub(crate) drivers: Arc<Drivers>,
     pub(crate) context: Context,
     pub(crate) engine: Engine,
-    pub(crate) house: House,
+    pub(crate) access: AccessControl,
     pub(crate) level: Level,
     pub(crate) metrics: Metrics,
 }
@@ -94,13 +94,13 @@ impl Reloader {
             let built = build::all(&settings, told, &context, &drivers)?;
             Ok((settings, built))
         });
-        let (settings, Built { nodes, limits, simulated, own, .. }) =
+        let (settings, BuiltParts { nodes, limits, simulated, own, .. }) =
             read.await.map_err(|error| Refused::Unread(error.to_string()))?.map_err(Refused::Wrong)?;
         let fixed = self.fixed(&settings, simulated.is_some(), own.is_asked());
         if !fixed.is_empty() {
             return Err(Refused::Restart(fixed.join(", ")));
         }
-        let fleet = sharing::digest(&settings, &nodes);
+        let fleet = store_choice::digest(&settings, &nodes);
         let (rules, budget, roles) =
             (settings.rules.clone(), settings.budget.clone(), settings.roles.clone());
         let changed = self.engine.change(Change { nodes, rules, budget, roles }).await?;
@@ -161,7 +161,7 @@ impl Reloader {
                 by_key(old, new, "limits").unwrap_or_else(|| "others from now on".to_owned()),
             );
         }
-        self.house.change(doors::limits(new), new.roles.clone());
+        self.access.change(access_settings::limits(new), new.roles.clone());
         self.logins.change(new.limits.logins as usize);
         self.programs.change_programs(new.limits.agents as usize);
         if old.log.level != new.log.level {
@@ -174,7 +174,7 @@ impl Reloader {
         if !told.is_empty() {
             changes.insert("groups", told.join("; "));
         }
-        if self.house.read_certificates_again() {
+        if self.access.read_certificates_again() {
             changes.insert("certificates", "replaced: new connections use the new ones".to_owned());
         }
     }

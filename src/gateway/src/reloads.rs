@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(240);
 
 /// What stands in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Told {
+struct ReloadReport {
     /// Of which process.
     pid: u32,
     /// So many reloads have begun since it started.
@@ -31,7 +31,7 @@ struct Told {
     refused: Option<String>,
 }
 
-impl Told {
+impl ReloadReport {
     fn written(&self) -> String {
         let Self { pid, begun, ended, refused } = self;
         json!({ "pid": pid, "begun": begun, "ended": ended, "refused": refused }).to_string()
@@ -62,7 +62,7 @@ fn directory() -> Option<PathBuf> {
 #[derive(Debug)]
 pub(crate) struct Reloads {
     directory: Option<PathBuf>,
-    told: Told,
+    told: ReloadReport,
 }
 
 impl Reloads {
@@ -72,7 +72,8 @@ impl Reloads {
     }
 
     fn within(directory: Option<PathBuf>) -> Self {
-        let reloads = Self { directory, told: Told { pid: std::process::id(), ..Told::default() } };
+        let reloads =
+            Self { directory, told: ReloadReport { pid: std::process::id(), ..ReloadReport::default() } };
         reloads.tell();
         reloads
     }
@@ -140,7 +141,7 @@ async fn outcome(
     signal: impl FnOnce() -> Result<(), String>,
     lives: impl Fn() -> bool,
 ) -> Result<(), Failure> {
-    let read = || match Told::read(directory) {
+    let read = || match ReloadReport::read(directory) {
         Ok(told) if told.pid == pid => Ok(told),
         Ok(told) => Err(Failure::Later(format!(
             "picketd {pid} was asked for a reload, and picketd {} runs",

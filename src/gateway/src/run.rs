@@ -10,12 +10,12 @@ use picket_engine::clock::SystemClock;
 use picket_engine::{Engine, Hooks, Logins, Parts, Receipts, Unit};
 use picket_metrics::{self as metrics, Metrics};
 use picket_receipt::Keys;
-use picket_server::{Addresses, House, Listeners, SocketFile};
+use picket_server::{AccessControl, Addresses, Listeners, SocketFile};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
-use crate::build::Built;
+use crate::build::BuiltParts;
 use crate::drivers::{Drivers, Trial};
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -24,8 +24,8 @@ use crate::notify::Notify;
 use crate::observe::Observer;
 use crate::reload::Reloader;
 use crate::reloads::Reloads;
-use crate::sharing::Shared;
-use crate::{build, doors, log, needs, print, room, sharing};
+use crate::store_choice::StoreChoice;
+use crate::{access_settings, build, log, needs, print, socket_limit, store_choice};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
 pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
@@ -85,21 +85,21 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
         return needs::check(&arguments.config, &settings, built, &runtime, &context);
     }
     let built = built.map_err(Failure::Settings)?;
-    let Built { nodes, tls, limits, simulated, own, remarks } = built;
+    let BuiltParts { nodes, tls, limits, simulated, own, remarks } = built;
     limits.take();
     let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
     for remark in remarks {
         tracing::warn!("{remark}");
     }
     let devices = nodes.iter().map(|node| node.drivers.len()).sum();
-    if let Some(lacking) = room::make(devices, settings.limits.connections) {
+    if let Some(lacking) = socket_limit::make(devices, settings.limits.connections) {
         tracing::error!("{lacking}");
     }
     let metrics = Metrics::default();
-    let Shared { store, election, unanswered } = sharing::open(&settings, &context, &metrics)?;
+    let StoreChoice { store, election, unanswered } = store_choice::open(&settings, &context, &metrics)?;
     let (audit, writer) = audit(&settings, &context)?;
     let keys = keys(&settings, &context)?;
-    let fleet = sharing::digest(&settings, &nodes);
+    let fleet = store_choice::digest(&settings, &nodes);
     let logins = Logins::new(settings.limits.logins as usize);
     let programs = Arc::new(Unit::of_programs(settings.limits.agents as usize));
     let engine = Engine::new(Parts {
@@ -126,9 +126,9 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
     let ended = runtime.block_on(async {
         let stop = CancellationToken::new();
         let listeners = addresses(&settings).bind_with(tls).await?;
-        let rules = doors::rules(&settings, engine.audit().clone(), &metrics);
+        let rules = access_settings::rules(&settings, engine.audit().clone(), &metrics);
         engine.set_fleet(&fleet).await;
-        let house = House::new(rules, &engine, &listeners, stop.clone());
+        let access = AccessControl::new(rules, &engine, &listeners, stop.clone());
         let reloader = Reloader {
             file: arguments.config.clone(),
             running: settings.without_nodes(),
@@ -137,7 +137,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(
             drivers,
             context: context.clone(),
             engine: engine.clone(),
-            house,
+            access,
             level,
             metrics,
         };
@@ -201,12 +201,12 @@ async fn live(
     mut hangup: Signal,
 ) -> Result<(), Failure> {
     let settings = &reloader.running;
-    let (house, hurry) = (reloader.house.clone(), CancellationToken::new());
+    let (access, hurry) = (reloader.access.clone(), CancellationToken::new());
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
     let (notify, mut reloads) = (Notify::of_environment(), Reloads::of_process());
     tracing::info!(gateway = %settings.gateway.name, version = env!("CARGO_PKG_VERSION"), "starting");
-    doors::tell(settings, &listeners, listeners.are_guarded());
+    access_settings::tell(settings, &listeners, listeners.are_guarded());
     let telling = match settings.metrics.listen {
         Some(address) => Some(
             picket_metrics::http::bind(address).await.map_err(|error| Failure::Metrics(address, error))?,
@@ -216,13 +216,13 @@ async fn live(
     let observer = Arc::new(Observer {
         metrics: reloader.metrics.clone(),
         engine: engine.clone(),
-        house: house.clone(),
+        access: access.clone(),
         unanswered,
     });
     observer.metrics.set(&metrics::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
     observer.metrics.set(&metrics::START_TIME, &[], reloader.now_in_seconds());
     observer.metrics.set(&metrics::RELOADED, &[], reloader.now_in_seconds());
-    let serving = picket_server::serve_house(house, engine.clone(), listeners, stop.clone());
+    let serving = picket_server::serve_with(access, engine.clone(), listeners, stop.clone());
     let working = engine.run_until(stop.clone(), hurry.clone());
     let besides = async {
         let telling = async {

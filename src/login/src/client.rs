@@ -15,7 +15,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
-use crate::kept::{Good, Kept};
+use crate::cached_login::{CachedLogin, ValidLogin};
 use crate::plugin::Plugin;
 use crate::{Known, Wrong, chain};
 
@@ -91,11 +91,11 @@ where
     let (config, namespace) = (known.config.clone(), known.config.default_namespace.clone());
     let made =
         move |config: &Config| made(config, BoxCloneSyncService::new(sends(config)?.map_err(Into::into)));
-    let Some((plugin, kept)) = known.plugin.clone() else {
+    let Some((plugin, cached)) = known.plugin.clone() else {
         return Ok(Client::new(made(&config)?, namespace));
     };
     let last = Mutex::new(None);
-    let all = Arc::new(Renewing { config, plugin, kept, made, last });
+    let all = Arc::new(Renewing { config, plugin, cached, made, last });
     let service = tower::service_fn(move |request| {
         let all = all.clone();
         async move { all.send(request).await }
@@ -117,7 +117,7 @@ fn made<B: 'static>(config: &Config, sends: Sends<B>) -> Result<Sends<B>, Wrong>
 struct Renewing<F, B> {
     config: Config,
     plugin: Plugin,
-    kept: Kept,
+    cached: CachedLogin,
     made: F,
     /// What sends by those of that number.
     last: Mutex<Option<(u64, Sends<B>)>>,
@@ -125,14 +125,14 @@ struct Renewing<F, B> {
 
 impl<F: Fn(&Config) -> Result<Sends<B>, Wrong>, B> Renewing<F, B> {
     async fn send(&self, request: Request<Body>) -> Result<Response<B>, BoxError> {
-        let good = match self.kept.current(&self.plugin).await {
+        let good = match self.cached.current(&self.plugin).await {
             Ok(good) => good,
             Err(wrong) => return Err(self.nobody(wrong).await.into()),
         };
         let sends = self.sends(&good)?;
         let answer = sends.oneshot(request).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
-            self.kept.refused(good.number).await;
+            self.cached.refused(good.number).await;
         }
         Ok(answer)
     }
@@ -148,7 +148,7 @@ impl<F: Fn(&Config) -> Result<Sends<B>, Wrong>, B> Renewing<F, B> {
         Wrong { answers, ..wrong }
     }
 
-    fn sends(&self, good: &Good) -> Result<Sends<B>, Wrong> {
+    fn sends(&self, good: &ValidLogin) -> Result<Sends<B>, Wrong> {
         let mut last = self.last.lock();
         if let Some((_, sends)) = last.as_ref().filter(|(number, _)| *number == good.number) {
             return Ok(sends.clone());

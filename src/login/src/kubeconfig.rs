@@ -6,7 +6,7 @@ use kube::config::{
     AuthInfo, Cluster, Context, ExecConfig, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
 };
 
-use crate::{Place, Wrong, chain};
+use crate::{FaultLocation, Wrong, chain};
 
 /// The chosen context alone.
 #[derive(Debug)]
@@ -27,18 +27,19 @@ impl Chosen {
         let wrong = |place, why: String| Wrong::at(place, format!("kubeconfig {shown}: {why}"));
         let is_missing = || std::fs::metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
         picket_permissions::check_secret(path).map_err(|fault| {
-            let place = if is_missing() { Place::Nowhere } else { Place::Kubeconfig };
+            let place = if is_missing() { FaultLocation::Nowhere } else { FaultLocation::Kubeconfig };
             wrong(place, fault.to_string())
         })?;
-        let read = Kubeconfig::read_from(path).map_err(|error| wrong(Place::Kubeconfig, chain(&error)))?;
+        let read =
+            Kubeconfig::read_from(path).map_err(|error| wrong(FaultLocation::Kubeconfig, chain(&error)))?;
 
         let contexts = || names(read.contexts.iter().map(|one| &one.name));
         let (place, name) = match (context, read.current_context.as_deref()) {
-            (Some(name), _) => (Place::Context, name),
-            (None, Some(name)) if !name.is_empty() => (Place::Kubeconfig, name),
+            (Some(name), _) => (FaultLocation::Context, name),
+            (None, Some(name)) if !name.is_empty() => (FaultLocation::Kubeconfig, name),
             (None, _) => {
                 return Err(wrong(
-                    Place::Kubeconfig,
+                    FaultLocation::Kubeconfig,
                     format!(
                         "it has no current-context: run kubectl config use-context NAME --kubeconfig {shown}, or name one by the key \
                          context; it has {}",
@@ -56,21 +57,24 @@ impl Chosen {
         let cluster = cluster.and_then(|one| one.cluster.clone()).ok_or_else(|| {
             let all = names(read.clusters.iter().map(|one| &one.name));
             let why = format!("its context {name} names the cluster {cluster_name}: it has {all}");
-            wrong(Place::Kubeconfig, why)
+            wrong(FaultLocation::Kubeconfig, why)
         })?;
         if cluster.server.as_ref().is_none_or(String::is_empty) {
-            return Err(wrong(Place::Kubeconfig, format!("its cluster {cluster_name} has no server")));
+            return Err(wrong(
+                FaultLocation::Kubeconfig,
+                format!("its cluster {cluster_name} has no server"),
+            ));
         }
 
         let users = || names(read.auth_infos.iter().map(|one| &one.name));
         let user_name = context.user.as_ref().filter(|name| !name.is_empty());
         let user_name = user_name.ok_or_else(|| {
-            wrong(Place::Kubeconfig, format!("its context {name} names no user: it has {}", users()))
+            wrong(FaultLocation::Kubeconfig, format!("its context {name} names no user: it has {}", users()))
         })?;
         let user = read.auth_infos.iter().find(|one| one.name == *user_name);
         let mut user = user.and_then(|one| one.auth_info.clone()).ok_or_else(|| {
             wrong(
-                Place::Kubeconfig,
+                FaultLocation::Kubeconfig,
                 format!("its context {name} names the user {user_name}: it has {}", users()),
             )
         })?;

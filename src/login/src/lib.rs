@@ -7,8 +7,8 @@
 //! keeper. A file that somebody else may
 //! read or change is no login. The client repeats nothing by itself: whoever asks decides whether it is asked again.
 
+mod cached_login;
 mod client;
-mod kept;
 mod kubeconfig;
 mod plugin;
 
@@ -24,7 +24,7 @@ use kube::config::KubeConfigOptions;
 
 use picket_reach::program::Program;
 
-use crate::kept::Kept;
+use crate::cached_login::CachedLogin;
 use crate::kubeconfig::Chosen;
 use crate::plugin::Plugin;
 pub use client::{Connects, client, connects};
@@ -36,7 +36,7 @@ const CONNECTING: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub struct Wrong {
-    place: Place,
+    place: FaultLocation,
     words: String,
     /// The API server answers all the same.
     answers: bool,
@@ -44,7 +44,7 @@ pub struct Wrong {
 
 /// Where it is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FaultLocation {
     /// What is to be read is not there.
     Nowhere,
     Kubeconfig,
@@ -54,12 +54,12 @@ enum Place {
 }
 
 impl Wrong {
-    const fn at(place: Place, words: String) -> Self {
+    const fn at(place: FaultLocation, words: String) -> Self {
         Self { place, words, answers: false }
     }
 
     const fn new(words: String) -> Self {
-        Self::at(Place::Kubeconfig, words)
+        Self::at(FaultLocation::Kubeconfig, words)
     }
 
     /// Whether the API server answered whoever came without a login: it is reached, and knows nobody here.
@@ -70,11 +70,11 @@ impl Wrong {
     /// The key of the settings whose value is wrong; `None`: none is, as the file is not there (yet), or this is no pod.
     pub fn key(&self) -> Option<&'static str> {
         match self.place {
-            Place::Nowhere => None,
-            Place::Kubeconfig => Some("kubeconfig"),
-            Place::Context => Some("context"),
-            Place::Program => Some("login_program"),
-            Place::Env => Some("login_env"),
+            FaultLocation::Nowhere => None,
+            FaultLocation::Kubeconfig => Some("kubeconfig"),
+            FaultLocation::Context => Some("context"),
+            FaultLocation::Program => Some("login_program"),
+            FaultLocation::Env => Some("login_env"),
         }
     }
 }
@@ -90,7 +90,7 @@ pub struct Login {
     pub program: Option<PathBuf>,
     /// The variables of this process that the program gets, besides `PATH`.
     pub env: Vec<String>,
-    kept: Kept,
+    cached: CachedLogin,
 }
 
 /// What is known of a login before anything is sent.
@@ -98,7 +98,7 @@ pub struct Login {
 pub struct Known {
     config: Config,
     /// By whom its user logs in, and what it printed.
-    plugin: Option<(Plugin, Kept)>,
+    plugin: Option<(Plugin, CachedLogin)>,
 }
 
 /// One that nobody looked at.
@@ -116,7 +116,7 @@ impl Login {
         program: Option<PathBuf>,
         env: Vec<String>,
     ) -> Self {
-        Self { kubeconfig, context, program, env, kept: Kept::default() }
+        Self { kubeconfig, context, program, env, cached: CachedLogin::default() }
     }
 
     /// Whether its kubeconfig is there, and one that may be used, as far as it and the files that it names tell. Of these the permissions of
@@ -144,12 +144,13 @@ impl Login {
     pub fn known(&self) -> Result<Known, Wrong> {
         let Some(chosen) = self.chosen()? else {
             let words = |error| format!("no kubeconfig is set, and this is no pod: {error}");
-            let config = Config::incluster().map_err(|error| Wrong::at(Place::Nowhere, words(error)))?;
+            let config =
+                Config::incluster().map_err(|error| Wrong::at(FaultLocation::Nowhere, words(error)))?;
             return Ok(believed(config)?.into());
         };
         let (config, plugin) = self.by(&chosen)?;
         let config = believed(config).map_err(|wrong| chosen.wrong(wrong))?;
-        Ok(Known { config, plugin: plugin.map(|plugin| (plugin, self.kept.clone())) })
+        Ok(Known { config, plugin: plugin.map(|plugin| (plugin, self.cached.clone())) })
     }
 
     fn chosen(&self) -> Result<Option<Chosen>, Wrong> {
@@ -160,10 +161,10 @@ impl Login {
     fn program(&self) -> Result<Option<Program>, Wrong> {
         if let Some(name) = self.env.iter().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
             let words = format!("expected names of variables, found {name:?}");
-            return Err(Wrong::at(Place::Env, words));
+            return Err(Wrong::at(FaultLocation::Env, words));
         }
         let made = self.program.as_ref().map(|path| Program::at(path.clone(), &self.env)).transpose();
-        made.map_err(|why| Wrong::at(Place::Program, why))
+        made.map_err(|why| Wrong::at(FaultLocation::Program, why))
     }
 
     fn by(&self, chosen: &Chosen) -> Result<(Config, Option<Plugin>), Wrong> {

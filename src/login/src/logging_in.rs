@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::kept::Kept;
+use crate::cached_login::CachedLogin;
 use crate::{Known, Login, Wrong};
 
 const V1: &str = "client.authentication.k8s.io/v1";
@@ -100,7 +100,7 @@ async fn the_program_is_run_once_and_again_after_its_token_was_refused() {
     let mut known = scene.login.known().expect("a kubeconfig");
     scene.login.look().expect("it is right");
     assert_eq!(scene.runs(), 0, "a look runs nothing");
-    known.plugin = known.plugin.map(|(plugin, _)| (plugin, Kept::hasty()));
+    known.plugin = known.plugin.map(|(plugin, _)| (plugin, CachedLogin::hasty()));
     let (client, logins) = server(&known, "Bearer t2");
     let refused = ask(&client).await.expect_err("t1 is not believed");
     assert!(matches!(refused, kube::Error::Api(status) if status.code == 401));

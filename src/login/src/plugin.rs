@@ -20,7 +20,7 @@ use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 
 use crate::kubeconfig::{Chosen, is_token};
-use crate::{Login, Place, Wrong, chain};
+use crate::{FaultLocation, Login, Wrong, chain};
 
 /// How long it may take: less than a request.
 const LONGEST: Duration = Duration::from_secs(8);
@@ -101,7 +101,9 @@ impl Plugin {
     /// It has no login to give. No power is switched by it.
     pub(crate) async fn run(&self) -> Result<Credential, Wrong> {
         let told = self.told().await;
-        told.map_err(|why| Wrong::at(Place::Program, format!("login_program {} {why}", self.program.shown())))
+        told.map_err(|why| {
+            Wrong::at(FaultLocation::Program, format!("login_program {} {why}", self.program.shown()))
+        })
     }
 
     async fn told(&self) -> Result<Credential, String> {

@@ -14,13 +14,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::connection::{Connection, Way};
-use crate::door::Limits;
+use crate::admission::Limits;
+use crate::connection::{Connection, Transport};
 use crate::fault::Fault;
 use crate::guard::Guard;
 use crate::guard::origin::{Network, Origin};
 use crate::guard::peer::Peer;
-use crate::guard::visitors::{Taken, full};
+use crate::guard::rate_limits::{SlotKind, full};
 use crate::handshakes::{Handshake, Handshakes};
 use crate::tls::{Tls, certificate, refusal};
 
@@ -33,11 +33,11 @@ const LINGER_READS: usize = 64;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where connections are handed to, once it is known who is there.
-pub(crate) type Ready = mpsc::Sender<io::Result<Connection>>;
+pub(crate) type ConnectionSender = mpsc::Sender<io::Result<Connection>>;
 
 /// Who receives callers.
 #[derive(Clone, Debug)]
-pub(crate) struct Reception {
+pub(crate) struct Acceptor {
     guard: Arc<Guard>,
     connections: Arc<Semaphore>,
     /// Of these at most so many over the Unix socket.
@@ -45,10 +45,10 @@ pub(crate) struct Reception {
     /// And so many over TCP.
     tcp: Share,
     most: usize,
-    ready: Ready,
+    ready: ConnectionSender,
 }
 
-/// The places of one way.
+/// The slots of one way.
 #[derive(Clone, Debug)]
 struct Share {
     most: usize,
@@ -60,7 +60,7 @@ struct Share {
 
 impl Share {
     fn new(all: usize) -> Self {
-        Self { most: all, all: places(all), without_role: places(Self::without_role(all)) }
+        Self { most: all, all: slots(all), without_role: slots(Self::without_role(all)) }
     }
 
     fn without_role(all: usize) -> usize {
@@ -68,17 +68,17 @@ impl Share {
     }
 }
 
-fn places(count: usize) -> Arc<Semaphore> {
+fn slots(count: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))
 }
 
-impl Reception {
-    pub(crate) fn new(guard: Arc<Guard>, limits: &Limits, ready: Ready) -> Self {
+impl Acceptor {
+    pub(crate) fn new(guard: Arc<Guard>, limits: &Limits, ready: ConnectionSender) -> Self {
         let most = limits.connections;
         // A quarter is left to those who come the other way.
         let share = most - most / 4;
         let (unix, tcp) = (Share::new(share), Share::new(share));
-        Self { guard, connections: places(most), unix, tcp, most, ready }
+        Self { guard, connections: slots(most), unix, tcp, most, ready }
     }
 
     /// Takes the callers of a Unix socket, for as long as it is polled.
@@ -93,7 +93,7 @@ impl Reception {
 
     async fn process(&self, stream: UnixStream) {
         match Peer::of(&stream).await {
-            Ok(peer) => self.through(peer, Way::Unix(stream)).await,
+            Ok(peer) => self.through(peer, Transport::Unix(stream)).await,
             Err(error) => {
                 let who = Origin::stranger("a process", "a process");
                 self.guard.turned_away(&who, &format!("the kernel does not say who it is: {error}"));
@@ -122,7 +122,7 @@ impl Reception {
                 tracing::debug!(%address, %error, "a connection cannot be set to send at once");
             }
             match &tls {
-                None => self.through(Peer::Loopback(address.ip()), Way::Loopback(stream)).await,
+                None => self.through(Peer::Loopback(address.ip()), Transport::Loopback(stream)).await,
                 Some(tls) => {
                     let handshake = underway.begin(Network::of(address.ip()));
                     shaking.spawn(self.clone().shake(stream, address, tls.clone(), handshake));
@@ -154,11 +154,11 @@ impl Reception {
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let shown = chain.first().ok_or_else(|| "no certificate was shown".to_owned());
         let shown = shown.and_then(certificate::read);
-        let standing = tls.standing(chain, &served);
-        match shown.and_then(|shown| Ok((shown, standing?))) {
-            Ok((shown, standing)) => {
+        let trusted = tls.trusted(chain, &served);
+        match shown.and_then(|shown| Ok((shown, trusted?))) {
+            Ok((shown, trusted)) => {
                 let peer = Peer::Certified { name: shown.name.into(), not_after: shown.not_after };
-                self.through(peer, Way::Tls(Box::new(stream), standing)).await;
+                self.through(peer, Transport::Tls(Box::new(stream), trusted)).await;
             }
             Err(why) => self.turn_away(address, &why),
         }
@@ -168,16 +168,16 @@ impl Reception {
         self.guard.turned_away(&Origin::over_tls(address.ip()), why);
     }
 
-    /// Hands a connection on, if there is a place for it.
-    async fn through(&self, peer: Peer, way: Way) {
+    /// Hands a connection on, if there is a slot for it.
+    async fn through(&self, peer: Peer, transport: Transport) {
         let origin = peer.origin();
-        let share = match way {
-            Way::Unix(_) => &self.unix,
-            Way::Loopback(_) | Way::Tls(..) => &self.tcp,
+        let share = match transport {
+            Transport::Unix(_) => &self.unix,
+            Transport::Loopback(_) | Transport::Tls(..) => &self.tcp,
         };
-        match self.places(&peer, &origin, share) {
-            Ok(places) => {
-                let connection = Connection::new(way, peer, places);
+        match self.slots(&peer, &origin, share) {
+            Ok(slots) => {
+                let connection = Connection::new(transport, peer, slots);
                 // Nobody takes it where serving has ended; it is closed then.
                 drop(self.ready.send(Ok(connection)).await);
             }
@@ -185,20 +185,15 @@ impl Reception {
         }
     }
 
-    fn places(
-        &self,
-        peer: &Peer,
-        origin: &Origin,
-        share: &Share,
-    ) -> Result<Vec<OwnedSemaphorePermit>, Fault> {
+    fn slots(&self, peer: &Peer, origin: &Origin, share: &Share) -> Result<Vec<OwnedSemaphorePermit>, Fault> {
         let take = |of: &Arc<Semaphore>, most: usize, whose: &str| {
             let taken = of.clone().try_acquire_owned();
             taken.map_err(|_| full("connections", most, whose, Duration::from_secs(1)))
         };
         let grants = self.guard.grants_anything_to(peer);
-        // One certificate without a role does not shut out whoever asks for health: among them, too, the last places are for others.
+        // One certificate without a role does not shut out whoever asks for health: among them, too, the last slots are for others.
         let left = if grants { usize::MAX } else { share.without_role.available_permits() };
-        let mut taken = vec![self.guard.visitors.place(&origin.as_one, Taken::Connection, left)?];
+        let mut taken = vec![self.guard.rate_limits.slot(&origin.as_one, SlotKind::Connection, left)?];
         if !grants {
             let most = Share::without_role(share.most);
             taken.push(take(&share.without_role, most, " of callers without a role this way")?);
@@ -234,7 +229,7 @@ mod tests {
     use picket_core::time::{BootTime, Clock, WallTime};
 
     use super::*;
-    use crate::guard::HouseRules;
+    use crate::guard::AccessRules;
 
     #[derive(Debug)]
     struct Stands;
@@ -262,22 +257,22 @@ mod tests {
             holders: Vec::new(),
         }]);
         let limits = Limits { connections: 64, connections_each: 32, ..Limits::default() };
-        let rules = HouseRules { roles, limits: limits.clone(), ..HouseRules::default() };
+        let rules = AccessRules { roles, limits: limits.clone(), ..AccessRules::default() };
         let guard = Arc::new(Guard::new(rules, Arc::new(Stands)));
-        let reception = Reception::new(guard, &limits, mpsc::channel(1).0);
+        let acceptor = Acceptor::new(guard, &limits, mpsc::channel(1).0);
         let mut open = Vec::new();
         let mut takes = |name: &str, share: &Share| {
             let peer = Peer::Certified { name: name.into(), not_after: 1_000 };
             let before = open.len();
-            open.extend((0..64).map_while(|_| reception.places(&peer, &peer.origin(), share).ok()));
+            open.extend((0..64).map_while(|_| acceptor.slots(&peer, &peer.origin(), share).ok()));
             open.len() - before
         };
         assert_eq!(
-            ["x", "y", "z"].map(|name| takes(name, &reception.tcp)),
+            ["x", "y", "z"].map(|name| takes(name, &acceptor.tcp)),
             [2, 1, 1],
             "some are left for others"
         );
-        assert_eq!(takes("db", &reception.tcp), 32, "as many as one may have");
-        assert_eq!(takes("z", &reception.unix), 2, "and few of the other way's");
+        assert_eq!(takes("db", &acceptor.tcp), 32, "as many as one may have");
+        assert_eq!(takes("z", &acceptor.unix), 2, "and few of the other way's");
     }
 }

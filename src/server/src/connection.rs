@@ -13,33 +13,33 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::transport::server::Connected;
 
 use crate::guard::peer::Peer;
-use crate::tls::standing::Standing;
+use crate::tls::trusted_connections::TrustedConnection;
 
-/// A connection whose other end is known, and its places until it is closed.
+/// A connection whose other end is known, and its slots until it is closed.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    way: Way,
+    transport: Transport,
     peer: Arc<Peer>,
     /// Ends when nothing vouches for the caller any more.
     over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    _places: Vec<OwnedSemaphorePermit>,
+    _slots: Vec<OwnedSemaphorePermit>,
 }
 
 /// What carries it.
 #[derive(Debug)]
-pub(crate) enum Way {
+pub(crate) enum Transport {
     Unix(UnixStream),
     Loopback(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>, Arc<Standing>),
+    Tls(Box<TlsStream<TcpStream>>, Arc<TrustedConnection>),
 }
 
 impl Connection {
-    pub(crate) fn new(way: Way, peer: Peer, places: Vec<OwnedSemaphorePermit>) -> Self {
-        let over = match &way {
-            Way::Tls(_, standing) => Some(Box::pin(standing.over.clone().cancelled_owned())),
-            Way::Unix(_) | Way::Loopback(_) => None,
+    pub(crate) fn new(transport: Transport, peer: Peer, slots: Vec<OwnedSemaphorePermit>) -> Self {
+        let over = match &transport {
+            Transport::Tls(_, trusted) => Some(Box::pin(trusted.over.clone().cancelled_owned())),
+            Transport::Unix(_) | Transport::Loopback(_) => None,
         };
-        Self { way, peer: Arc::new(peer), over, _places: places }
+        Self { transport, peer: Arc::new(peer), over, _slots: slots }
     }
 
     fn stands(&mut self, context: &mut Context<'_>) -> io::Result<()> {
@@ -63,10 +63,10 @@ impl Connected for Connection {
 /// Does the same with each way.
 macro_rules! each {
     ($self:ident, $stream:ident => $does:expr) => {
-        match &mut $self.get_mut().way {
-            Way::Unix($stream) => $does,
-            Way::Loopback($stream) => $does,
-            Way::Tls($stream, _) => $does,
+        match &mut $self.get_mut().transport {
+            Transport::Unix($stream) => $does,
+            Transport::Loopback($stream) => $does,
+            Transport::Tls($stream, _) => $does,
         }
     };
 }
@@ -111,10 +111,10 @@ impl AsyncWrite for Connection {
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.way {
-            Way::Unix(stream) => stream.is_write_vectored(),
-            Way::Loopback(stream) => stream.is_write_vectored(),
-            Way::Tls(stream, _) => stream.is_write_vectored(),
+        match &self.transport {
+            Transport::Unix(stream) => stream.is_write_vectored(),
+            Transport::Loopback(stream) => stream.is_write_vectored(),
+            Transport::Tls(stream, _) => stream.is_write_vectored(),
         }
     }
 }

@@ -45,7 +45,7 @@ fn judged<M: Message + Default + PartialEq, A: Debug>(
 /// Requests that change something: the first byte says which, the rest is the message.
 pub fn request(data: &[u8]) -> bool {
     let Some((&kind, bytes)) = data.split_first() else { return false };
-    // As much as the door lets in.
+    // As much as admission lets in.
     let bytes = &bytes[..bytes.len().min(64 * 1_024)];
     match kind % 13 {
         0 => judged(bytes, |message: &v1::FenceRequest| request::fence(message, "db")),

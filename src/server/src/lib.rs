@@ -1,19 +1,20 @@
 //! The gRPC service `picket.v1`: proto to core and back, who calls, and how many at once.
 //!
-//! **Purpose.** The door of the gateway: checks what callers ask, asks the engine, and streams what becomes of it.
+//! **Purpose.** The outer side of the gateway: checks what callers ask, asks the engine, and streams what becomes of it.
 //! **Non-goals.** No rule: what may happen is decided behind the engine's facade, and who may what by core's roles.
 //! **Invariants.** A caller who leaves stops nothing. Nothing absent is good news: an outcome is told in the last
 //! message of a stream or not at all. Every error has a reason of `picket.v1.ErrorReason`, and says what was wrong,
 //! where, and what would be right. TCP without TLS is loopback alone. Every refusal for lack of a role is told to
-//! [`Denials`].
+//! [`DenialSink`].
 //! **Boundary.** Sees the engine's facade and core's vocabulary, never a driver, a releaser or a store.
 
 mod accept;
+mod access_control;
+mod admission;
 mod calls;
 mod connection;
 mod convert;
 mod digest;
-mod door;
 mod errors;
 mod fault;
 mod follow;
@@ -22,11 +23,10 @@ pub mod fuzz;
 mod guard;
 mod handshakes;
 mod health;
-mod hiding;
-mod house;
 mod listen;
-mod names;
+mod natural_order;
 mod page;
+mod redaction;
 mod revision;
 mod select;
 mod serve;
@@ -34,9 +34,9 @@ mod service;
 mod tls;
 mod too_large;
 
-pub use door::Limits;
-pub use guard::{Denial, Denials, HouseRules, Untold};
-pub use house::House;
+pub use access_control::AccessControl;
+pub use admission::Limits;
+pub use guard::{AccessRules, Denial, DenialSink, DiscardDenials};
 pub use listen::{Addresses, ListenError, Listeners, SocketFile};
-pub use serve::{ServeError, serve, serve_by, serve_house, serve_within};
+pub use serve::{ServeError, serve, serve_by, serve_with, serve_within};
 pub use tls::{Tls, TlsFault, TlsFiles};

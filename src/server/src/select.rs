@@ -8,10 +8,10 @@ use picket_core::ids::NodeId;
 use picket_engine::NodeView;
 use picket_proto::v1::{ErrorReason, NodeSelector, NodeSet, node_selector, node_set};
 
-use crate::calls::Desk;
+use crate::calls::FencingHandlers;
 use crate::convert::node::identities;
 use crate::fault::{Fault, Fields};
-use crate::names;
+use crate::natural_order;
 
 /// The longest provider id or other identity, in bytes.
 const LONGEST: usize = 1_024;
@@ -21,7 +21,7 @@ const MOST_NAMES: usize = 16_384;
 
 /// One node, as a caller names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum NodeTarget {
     /// By its name in the settings.
     Name(NodeId),
     /// By its `spec.providerID` in Kubernetes.
@@ -34,7 +34,7 @@ pub(crate) enum Wanted {
 
 /// Some nodes, as a caller names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum WantedSet {
+pub(crate) enum NodeSetTarget {
     /// All of them.
     All,
     /// Those of a host list, in its order.
@@ -42,10 +42,10 @@ pub(crate) enum WantedSet {
     /// Those of a group.
     Group(String),
     /// That one.
-    One(Wanted),
+    One(NodeTarget),
 }
 
-impl Wanted {
+impl NodeTarget {
     /// Checks a selector that stands in the request's field `at`.
     pub(crate) fn of(selector: Option<&NodeSelector>, at: &str, fields: &mut Fields) -> Option<Self> {
         let Some(by) = selector.and_then(|selector| selector.by.as_ref()) else {
@@ -54,85 +54,87 @@ impl Wanted {
         };
         let (kind, checked) = match by {
             node_selector::By::Name(name) => {
-                ("name", NodeId::new(name).map(Wanted::Name).map_err(|error| error.to_string()))
+                ("name", NodeId::new(name).map(NodeTarget::Name).map_err(|error| error.to_string()))
             }
-            node_selector::By::ProviderId(id) => ("provider_id", bounded(id).map(Wanted::ProviderId)),
-            node_selector::By::SystemUuid(text) => ("system_uuid", uuid(text).map(Wanted::SystemUuid)),
-            node_selector::By::Identity(text) => ("identity", bounded(text).map(Wanted::Identity)),
+            node_selector::By::ProviderId(id) => ("provider_id", bounded(id).map(NodeTarget::ProviderId)),
+            node_selector::By::SystemUuid(text) => ("system_uuid", uuid(text).map(NodeTarget::SystemUuid)),
+            node_selector::By::Identity(text) => ("identity", bounded(text).map(NodeTarget::Identity)),
         };
         checked.map_err(|what| fields.wrong(&format!("{at}.{kind}"), what)).ok()
     }
 
     /// The one node that is meant, if the caller may make the call for it. Of nodes that the caller may not look at none
     /// is named but by the caller: sought by an identity it is not found.
-    pub(crate) fn find(&self, desk: &Desk) -> Result<NodeId, Fault> {
+    pub(crate) fn find(&self, handlers: &FencingHandlers) -> Result<NodeId, Fault> {
         let found = match self {
-            Wanted::Name(name) => known(desk, name).map(|()| name.clone()),
-            Wanted::ProviderId(id) => only(desk, id, |view| view.plan.provider_id.as_ref() == Some(id)),
-            Wanted::SystemUuid(wanted) => {
+            NodeTarget::Name(name) => known(handlers, name).map(|()| name.clone()),
+            NodeTarget::ProviderId(id) => {
+                only(handlers, id, |view| view.plan.provider_id.as_ref() == Some(id))
+            }
+            NodeTarget::SystemUuid(wanted) => {
                 let name = wanted.uuid.as_deref().unwrap_or_default();
                 let is = |identity: &Identity| wanted.compare(identity) == IdentityMatch::Match;
-                only(desk, name, |view| identities(view).any(is))
+                only(handlers, name, |view| identities(view).any(is))
             }
-            Wanted::Identity(text) => {
+            NodeTarget::Identity(text) => {
                 let is = |identity: &Identity| identity.serial.as_ref() == Some(text);
-                only(desk, text, |view| identities(view).any(is))
+                only(handlers, text, |view| identities(view).any(is))
             }
         }?;
-        desk.may(&found).map(|()| found)
+        handlers.may(&found).map(|()| found)
     }
 }
 
-impl WantedSet {
+impl NodeSetTarget {
     /// Checks a set that stands in the request's field `at`; all nodes where it is absent.
     pub(crate) fn of(set: Option<&NodeSet>, at: &str, fields: &mut Fields) -> Option<Self> {
         match set.and_then(|set| set.of.as_ref()) {
-            None => Some(WantedSet::All),
+            None => Some(NodeSetTarget::All),
             Some(node_set::Of::Group(group)) => {
-                let checked = bounded(group).map(WantedSet::Group);
+                let checked = bounded(group).map(NodeSetTarget::Group);
                 checked.map_err(|what| fields.wrong(&format!("{at}.group"), what)).ok()
             }
             Some(node_set::Of::Node(selector)) => {
-                Wanted::of(Some(selector), &format!("{at}.node"), fields).map(WantedSet::One)
+                NodeTarget::of(Some(selector), &format!("{at}.node"), fields).map(NodeSetTarget::One)
             }
             Some(node_set::Of::Hosts(list)) => {
                 let names = hostlist::expand_at_most(list, MOST_NAMES).map_err(|error| error.to_string());
                 let ids = names.and_then(|names| {
                     names.iter().map(|name| NodeId::new(name).map_err(|error| error.to_string())).collect()
                 });
-                ids.map(WantedSet::Names).map_err(|what| fields.wrong(&format!("{at}.hosts"), what)).ok()
+                ids.map(NodeSetTarget::Names).map_err(|what| fields.wrong(&format!("{at}.hosts"), what)).ok()
             }
         }
     }
 
     /// The nodes that are meant: in the order of the host list, else by name. All, and those of a group, means all for
     /// which the caller may make the call; a name of another is refused.
-    pub(crate) fn members(&self, desk: &Desk) -> Result<Vec<NodeId>, Fault> {
-        let engine = &desk.engine;
+    pub(crate) fn members(&self, handlers: &FencingHandlers) -> Result<Vec<NodeId>, Fault> {
+        let engine = &handlers.engine;
         match self {
-            WantedSet::All => {
+            NodeSetTarget::All => {
                 let mut all: Vec<NodeId> = engine.names().collect();
-                if !desk.sees_all() {
-                    all.retain(|node| desk.sees(node));
+                if !handlers.sees_all() {
+                    all.retain(|node| handlers.sees(node));
                 }
-                all.sort_by(|a, b| names::compare(a.as_str(), b.as_str()));
+                all.sort_by(|a, b| natural_order::compare(a.as_str(), b.as_str()));
                 Ok(all)
             }
-            WantedSet::One(node) => Ok(vec![node.find(desk)?]),
-            WantedSet::Group(group) => {
-                let mut members: Vec<NodeId> = group_members(desk, group)?.into_iter().collect();
-                if !desk.sees_all() {
-                    members.retain(|node| desk.sees(node));
+            NodeSetTarget::One(node) => Ok(vec![node.find(handlers)?]),
+            NodeSetTarget::Group(group) => {
+                let mut members: Vec<NodeId> = group_members(handlers, group)?.into_iter().collect();
+                if !handlers.sees_all() {
+                    members.retain(|node| handlers.sees(node));
                 }
-                members.sort_by(|a, b| names::compare(a.as_str(), b.as_str()));
+                members.sort_by(|a, b| natural_order::compare(a.as_str(), b.as_str()));
                 Ok(members)
             }
-            WantedSet::Names(names) => {
+            NodeSetTarget::Names(names) => {
                 let is_node = |name: &NodeId| engine.knows(name);
                 // How many are unknown would tell how many of the others there are.
-                let shows = |name: &NodeId| desk.knows_all() || desk.knows(name);
+                let shows = |name: &NodeId| handlers.knows_all() || handlers.knows(name);
                 refused(names, is_node, shows, |name| engine.near(name)).map_or_else(
-                    || names.iter().map(|name| desk.may(name).map(|()| name.clone())).collect(),
+                    || names.iter().map(|name| handlers.may(name).map(|()| name.clone())).collect(),
                     Err,
                 )
             }
@@ -141,12 +143,12 @@ impl WantedSet {
 }
 
 /// The nodes of a group.
-pub(crate) fn group_members(desk: &Desk, group: &str) -> Result<BTreeSet<NodeId>, Fault> {
-    let groups = desk.engine.groups();
+pub(crate) fn group_members(handlers: &FencingHandlers, group: &str) -> Result<BTreeSet<NodeId>, Fault> {
+    let groups = handlers.engine.groups();
     groups.members(group).cloned().ok_or_else(|| {
         let mut near = groups.near(group);
         near.retain(|near| {
-            groups.members(near).is_some_and(|nodes| nodes.iter().any(|node| desk.knows(node)))
+            groups.members(near).is_some_and(|nodes| nodes.iter().any(|node| handlers.knows(node)))
         });
         let hint = if near.is_empty() {
             ": a label of a node is a group (rack=r1), and so is each [groups.NAME] of the settings"
@@ -193,11 +195,11 @@ fn refused(
     })
 }
 
-fn known(desk: &Desk, name: &NodeId) -> Result<(), Fault> {
-    if desk.engine.knows(name) {
+fn known(handlers: &FencingHandlers, name: &NodeId) -> Result<(), Fault> {
+    if handlers.engine.knows(name) {
         return Ok(());
     }
-    Err(unlike(name, desk.engine.near(name).into_iter().filter(|near| desk.knows(near)).collect()))
+    Err(unlike(name, handlers.engine.near(name).into_iter().filter(|near| handlers.knows(near)).collect()))
 }
 
 fn unlike(name: &NodeId, near: Vec<NodeId>) -> Fault {
@@ -223,11 +225,11 @@ fn several_not_found(names: &[&NodeId]) -> Fault {
     shown.into_iter().fold(fault, |fault, name| fault.resource("node", name))
 }
 
-fn only(desk: &Desk, wanted: &str, fits: impl Fn(&NodeView) -> bool) -> Result<NodeId, Fault> {
-    let found = desk.engine.nodes().filter(&fits).map(|view| view.plan.id.clone()).collect();
-    one_of(wanted, found, |node| desk.knows(node)).inspect_err(|fault| {
+fn only(handlers: &FencingHandlers, wanted: &str, fits: impl Fn(&NodeView) -> bool) -> Result<NodeId, Fault> {
+    let found = handlers.engine.nodes().filter(&fits).map(|view| view.plan.id.clone()).collect();
+    one_of(wanted, found, |node| handlers.knows(node)).inspect_err(|fault| {
         if fault.reason() == ErrorReason::NodeNotFound {
-            desk.engine.nodes().filter(&fits).for_each(|view| desk.conceal(&view.plan.id));
+            handlers.engine.nodes().filter(&fits).for_each(|view| handlers.conceal(&view.plan.id));
         }
     })
 }
@@ -254,16 +256,16 @@ mod tests {
 
     use super::*;
 
-    fn check(by: node_selector::By) -> Result<Wanted, String> {
+    fn check(by: node_selector::By) -> Result<NodeTarget, String> {
         let mut fields = Fields::default();
-        let wanted = Wanted::of(Some(&NodeSelector { by: Some(by) }), "node", &mut fields);
+        let wanted = NodeTarget::of(Some(&NodeSelector { by: Some(by) }), "node", &mut fields);
         fields.done().map_err(|fault| fault.status().message().to_owned())?;
         Ok(wanted.expect("no fault"))
     }
 
-    fn check_set(of: node_set::Of) -> Result<WantedSet, String> {
+    fn check_set(of: node_set::Of) -> Result<NodeSetTarget, String> {
         let mut fields = Fields::default();
-        let wanted = WantedSet::of(Some(&NodeSet { of: Some(of) }), "nodes", &mut fields);
+        let wanted = NodeSetTarget::of(Some(&NodeSet { of: Some(of) }), "nodes", &mut fields);
         fields.done().map_err(|fault| fault.status().message().to_owned())?;
         Ok(wanted.expect("no fault"))
     }
@@ -289,14 +291,14 @@ mod tests {
     #[test]
     fn no_selector_is_a_fault() {
         let mut fields = Fields::default();
-        assert_eq!(Wanted::of(None, "node", &mut fields), None);
+        assert_eq!(NodeTarget::of(None, "node", &mut fields), None);
         assert!(fields.done().is_err());
     }
 
     #[test]
     fn a_host_list_is_expanded_or_its_fault_is_told_with_its_column() {
         let set = check_set(node_set::Of::Hosts("n[1-3]".to_owned())).expect("good");
-        assert!(matches!(set, WantedSet::Names(names) if names.len() == 3));
+        assert!(matches!(set, NodeSetTarget::Names(names) if names.len() == 3));
         let message = check_set(node_set::Of::Hosts("n[1-".to_owned())).expect_err("bad");
         assert!(message.starts_with("nodes.hosts: host list, column"), "{message}");
     }

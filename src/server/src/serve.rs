@@ -13,13 +13,13 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tower::util::MapResponseLayer;
 
-use crate::accept::Reception;
-use crate::calls::Desk;
-use crate::door::Limits;
-use crate::guard::HouseRules;
+use crate::accept::Acceptor;
+use crate::access_control::AccessControl;
+use crate::admission::Limits;
+use crate::calls::FencingHandlers;
+use crate::guard::AccessRules;
 use crate::guard::gate::GateLayer;
 use crate::health;
-use crate::house::House;
 use crate::listen::{ListenError, Listeners};
 use crate::service::Service;
 use crate::too_large;
@@ -47,7 +47,7 @@ pub enum ServeError {
 
 /// Serves `engine` on all listeners until `stop`, with the default [`Limits`], to everybody on this machine.
 pub async fn serve(engine: Engine, listeners: Listeners, stop: CancellationToken) -> Result<(), ServeError> {
-    serve_by(HouseRules::default(), engine, listeners, stop).await
+    serve_by(AccessRules::default(), engine, listeners, stop).await
 }
 
 /// The same with other limits.
@@ -57,24 +57,24 @@ pub async fn serve_within(
     listeners: Listeners,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    serve_by(HouseRules { limits, ..HouseRules::default() }, engine, listeners, stop).await
+    serve_by(AccessRules { limits, ..AccessRules::default() }, engine, listeners, stop).await
 }
 
 /// Serves `engine` on all listeners until `stop`, by these rules; then every stream ends with `SHUTTING_DOWN`, and after
 /// at most 3 s what is still open is closed.
 pub async fn serve_by(
-    rules: HouseRules,
+    rules: AccessRules,
     engine: Engine,
     listeners: Listeners,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let house = House::new(rules, &engine, &listeners, stop.clone());
-    serve_house(house, engine, listeners, stop).await
+    let access = AccessControl::new(rules, &engine, &listeners, stop.clone());
+    serve_with(access, engine, listeners, stop).await
 }
 
-/// The same in a house that is known outside as well: its rules may change meanwhile.
-pub async fn serve_house(
-    house: House,
+/// The same by an access control that the caller keeps: its rules may change meanwhile.
+pub async fn serve_with(
+    access: AccessControl,
     engine: Engine,
     listeners: Listeners,
     stop: CancellationToken,
@@ -86,20 +86,20 @@ pub async fn serve_house(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     // Python's grpcio-reflection and older grpcurls ask by the name that came before v1.
-    let House { guard, door, .. } = house;
-    let limits = door.limits();
+    let AccessControl { guard, admission, .. } = access;
+    let limits = admission.limits();
     let largest = limits.message;
     let health_service = health_service.max_decoding_message_size(largest);
     let older = reflection().build_v1alpha()?.max_decoding_message_size(largest);
     let reflection = reflection().build_v1()?.max_decoding_message_size(largest);
-    let service = FencingServiceServer::new(Service(Desk::new(engine.clone(), door.clone())))
+    let service = FencingServiceServer::new(Service(FencingHandlers::new(engine.clone(), admission.clone())))
         .max_decoding_message_size(largest);
     let routes = Routes::new(service).add_service(health_service).add_service(reflection).add_service(older);
 
     let Listeners { unix, tcp, tls } = listeners;
     let (unix, _file) = unix.map(|bound| (bound.listener, bound.file)).unzip();
     let (ready, incoming) = mpsc::channel(WAITING);
-    let reception = Reception::new(guard.clone(), &limits, ready);
+    let reception = Acceptor::new(guard.clone(), &limits, ready);
     let mut receiving: Vec<BoxFuture<'static, ()>> = Vec::new();
     receiving.extend(unix.map(|listener| reception.clone().of_unix(listener).boxed()));
     receiving.extend(tls.clone().map(|tls| async move { tls.keep_looking().await }.boxed()));
@@ -111,7 +111,7 @@ pub async fn serve_house(
         .max_concurrent_streams(limits.of_a_connection)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .layer(MapResponseLayer::new(move |answer| too_large::in_our_words(answer, largest)))
-        .layer(GateLayer(door))
+        .layer(GateLayer(admission))
         .add_routes(routes)
         .serve_with_incoming_shutdown(ReceiverStream::new(incoming), stop.clone().cancelled_owned());
     let late = async {

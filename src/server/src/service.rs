@@ -6,11 +6,11 @@ use picket_proto::v1;
 use picket_proto::v1::fencing_service_server::FencingService;
 use tonic::{Request, Response, Status};
 
-use crate::calls::Desk;
+use crate::calls::FencingHandlers;
 
 /// The service `picket.v1.FencingService`.
 #[derive(Debug)]
-pub(crate) struct Service(pub(crate) Desk);
+pub(crate) struct Service(pub(crate) FencingHandlers);
 
 type Answers<T> = BoxStream<'static, Result<T, Status>>;
 type Streamed<T> = Result<Response<Answers<T>>, Status>;
@@ -19,12 +19,14 @@ type Answered<T> = Result<Response<T>, Status>;
 /// Lets the caller in for a stream, and wraps each update into the call's own message.
 macro_rules! updates {
     ($self:ident, $request:ident, $call:ident, $message:ident) => {{
-        let guest = $self.0.door.stream(&$request)?;
-        let desk = $self.0.of(&guest);
-        let updates =
-            desk.$call(guest, $request.into_inner()).await.map_err(|status| desk.refusing(status))?;
+        let caller = $self.0.admission.stream(&$request)?;
+        let handlers = $self.0.of(&caller);
+        let updates = handlers
+            .$call(caller, $request.into_inner())
+            .await
+            .map_err(|status| handlers.refusing(status))?;
         let told = updates.map(move |update| {
-            let update = Some(desk.hiding(update.map_err(|status| desk.refusing(status))?));
+            let update = Some(handlers.hiding(update.map_err(|status| handlers.refusing(status))?));
             Ok(v1::$message { update })
         });
         Ok(Response::new(told.boxed()))
@@ -34,20 +36,20 @@ macro_rules! updates {
 /// Lets the caller in for one answer.
 macro_rules! answer {
     ($self:ident, $request:ident, $call:ident) => {{
-        let guest = $self.0.door.call(&$request)?;
-        let desk = $self.0.of(&guest);
-        let answer = desk.$call($request.into_inner()).await;
-        Ok(Response::new(answer.map_err(|status| desk.refusing(status))?))
+        let caller = $self.0.admission.call(&$request)?;
+        let handlers = $self.0.of(&caller);
+        let answer = handlers.$call($request.into_inner()).await;
+        Ok(Response::new(answer.map_err(|status| handlers.refusing(status))?))
     }};
 }
 
-/// The same for a call that has to know its guest; `$of` makes the answer.
+/// The same for a call that has to know its caller; `$of` makes the answer.
 macro_rules! answer_guest {
     ($self:ident, $request:ident, $call:ident, $of:expr) => {{
-        let guest = $self.0.door.call(&$request)?;
-        let desk = $self.0.of(&guest);
-        let answer = desk.$call(guest, $request.into_inner()).await;
-        Ok(Response::new($of(answer.map_err(|status| desk.refusing(status))?)))
+        let caller = $self.0.admission.call(&$request)?;
+        let handlers = $self.0.of(&caller);
+        let answer = handlers.$call(caller, $request.into_inner()).await;
+        Ok(Response::new($of(answer.map_err(|status| handlers.refusing(status))?)))
     }};
 }
 
@@ -80,10 +82,10 @@ impl FencingService for Service {
     }
 
     async fn watch_nodes(&self, request: Request<v1::WatchNodesRequest>) -> Streamed<v1::WatchNodesResponse> {
-        let guest = self.0.door.stream(&request)?;
-        let (desk, refusing) = (self.0.of(&guest), self.0.of(&guest));
+        let caller = self.0.admission.stream(&request)?;
+        let (handlers, refusing) = (self.0.of(&caller), self.0.of(&caller));
         let told =
-            desk.watch(guest, request.into_inner()).await.map_err(|status| refusing.refusing(status))?;
+            handlers.watch(caller, request.into_inner()).await.map_err(|status| refusing.refusing(status))?;
         Ok(Response::new(told.map(move |told| told.map_err(|status| refusing.refusing(status))).boxed()))
     }
 
@@ -118,20 +120,20 @@ impl FencingService for Service {
     }
 
     async fn get_receipt(&self, request: Request<v1::GetReceiptRequest>) -> Answered<v1::GetReceiptResponse> {
-        let guest = self.0.door.call(&request)?;
-        let desk = self.0.of(&guest);
-        let answer = desk.get_receipt(&guest, request.into_inner()).await;
-        Ok(Response::new(answer.map_err(|status| desk.refusing(status))?))
+        let caller = self.0.admission.call(&request)?;
+        let handlers = self.0.of(&caller);
+        let answer = handlers.get_receipt(&caller, request.into_inner()).await;
+        Ok(Response::new(answer.map_err(|status| handlers.refusing(status))?))
     }
 
     async fn return_receipt(
         &self,
         request: Request<v1::ReturnReceiptRequest>,
     ) -> Answered<v1::ReturnReceiptResponse> {
-        let guest = self.0.door.call(&request)?;
-        let desk = self.0.of(&guest);
-        let answer = desk.return_receipt(&guest, request.into_inner()).await;
-        Ok(Response::new(answer.map_err(|status| desk.refusing(status))?))
+        let caller = self.0.admission.call(&request)?;
+        let handlers = self.0.of(&caller);
+        let answer = handlers.return_receipt(&caller, request.into_inner()).await;
+        Ok(Response::new(answer.map_err(|status| handlers.refusing(status))?))
     }
 
     async fn verify_receipt(
@@ -168,11 +170,13 @@ impl FencingService for Service {
     }
 
     async fn drill(&self, request: Request<v1::DrillRequest>) -> Streamed<v1::DrillResponse> {
-        let guest = self.0.door.stream(&request)?;
-        let desk = self.0.of(&guest);
-        let told = desk.drill(guest, request.into_inner()).await.map_err(|status| desk.refusing(status))?;
+        let caller = self.0.admission.stream(&request)?;
+        let handlers = self.0.of(&caller);
         let told =
-            told.map(move |told| told.map(|told| desk.hiding(told)).map_err(|status| desk.refusing(status)));
+            handlers.drill(caller, request.into_inner()).await.map_err(|status| handlers.refusing(status))?;
+        let told = told.map(move |told| {
+            told.map(|told| handlers.hiding(told)).map_err(|status| handlers.refusing(status))
+        });
         Ok(Response::new(told.boxed()))
     }
 
@@ -193,18 +197,18 @@ impl FencingService for Service {
     }
 
     async fn backup(&self, request: Request<v1::BackupRequest>) -> Streamed<v1::BackupResponse> {
-        let guest = self.0.door.stream(&request)?;
-        Ok(Response::new(self.0.of(&guest).backup(guest, request.into_inner()).await?.boxed()))
+        let caller = self.0.admission.stream(&request)?;
+        Ok(Response::new(self.0.of(&caller).backup(caller, request.into_inner()).await?.boxed()))
     }
 
     async fn check_devices(
         &self,
         request: Request<v1::CheckDevicesRequest>,
     ) -> Streamed<v1::CheckDevicesResponse> {
-        let guest = self.0.door.stream(&request)?;
-        let desk = self.0.of(&guest);
-        let told = desk.check_devices(guest, request.into_inner()).await;
-        let told = told.map_err(|status| desk.refusing(status))?;
-        Ok(Response::new(told.map(move |told| told.map_err(|status| desk.refusing(status))).boxed()))
+        let caller = self.0.admission.stream(&request)?;
+        let handlers = self.0.of(&caller);
+        let told = handlers.check_devices(caller, request.into_inner()).await;
+        let told = told.map_err(|status| handlers.refusing(status))?;
+        Ok(Response::new(told.map(move |told| told.map_err(|status| handlers.refusing(status))).boxed()))
     }
 }

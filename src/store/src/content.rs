@@ -9,11 +9,11 @@ use picket_core::ids::{NodeId, Revision, Term};
 use picket_core::store::{BoundEntry, Content, FenceQuery, StoreError, Stored};
 
 use crate::format::{self, keys};
-use crate::map::{Change, Order, Read};
+use crate::map::{Order, OrderedRead, OrderedWrite};
 use crate::semantics::{self, MOVED, REVISION, SEALED, TERM, meta, put_meta};
 
 /// Everything, in the order in which it is stored; fences oldest first.
-pub(crate) fn dump(map: &dyn Read) -> Result<Content, StoreError> {
+pub(crate) fn dump(map: &dyn OrderedRead) -> Result<Content, StoreError> {
     let mut keys_bound = Vec::new();
     map.scan(&[keys::KEY], &keys::after(keys::KEY), Order::Ascending, &mut |key, bytes| {
         let text = String::from_utf8_lossy(&key[1..]);
@@ -38,7 +38,7 @@ pub(crate) fn dump(map: &dyn Read) -> Result<Content, StoreError> {
 }
 
 /// Makes an empty map a store that keeps all of this. Revisions begin anew, in the order of the records' last changes.
-pub(crate) fn fill(map: &mut dyn Change, content: &Content) -> Result<(), StoreError> {
+pub(crate) fn fill(map: &mut dyn OrderedWrite, content: &Content) -> Result<(), StoreError> {
     semantics::create(map, content.incarnation)?;
     put_meta(map, TERM, &content.term)?;
     let mut records: Vec<&Stored> = content.records.iter().collect();
@@ -66,18 +66,18 @@ pub(crate) fn fill(map: &mut dyn Change, content: &Content) -> Result<(), StoreE
 }
 
 /// Where everything went; `None`: it is here.
-pub(crate) fn moved(map: &dyn Read) -> Result<Option<String>, StoreError> {
+pub(crate) fn moved(map: &dyn OrderedRead) -> Result<Option<String>, StoreError> {
     map.get(&keys::meta(MOVED))?.map(|bytes| format::decode_meta(MOVED, &bytes)).transpose()
 }
 
 /// From now on the store is refused, also by versions that do not know the mark: its format is none that they read.
-pub(crate) fn seal(map: &mut dyn Change, to: &str) -> Result<(), StoreError> {
+pub(crate) fn seal(map: &mut dyn OrderedWrite, to: &str) -> Result<(), StoreError> {
     put_meta(map, MOVED, &to)?;
     put_meta(map, semantics::FORMAT_KEY, &SEALED)
 }
 
 /// Takes the mark away.
-pub(crate) fn unseal(map: &mut dyn Change) -> Result<(), StoreError> {
+pub(crate) fn unseal(map: &mut dyn OrderedWrite) -> Result<(), StoreError> {
     map.delete(&keys::meta(MOVED))?;
     put_meta(map, semantics::FORMAT_KEY, &format::FORMAT)
 }

@@ -62,7 +62,7 @@ struct RecordBody<R> {
 
 /// A record's numbers, read without the record.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct RecordNumbers {
     pub(crate) version: Version,
     pub(crate) revision: Revision,
 }
@@ -106,10 +106,10 @@ pub fn decode_record(node: &str, bytes: &[u8]) -> Result<Stored, StoreError> {
     Ok(Stored { version, revision, record })
 }
 
-pub(crate) fn decode_numbers(node: &str, bytes: &[u8]) -> Result<Numbers, StoreError> {
+pub(crate) fn decode_numbers(node: &str, bytes: &[u8]) -> Result<RecordNumbers, StoreError> {
     let subject = Subject::Record(node.to_owned());
     let body = decode::<RecordBody<serde::de::IgnoredAny>>(&subject, bytes)?;
-    Ok(Numbers { version: body.version, revision: body.revision })
+    Ok(RecordNumbers { version: body.version, revision: body.revision })
 }
 
 /// The stored bytes of a fence.

@@ -16,5 +16,5 @@ mod memory;
 mod notes;
 mod semantics;
 
-pub use embedded::{EmbeddedStore, OpenError, Sealed};
+pub use embedded::{EmbeddedStore, OpenError, SealMark};
 pub use memory::MemoryStore;

@@ -19,7 +19,7 @@ pub(crate) enum Order {
 pub(crate) type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError> + 'a;
 
 /// A map that can be read.
-pub(crate) trait Read {
+pub(crate) trait OrderedRead {
     /// The value of `key`.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
@@ -28,14 +28,14 @@ pub(crate) trait Read {
 }
 
 /// A map that can be changed. Whoever owns it makes the changes happen together or not at all.
-pub(crate) trait Change: Read {
+pub(crate) trait OrderedWrite: OrderedRead {
     fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), StoreError>;
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreError>;
 }
 
 /// At most `limit` entries of a range.
 pub(crate) fn entries(
-    map: &dyn Read,
+    map: &dyn OrderedRead,
     from: &[u8],
     to: &[u8],
     order: Order,
@@ -51,7 +51,7 @@ pub(crate) fn entries(
     Ok(found)
 }
 
-impl Read for BTreeMap<Vec<u8>, Vec<u8>> {
+impl OrderedRead for BTreeMap<Vec<u8>, Vec<u8>> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(BTreeMap::get(self, key).cloned())
     }
@@ -73,7 +73,7 @@ impl Read for BTreeMap<Vec<u8>, Vec<u8>> {
     }
 }
 
-impl Change for BTreeMap<Vec<u8>, Vec<u8>> {
+impl OrderedWrite for BTreeMap<Vec<u8>, Vec<u8>> {
     fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), StoreError> {
         self.insert(key, value);
         Ok(())

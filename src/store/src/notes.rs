@@ -6,14 +6,14 @@ use picket_core::ids::Version;
 use picket_core::store::{Guard, Note, StoreError};
 
 use crate::format::{self, keys};
-use crate::map::{Change, Order, Read};
+use crate::map::{Order, OrderedRead, OrderedWrite};
 use crate::semantics::compare_guard;
 
-pub(crate) fn note(map: &dyn Read, name: &str) -> Result<Option<Note>, StoreError> {
+pub(crate) fn note(map: &dyn OrderedRead, name: &str) -> Result<Option<Note>, StoreError> {
     map.get(&keys::note(name))?.map(|bytes| format::decode_note(name, &bytes)).transpose()
 }
 
-pub(crate) fn notes(map: &dyn Read, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
+pub(crate) fn notes(map: &dyn OrderedRead, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
     let mut found = Vec::new();
     map.scan(&keys::note(prefix), &keys::after(keys::NOTE), Order::Ascending, &mut |key, bytes| {
         let name = keys::text_of(key);
@@ -28,7 +28,7 @@ pub(crate) fn notes(map: &dyn Read, prefix: &str) -> Result<Vec<(String, Note)>,
 }
 
 pub(crate) fn put(
-    map: &mut dyn Change,
+    map: &mut dyn OrderedWrite,
     guard: Guard,
     name: &str,
     expected: Version,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::format::{self, FORMAT, keys};
-use crate::map::{Change, Order, Read, entries};
+use crate::map::{Order, OrderedRead, OrderedWrite, entries};
 
 pub(crate) const FORMAT_KEY: &str = "format";
 pub(crate) const INCARNATION: &str = "incarnation";
@@ -29,7 +29,7 @@ pub(crate) const SEALED: u64 = 1_000_000;
 /// How many entries one step of forgetting looks at, so that no write waits for long behind it.
 const FORGET_STEP: usize = 256;
 
-pub(crate) fn meta<T: DeserializeOwned>(map: &dyn Read, name: &'static str) -> Result<T, StoreError> {
+pub(crate) fn meta<T: DeserializeOwned>(map: &dyn OrderedRead, name: &'static str) -> Result<T, StoreError> {
     match map.get(&keys::meta(name))? {
         Some(bytes) => format::decode_meta(name, &bytes),
         None => Err(StoreError::Damaged(format!("the store's own value {name:?} is missing"))),
@@ -37,7 +37,7 @@ pub(crate) fn meta<T: DeserializeOwned>(map: &dyn Read, name: &'static str) -> R
 }
 
 pub(crate) fn put_meta<T: Serialize>(
-    map: &mut dyn Change,
+    map: &mut dyn OrderedWrite,
     name: &'static str,
     value: &T,
 ) -> Result<(), StoreError> {
@@ -45,7 +45,7 @@ pub(crate) fn put_meta<T: Serialize>(
 }
 
 /// Makes an empty map a store.
-pub(crate) fn create(map: &mut dyn Change, incarnation: Incarnation) -> Result<(), StoreError> {
+pub(crate) fn create(map: &mut dyn OrderedWrite, incarnation: Incarnation) -> Result<(), StoreError> {
     put_meta(map, FORMAT_KEY, &FORMAT)?;
     put_meta(map, INCARNATION, &incarnation)?;
     put_meta(map, TERM, &Term(0))?;
@@ -54,13 +54,13 @@ pub(crate) fn create(map: &mut dyn Change, incarnation: Incarnation) -> Result<(
 }
 
 /// The format in which the store was written; `None`: the map is no store.
-pub(crate) fn stored_format(map: &dyn Read) -> Result<Option<u64>, StoreError> {
+pub(crate) fn stored_format(map: &dyn OrderedRead) -> Result<Option<u64>, StoreError> {
     map.get(&keys::meta(FORMAT_KEY))?.map(|bytes| format::decode_format(&bytes)).transpose()
 }
 
 /// Reads everything that recovery stands on, and answers with the store's life. Records, changes and the store's own
 /// numbers must agree.
-pub(crate) fn verify(map: &dyn Read) -> Result<Incarnation, StoreError> {
+pub(crate) fn verify(map: &dyn OrderedRead) -> Result<Incarnation, StoreError> {
     let damaged = |what: String| Err(StoreError::Damaged(what));
     let newest = revision(map)?;
     meta::<Term>(map, TERM)?;
@@ -82,25 +82,25 @@ pub(crate) fn verify(map: &dyn Read) -> Result<Incarnation, StoreError> {
 }
 
 /// How many transactions changed the map.
-pub(crate) fn commits(map: &dyn Read) -> Result<u64, StoreError> {
+pub(crate) fn commits(map: &dyn OrderedRead) -> Result<u64, StoreError> {
     meta(map, COMMITS)
 }
 
 /// Counts one more transaction; with it a store can tell whether one that failed is there.
-pub(crate) fn count_commit(map: &mut dyn Change) -> Result<u64, StoreError> {
+pub(crate) fn count_commit(map: &mut dyn OrderedWrite) -> Result<u64, StoreError> {
     let commit = commits(map)? + 1;
     put_meta(map, COMMITS, &commit)?;
     Ok(commit)
 }
 
 /// The next term, from then on the only one.
-pub(crate) fn take_term(map: &mut dyn Change) -> Result<Term, StoreError> {
+pub(crate) fn take_term(map: &mut dyn OrderedWrite) -> Result<Term, StoreError> {
     let term = meta::<Term>(map, TERM)?.next();
     put_meta(map, TERM, &term)?;
     Ok(term)
 }
 
-pub(crate) fn compare_guard(map: &dyn Read, guard: Guard) -> Result<(), StoreError> {
+pub(crate) fn compare_guard(map: &dyn OrderedRead, guard: Guard) -> Result<(), StoreError> {
     let incarnation: Incarnation = meta(map, INCARNATION)?;
     if guard.incarnation != incarnation {
         return Err(StoreError::Deposed(format!(
@@ -115,10 +115,14 @@ pub(crate) fn compare_guard(map: &dyn Read, guard: Guard) -> Result<(), StoreErr
     Ok(())
 }
 
-fn compare_version(map: &dyn Read, node: &NodeId, expected: Version) -> Result<format::Numbers, StoreError> {
+fn compare_version(
+    map: &dyn OrderedRead,
+    node: &NodeId,
+    expected: Version,
+) -> Result<format::RecordNumbers, StoreError> {
     let found = match map.get(&keys::record(node))? {
         Some(bytes) => format::decode_numbers(node.as_str(), &bytes)?,
-        None => format::Numbers::default(),
+        None => format::RecordNumbers::default(),
     };
     if found.version == expected {
         Ok(found)
@@ -127,13 +131,22 @@ fn compare_version(map: &dyn Read, node: &NodeId, expected: Version) -> Result<f
     }
 }
 
-pub(crate) fn check(map: &dyn Read, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
+pub(crate) fn check(
+    map: &dyn OrderedRead,
+    guard: Guard,
+    node: &NodeId,
+    version: Version,
+) -> Result<(), StoreError> {
     compare_guard(map, guard)?;
     compare_version(map, node, version).map(|_| ())
 }
 
 /// A key is free, or bound by the same parameters; also within one write.
-fn compare_keys(map: &dyn Read, node: &NodeId, wanted: &[(String, KeyEntry)]) -> Result<(), StoreError> {
+fn compare_keys(
+    map: &dyn OrderedRead,
+    node: &NodeId,
+    wanted: &[(String, KeyEntry)],
+) -> Result<(), StoreError> {
     let mut digests: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, entry) in wanted {
         let stored = key(map, node, name)?;
@@ -146,7 +159,7 @@ fn compare_keys(map: &dyn Read, node: &NodeId, wanted: &[(String, KeyEntry)]) ->
     Ok(())
 }
 
-pub(crate) fn write(map: &mut dyn Change, guard: Guard, write: &Write) -> Result<Written, StoreError> {
+pub(crate) fn write(map: &mut dyn OrderedWrite, guard: Guard, write: &Write) -> Result<Written, StoreError> {
     compare_guard(map, guard)?;
     let node = &write.record.node;
     let before = compare_version(map, node, write.expected)?;
@@ -181,7 +194,7 @@ pub(crate) fn write(map: &mut dyn Change, guard: Guard, write: &Write) -> Result
     Ok(written)
 }
 
-pub(crate) fn load_all(map: &dyn Read) -> Result<Vec<Stored>, StoreError> {
+pub(crate) fn load_all(map: &dyn OrderedRead) -> Result<Vec<Stored>, StoreError> {
     let mut records = Vec::new();
     map.scan(&[keys::RECORD], &keys::after(keys::RECORD), Order::Ascending, &mut |key, bytes| {
         records.push(format::decode_record(&keys::text_of(key), bytes)?);
@@ -190,19 +203,19 @@ pub(crate) fn load_all(map: &dyn Read) -> Result<Vec<Stored>, StoreError> {
     Ok(records)
 }
 
-pub(crate) fn load(map: &dyn Read, node: &NodeId) -> Result<Option<Stored>, StoreError> {
+pub(crate) fn load(map: &dyn OrderedRead, node: &NodeId) -> Result<Option<Stored>, StoreError> {
     map.get(&keys::record(node))?.map(|bytes| format::decode_record(node.as_str(), &bytes)).transpose()
 }
 
-pub(crate) fn key(map: &dyn Read, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
+pub(crate) fn key(map: &dyn OrderedRead, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
     map.get(&keys::key(node, key))?.map(|bytes| format::decode_key(key, &bytes)).transpose()
 }
 
-pub(crate) fn fence(map: &dyn Read, id: FenceId) -> Result<Option<Fence>, StoreError> {
+pub(crate) fn fence(map: &dyn OrderedRead, id: FenceId) -> Result<Option<Fence>, StoreError> {
     map.get(&keys::fence(id))?.map(|bytes| format::decode_fence(id, &bytes)).transpose()
 }
 
-pub(crate) fn fences(map: &dyn Read, query: &FenceQuery) -> Result<Vec<Fence>, StoreError> {
+pub(crate) fn fences(map: &dyn OrderedRead, query: &FenceQuery) -> Result<Vec<Fence>, StoreError> {
     let key_of = |id: FenceId| match &query.node {
         Some(node) => keys::fence_of_node(node, id),
         None => keys::fence(id),
@@ -227,11 +240,14 @@ pub(crate) fn fences(map: &dyn Read, query: &FenceQuery) -> Result<Vec<Fence>, S
     Ok(found)
 }
 
-pub(crate) fn revision(map: &dyn Read) -> Result<Revision, StoreError> {
+pub(crate) fn revision(map: &dyn OrderedRead) -> Result<Revision, StoreError> {
     meta(map, REVISION)
 }
 
-fn changes_after(map: &dyn Read, since: Option<Revision>) -> Result<Vec<(Revision, NodeId)>, StoreError> {
+fn changes_after(
+    map: &dyn OrderedRead,
+    since: Option<Revision>,
+) -> Result<Vec<(Revision, NodeId)>, StoreError> {
     let from = since.map_or(vec![keys::CHANGE], |since| keys::change(since.next()));
     let mut changes = Vec::new();
     map.scan(&from, &keys::after(keys::CHANGE), Order::Ascending, &mut |key, node| {
@@ -243,7 +259,10 @@ fn changes_after(map: &dyn Read, since: Option<Revision>) -> Result<Vec<(Revisio
 }
 
 /// The last change of each node is kept for ever, so only a revision that this store never reached is refused.
-pub(crate) fn changed_since(map: &dyn Read, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
+pub(crate) fn changed_since(
+    map: &dyn OrderedRead,
+    since: Revision,
+) -> Result<Vec<(Revision, NodeId)>, StoreError> {
     match revision(map)? {
         newest if since > newest => Err(StoreError::Compacted(since)),
         newest if since == newest => Ok(Vec::new()),
@@ -253,7 +272,7 @@ pub(crate) fn changed_since(map: &dyn Read, since: Revision) -> Result<Vec<(Revi
 
 /// What one step of forgetting did.
 #[derive(Debug, Default)]
-pub(crate) struct Forgotten {
+pub(crate) struct ForgetSummary {
     /// How many fences went.
     pub(crate) fences: usize,
     /// Where the next step goes on; `None`: everything was looked at.
@@ -265,17 +284,17 @@ pub(crate) struct Forgotten {
 /// A fence goes when it ended before `before`. A key goes when it was bound before `before` and its fence, if it
 /// has one, is not in the history any more, so that the key of an open fence stays.
 pub(crate) fn forget(
-    map: &mut dyn Change,
+    map: &mut dyn OrderedWrite,
     guard: Guard,
     before: WallTime,
     from: Option<Vec<u8>>,
-) -> Result<Forgotten, StoreError> {
+) -> Result<ForgetSummary, StoreError> {
     compare_guard(map, guard)?;
     let from = from.unwrap_or_else(|| vec![keys::FENCE]);
     let of_fences = from[0] == keys::FENCE;
     let kind = if of_fences { keys::FENCE } else { keys::KEY };
     let seen = entries(map, &from, &keys::after(kind), Order::Ascending, FORGET_STEP)?;
-    let mut done = Forgotten::default();
+    let mut done = ForgetSummary::default();
     let mut all_newer = false;
     let mut going = Vec::new();
     for (key, value) in &seen {

@@ -34,6 +34,7 @@ mod spdx;
 mod test;
 mod tool;
 mod verify;
+mod words;
 
 use std::process::ExitCode;
 

@@ -172,12 +172,12 @@ impl Lab {
             number += 1;
             FenceId::mint(self.clock.wall(), [number; 10])
         };
-        let rebirth = backup::Rebirth {
+        let rebirth = backup::RestoreOptions {
             at: self.clock.wall(),
             incarnation: Incarnation::mint(self.clock.wall(), [9; 10]),
             mint: &mut mint,
         };
-        let content = backup::reborn(backup::read(file).expect("a whole backup"), rebirth);
+        let content = backup::restored_content(backup::read(file).expect("a whole backup"), rebirth);
         Arc::new(MemoryStore::filled(&content).expect("a store"))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! *Invariant:* an agent never chooses by itself, and takes nothing for another machine than the settings name (S13).
 
-use super::{Agent, Switches};
+use super::{Agent, SwitchTarget};
 
 /// BMCs by `ipmitool`: one program under several names.
 const BY_IPMITOOL: [&str; 7] = [
@@ -68,7 +68,7 @@ impl Agent {
 
     /// Whether an outlet, slot or node that is numbered is the same with zeros before its number. A machine has a name, where `07` is not `7`.
     pub fn counts(&self) -> bool {
-        self.switches != Switches::Machine
+        self.switches != SwitchTarget::Machine
     }
 
     /// The plug in its shortest spelling.

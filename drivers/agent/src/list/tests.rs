@@ -23,10 +23,10 @@ fn what_reads_off_where_it_does_not_know_is_at_best_claimed() {
     for agent in LIST {
         let best = agent.grade();
         match (agent.proof, agent.switches) {
-            (Proof::Power, Switches::Host | Switches::Outlet) => {
+            (Proof::Power, SwitchTarget::Host | SwitchTarget::Outlet) => {
                 assert_eq!(best, Grade::Observed, "{}", agent.name)
             }
-            (Proof::Power, Switches::Machine) => assert_eq!(best, Grade::Hypervisor, "{}", agent.name),
+            (Proof::Power, SwitchTarget::Machine) => assert_eq!(best, Grade::Hypervisor, "{}", agent.name),
             _ => assert_eq!(best, Grade::Claimed, "{}", agent.name),
         }
     }
@@ -100,9 +100,9 @@ fn table() -> String {
                 _ => "claimed",
             };
             let shows = match agent.shows() {
-                Shows::Nothing => "",
-                Shows::Arguments => "in arguments",
-                Shows::Environment => "in an environment",
+                SecretExposure::Nothing => "",
+                SecretExposure::Arguments => "in arguments",
+                SecretExposure::Environment => "in an environment",
             };
             let (function, line) = agent.source().expect("each line says where it was read");
             // In a table a bar ends a cell.

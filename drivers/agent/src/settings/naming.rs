@@ -3,9 +3,9 @@
 use picket_core::device::DeviceClass;
 use picket_driver::table::{ReadTable, authority, host};
 
+use super::given_parameters::GivenParameters;
 use super::parameters::ADDRESS;
 use super::reader::Reader;
-use super::told::Told;
 use crate::list::Agent;
 use crate::metadata::same;
 
@@ -55,7 +55,7 @@ const MANNER: [&str; 21] = [
 
 impl Reader<'_> {
     /// Faults for what leaves it to the agent which machine is switched, or names another one than it looks.
-    pub(super) fn names(&mut self, agent: &Agent, told: &Told<'_>) {
+    pub(super) fn names(&mut self, agent: &Agent, told: &GivenParameters<'_>) {
         for (need, does) in agent.needs() {
             let names = if *need == "plug" { &PLUG[..] } else { std::slice::from_ref(need) };
             if !told.has(names) {
@@ -86,7 +86,7 @@ impl Reader<'_> {
 }
 
 /// Whether the plug says what this agent switches. Those that switch what is at an address alone know `port_as_ip`.
-pub(super) fn reads_plug(agent: &Agent, told: &Told<'_>) -> bool {
+pub(super) fn reads_plug(agent: &Agent, told: &GivenParameters<'_>) -> bool {
     match agent.name {
         "fence_drac5" => told.given(&["drac_version"]).is_none_or(|version| version != "DRAC 5"),
         _ => !told.knows("port_as_ip") || agent.needs().iter().any(|(need, _)| *need == "plug"),
@@ -107,7 +107,7 @@ pub(super) fn endpoint(
     name: &str,
     agent: Option<&Agent>,
     class: DeviceClass,
-    told: &Told<'_>,
+    told: &GivenParameters<'_>,
 ) -> (Option<String>, String) {
     let of = |names: &[&str]| spelled(names[0], told.given(names)?, agent);
     let parts: Vec<String> = PARTS.iter().filter_map(|names| of(names)).collect();
@@ -130,7 +130,12 @@ pub(super) fn endpoint(
 }
 
 /// Of an agent that was read, what names a machine; of another, all but what surely does not.
-fn without_address(name: &str, agent: Option<&Agent>, told: &Told<'_>, mut parts: Vec<String>) -> String {
+fn without_address(
+    name: &str,
+    agent: Option<&Agent>,
+    told: &GivenParameters<'_>,
+    mut parts: Vec<String>,
+) -> String {
     match agent {
         Some(_) => {
             let more = ELSEWHERE.iter().filter_map(|name| spelled(name, told.given(&[name])?, agent));

@@ -5,9 +5,9 @@ use picket_driver::source::{self, Source};
 use picket_driver::table::ReadTable;
 use serde_json::Value;
 
+use super::given_parameters::GivenParameters;
 use super::naming;
 use super::reader::Reader;
-use super::told::Told;
 use crate::list;
 use crate::metadata::{Content, Metadata, same};
 
@@ -202,7 +202,7 @@ impl Reader<'_> {
             }
         }
         if let Some(metadata) = metadata {
-            let told = Told { parameters: &told, secrets, metadata };
+            let told = GivenParameters { parameters: &told, secrets, metadata };
             if let Some(agent) = agent {
                 self.names(agent, &told);
             }
@@ -212,7 +212,12 @@ impl Reader<'_> {
     }
 
     /// What must be given, and what the agent must be able to do.
-    fn complete(&mut self, given: &[(String, String)], agent: Option<&list::Agent>, told: &Told<'_>) {
+    fn complete(
+        &mut self,
+        given: &[(String, String)],
+        agent: Option<&list::Agent>,
+        told: &GivenParameters<'_>,
+    ) {
         let metadata = told.metadata;
         let has = |name: &str| given.iter().any(|(given, _)| same(given) == name) || told.has(&[name]);
         let is_needed = |name: &str, required: bool| match name {

@@ -1,11 +1,11 @@
 //! What is no fault and worth a word.
 
-use super::told::Told;
-use crate::list::{self, Agent, Shows};
+use super::given_parameters::GivenParameters;
+use crate::list::{self, Agent, SecretExposure};
 use crate::metadata::same;
 
 /// Secrets that others see, an agent that is not the one that was read, and what nobody authenticates.
-pub(super) fn remarks(agent: Option<&Agent>, told: &Told<'_>) -> Vec<String> {
+pub(super) fn remarks(agent: Option<&Agent>, told: &GivenParameters<'_>) -> Vec<String> {
     let Some(agent) = agent else { return Vec::new() };
     let mut remarks = Vec::new();
     remarks.extend(shown(agent, told));
@@ -27,17 +27,17 @@ pub(super) fn remarks(agent: Option<&Agent>, told: &Told<'_>) -> Vec<String> {
     remarks
 }
 
-fn shown(agent: &Agent, told: &Told<'_>) -> Option<String> {
+fn shown(agent: &Agent, told: &GivenParameters<'_>) -> Option<String> {
     let scripts = told.parameters.iter().map(|(name, _)| name.as_str()).filter(|name| is_script(name));
     let names: Vec<&str> = told.secrets.iter().map(|(name, _)| name.as_str()).chain(scripts).collect();
     let where_to = match agent.shows() {
-        Shows::Arguments => {
+        SecretExposure::Arguments => {
             "into the arguments of a program that it runs, where every user of this machine can read that while it runs"
         }
-        Shows::Environment => {
+        SecretExposure::Environment => {
             "into the environment of a program that it runs, where this user and root can read that while it runs"
         }
-        Shows::Nothing => return None,
+        SecretExposure::Nothing => return None,
     };
     (!names.is_empty()).then(|| {
         format!(
@@ -54,7 +54,7 @@ fn is_script(parameter: &str) -> bool {
 }
 
 /// How it asks, where the answer is not authenticated.
-pub(super) fn spoken(agent: &Agent, told: &Told<'_>) -> Option<String> {
+pub(super) fn spoken(agent: &Agent, told: &GivenParameters<'_>) -> Option<String> {
     if told.knows("snmp_version") {
         return snmp(told);
     }
@@ -82,7 +82,7 @@ pub(super) fn spoken(agent: &Agent, told: &Told<'_>) -> Option<String> {
 
 /// Whether ssh refuses a host whose key it does not know: the first value of an option holds (ssh_config(5)). Else fencing.py answers
 /// `yes` to the question whether to go on, and sends the password.
-fn checks_host_keys(told: &Told<'_>) -> bool {
+fn checks_host_keys(told: &GivenParameters<'_>) -> bool {
     let options = told.value("ssh_options").unwrap_or_default().to_ascii_lowercase();
     let value =
         options.split_once("stricthostkeychecking").map(|(_, after)| after.trim_start_matches(['=', ' ']));
@@ -93,7 +93,7 @@ fn checks_host_keys(told: &Told<'_>) -> bool {
 }
 
 /// The rule of `complete_missed_params` in fencing_snmp.py: a community alone is 2c, and two passphrases are authPriv.
-fn snmp(told: &Told<'_>) -> Option<String> {
+fn snmp(told: &GivenParameters<'_>) -> Option<String> {
     let has_passphrases = told.has(&["snmp_priv_passwd"]) && told.has(&["password", "passwd"]);
     let level = told.given(&["snmp_sec_level"]).or(has_passphrases.then_some("authPriv"));
     let is_alone = || told.has(&["community"]) && !told.has(&["username", "login"]);

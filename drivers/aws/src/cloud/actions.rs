@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use aws_sdk_ec2::{Client, config, types};
 
 use super::batch::Action;
-use super::{Told, said};
+use super::{SdkResult, said};
 use crate::instance::{Instance, OURS, TAG};
 
 /// Questions of many are held together for as long as a poll bears.
@@ -85,7 +85,7 @@ pub(crate) struct Describe;
 
 #[async_trait]
 impl Action for Describe {
-    type Said = Instance;
+    type Answer = Instance;
     const NAME: &'static str = "DescribeInstances";
     const GRID: Duration = GRID;
 
@@ -93,7 +93,7 @@ impl Action for Describe {
         client: &Client,
         ids: Vec<String>,
         config: config::Builder,
-    ) -> Told<HashMap<String, Instance>> {
+    ) -> SdkResult<HashMap<String, Instance>> {
         let request = client.describe_instances().set_instance_ids(Some(ids));
         let told = request.customize().config_override(config).send().await;
         let told = said(told)?;
@@ -109,7 +109,7 @@ pub(crate) struct DescribeVolumes;
 
 #[async_trait]
 impl Action for DescribeVolumes {
-    type Said = EbsVolume;
+    type Answer = EbsVolume;
     const NAME: &'static str = "DescribeVolumes";
     const GRID: Duration = GRID;
 
@@ -117,7 +117,7 @@ impl Action for DescribeVolumes {
         client: &Client,
         ids: Vec<String>,
         config: config::Builder,
-    ) -> Told<HashMap<String, EbsVolume>> {
+    ) -> SdkResult<HashMap<String, EbsVolume>> {
         let request = client.describe_volumes().set_volume_ids(Some(ids));
         let told = request.customize().config_override(config).send().await;
         let told = said(told)?;
@@ -132,7 +132,7 @@ pub(crate) struct DescribeAttached;
 #[async_trait]
 impl Action for DescribeAttached {
     /// `Err`: not all of it came.
-    type Said = Result<Vec<EbsVolume>, String>;
+    type Answer = Result<Vec<EbsVolume>, String>;
     const NAME: &'static str = "DescribeVolumes";
     const GRID: Duration = GRID;
     /// The most values of one filter.
@@ -142,7 +142,7 @@ impl Action for DescribeAttached {
         client: &Client,
         ids: Vec<String>,
         config: config::Builder,
-    ) -> Told<HashMap<String, Self::Said>> {
+    ) -> SdkResult<HashMap<String, Self::Answer>> {
         let filter =
             types::Filter::builder().name("attachment.instance-id").set_values(Some(ids.clone())).build();
         let told = client.describe_volumes().filters(filter).customize().config_override(config).send().await;
@@ -165,14 +165,14 @@ pub(crate) struct Stop;
 
 #[async_trait]
 impl Action for Stop {
-    type Said = Change;
+    type Answer = Change;
     const NAME: &'static str = "StopInstances";
 
     async fn send(
         client: &Client,
         ids: Vec<String>,
         config: config::Builder,
-    ) -> Told<HashMap<String, Change>> {
+    ) -> SdkResult<HashMap<String, Change>> {
         let request = client.stop_instances().set_instance_ids(Some(ids)).force(true).skip_os_shutdown(true);
         let told = request.customize().config_override(config).send().await;
         let told = said(told)?;
@@ -185,10 +185,14 @@ pub(crate) struct Tag;
 
 #[async_trait]
 impl Action for Tag {
-    type Said = ();
+    type Answer = ();
     const NAME: &'static str = "CreateTags";
 
-    async fn send(client: &Client, ids: Vec<String>, config: config::Builder) -> Told<HashMap<String, ()>> {
+    async fn send(
+        client: &Client,
+        ids: Vec<String>,
+        config: config::Builder,
+    ) -> SdkResult<HashMap<String, ()>> {
         let tag = types::Tag::builder().key(TAG).value(OURS).build();
         let request = client.create_tags().set_resources(Some(ids.clone())).tags(tag);
         let told = request.customize().config_override(config).send().await;
@@ -201,10 +205,14 @@ pub(crate) struct Untag;
 
 #[async_trait]
 impl Action for Untag {
-    type Said = ();
+    type Answer = ();
     const NAME: &'static str = "DeleteTags";
 
-    async fn send(client: &Client, ids: Vec<String>, config: config::Builder) -> Told<HashMap<String, ()>> {
+    async fn send(
+        client: &Client,
+        ids: Vec<String>,
+        config: config::Builder,
+    ) -> SdkResult<HashMap<String, ()>> {
         let tag = types::Tag::builder().key(TAG).value(OURS).build();
         let request = client.delete_tags().set_resources(Some(ids.clone())).tags(tag);
         let told = request.customize().config_override(config).send().await;

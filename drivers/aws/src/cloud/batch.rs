@@ -18,9 +18,9 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::bucket::{Bucket, Limit};
 use super::queue::{Item, Queue};
-use super::wire::{Fate, Stamps, Ticket};
+use super::wire::{SendOutcome, Stamps, Ticket};
 use super::words::{self, Failure};
-use super::{Cloud, Held, Told, unheard};
+use super::{AuthenticatedClient, Cloud, SdkResult, unheard};
 
 /// The most that one request names.
 pub(super) const MOST: usize = 1_000;
@@ -31,7 +31,7 @@ const RESERVE: f64 = 20.0;
 #[async_trait]
 pub(crate) trait Action: Send + Sync + 'static {
     /// What comes of it, for each id.
-    type Said: Clone + Send + 'static;
+    type Answer: Clone + Send + 'static;
 
     /// AWS's name for it.
     const NAME: &'static str;
@@ -47,7 +47,7 @@ pub(crate) trait Action: Send + Sync + 'static {
         client: &aws_sdk_ec2::Client,
         ids: Vec<String>,
         config: config::Builder,
-    ) -> Told<HashMap<String, Self::Said>>;
+    ) -> SdkResult<HashMap<String, Self::Answer>>;
 }
 
 /// What came back of one id, and when.
@@ -55,7 +55,7 @@ pub(crate) type Outcome<S> = Result<(S, Stamps), Failure>;
 
 /// One action's queue.
 pub(crate) struct Batch<A: Action> {
-    waiting: Mutex<Queue<A::Said>>,
+    waiting: Mutex<Queue<A::Answer>>,
     requests: Arc<Bucket>,
     /// What it costs for each id.
     each: Option<Bucket>,
@@ -75,9 +75,9 @@ struct Part<S> {
 }
 
 /// Its caller may go away at any time: what was not sent by then is not sent.
-pub(super) struct Leaving(Option<Arc<Ticket>>);
+pub(super) struct AbandonGuard(Option<Arc<Ticket>>);
 
-impl Leaving {
+impl AbandonGuard {
     pub(super) fn of(ticket: Option<Arc<Ticket>>) -> Self {
         Self(ticket)
     }
@@ -88,7 +88,7 @@ impl Leaving {
     }
 }
 
-impl Drop for Leaving {
+impl Drop for AbandonGuard {
     fn drop(&mut self) {
         self.leave();
     }
@@ -100,7 +100,7 @@ impl<A: Action> Batch<A> {
         Self { waiting, requests, each: each.map(Bucket::new) }
     }
 
-    fn lock(&self) -> parking_lot::MutexGuard<'_, Queue<A::Said>> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Queue<A::Answer>> {
         self.waiting.lock()
     }
 
@@ -110,7 +110,7 @@ impl<A: Action> Batch<A> {
         cloud: &Arc<Cloud>,
         id: &str,
         call: &Call,
-    ) -> Result<Outcome<A::Said>, DriverError> {
+    ) -> Result<Outcome<A::Answer>, DriverError> {
         self.join(cloud, id, None, call).await
     }
 
@@ -122,7 +122,7 @@ impl<A: Action> Batch<A> {
         signed: SystemTime,
         unclear: &Unclear,
         call: &Call,
-    ) -> Result<Outcome<A::Said>, DriverError> {
+    ) -> Result<Outcome<A::Answer>, DriverError> {
         let ticket = Ticket::new(call, cloud.life, None, unclear);
         self.join(cloud, id, Some((signed, ticket)), call).await
     }
@@ -133,9 +133,9 @@ impl<A: Action> Batch<A> {
         id: &str,
         order: Option<(SystemTime, Arc<Ticket>)>,
         call: &Call,
-    ) -> Result<Outcome<A::Said>, DriverError> {
+    ) -> Result<Outcome<A::Answer>, DriverError> {
         let (tell, told) = oneshot::channel();
-        let mut leaving = Leaving::of(order.as_ref().map(|(_, ticket)| ticket.clone()));
+        let mut leaving = AbandonGuard::of(order.as_ref().map(|(_, ticket)| ticket.clone()));
         let (until, may_wait) = (call.deadline(), call.may_only_read());
         let begins = self.lock().push(Item { id: id.to_owned(), until, may_wait, order, tell });
         if begins {
@@ -170,7 +170,7 @@ impl<A: Action> Batch<A> {
 
     /// Sends until each of them has its answer, or nobody waits for one. What is sent again because of somebody else costs a request,
     /// and no instances: these are paid for.
-    async fn resolve(self: Arc<Self>, cloud: Arc<Cloud>, items: Vec<Item<A::Said>>) {
+    async fn resolve(self: Arc<Self>, cloud: Arc<Cloud>, items: Vec<Item<A::Answer>>) {
         let mut parts =
             vec![Part { items, is_paid: true, refusals: 0, was_throttled: false, is_retimed: false }];
         while let Some(mut part) = parts.pop() {
@@ -190,12 +190,12 @@ impl<A: Action> Batch<A> {
     }
 
     /// One request. Those who have no answer yet are given back, in parts.
-    async fn once(&self, cloud: &Arc<Cloud>, part: Part<A::Said>, until: Instant) -> Vec<Part<A::Said>> {
+    async fn once(&self, cloud: &Arc<Cloud>, part: Part<A::Answer>, until: Instant) -> Vec<Part<A::Answer>> {
         let Part { items, refusals, was_throttled, is_retimed, .. } = part;
         if items.is_empty() {
             return Vec::new();
         }
-        let Held { number, client } = match cloud.client(until).await {
+        let AuthenticatedClient { number, client } = match cloud.client(until).await {
             Ok(held) => held,
             Err(error) => {
                 items.into_iter().for_each(|item| drop(item.tell.send(Err(error.clone()))));
@@ -216,7 +216,7 @@ impl<A: Action> Batch<A> {
         )
         .await;
         match (sent, sending.fate()) {
-            (Ok(Ok(said)), Fate::Answered(stamps)) => {
+            (Ok(Ok(said)), SendOutcome::Answered(stamps)) => {
                 cloud.hear(stamps);
                 self.requests.accepted();
                 for item in items {
@@ -231,7 +231,7 @@ impl<A: Action> Batch<A> {
                 }
                 Vec::new()
             }
-            (_, Fate::Barred(barred)) => {
+            (_, SendOutcome::Barred(barred)) => {
                 let mut barred: HashMap<usize, DriverError> = barred.into_iter().collect();
                 let mut free = Vec::new();
                 for (at, item) in items.into_iter().enumerate() {
@@ -256,7 +256,7 @@ impl<A: Action> Batch<A> {
     }
 
     /// What is to be sent again of what was not done.
-    fn failed(&self, part: Part<A::Said>, failure: Failure) -> Vec<Part<A::Said>> {
+    fn failed(&self, part: Part<A::Answer>, failure: Failure) -> Vec<Part<A::Answer>> {
         if failure.kind == ErrorKind::Throttled {
             self.requests.refused();
             if !failure.unclear {
@@ -289,7 +289,7 @@ impl<A: Action> Batch<A> {
     }
 
     /// It is sent again after a pause. Where that does not help either there may be too many instances in one request.
-    fn throttled(&self, part: Part<A::Said>) -> Vec<Part<A::Said>> {
+    fn throttled(&self, part: Part<A::Answer>) -> Vec<Part<A::Answer>> {
         let Part { items, refusals, was_throttled, is_retimed, .. } = part;
         let of = |items| Part { items, is_paid: false, refusals, was_throttled: true, is_retimed };
         if was_throttled && self.each.is_some() { halved(items).map(of).into() } else { vec![of(items)] }

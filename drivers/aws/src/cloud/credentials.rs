@@ -18,12 +18,12 @@ const FRESH: Duration = Duration::from_secs(60);
 
 /// Those of AWS's standard chain.
 #[derive(Debug)]
-pub(super) struct Lasting {
+pub(super) struct BackgroundCredentials {
     of: SharedCredentialsProvider,
     going: Mutex<Option<JoinHandle<(Result, Instant)>>>,
 }
 
-impl Lasting {
+impl BackgroundCredentials {
     pub(super) fn new(of: SharedCredentialsProvider) -> Self {
         Self { of, going: Mutex::default() }
     }
@@ -54,7 +54,7 @@ fn is_good(loaded: &Result, at: Instant) -> bool {
     at.elapsed() <= FRESH && loaded.as_ref().is_ok_and(|loaded| loaded.expiry().is_none_or(lasts))
 }
 
-impl ProvideCredentials for Lasting {
+impl ProvideCredentials for BackgroundCredentials {
     fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
     where
         Self: 'a,
@@ -101,7 +101,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_load_goes_on_when_whoever_asked_has_left_and_what_it_gave_is_used_while_it_is_good() {
         let slow = Slow::default();
-        let lasting = Lasting::new(SharedCredentialsProvider::new(slow.clone()));
+        let lasting = BackgroundCredentials::new(SharedCredentialsProvider::new(slow.clone()));
         let ask = async |seconds| {
             let asked = timeout(Duration::from_secs(seconds), lasting.provide_credentials()).await;
             asked.ok().map(|loaded| loaded.map(|given| given.access_key_id().to_owned()))

@@ -1,15 +1,15 @@
 //! One account in one region, as all devices there share it: who asks, how much may be asked, and what goes together.
 
 mod actions;
-mod alone;
-mod asking;
 mod batch;
 mod bucket;
+mod credential_transport;
 mod credentials;
-mod places;
 mod process;
 mod profiles;
 mod queue;
+mod sdk_files;
+mod single_request;
 mod wire;
 mod words;
 
@@ -40,16 +40,16 @@ use tracing::subscriber::NoSubscriber;
 
 pub(crate) use self::actions::{Attachment, Change, EbsVolume};
 use self::actions::{Describe, DescribeAttached, DescribeVolumes, Stop, Tag, Untag};
-pub(crate) use self::alone::Turn;
-use self::asking::Asking;
 use self::batch::Batch;
 use self::bucket::Bucket;
-use self::credentials::Lasting;
-use self::profiles::By;
+use self::credential_transport::CredentialTransport;
+use self::credentials::BackgroundCredentials;
+use self::profiles::ProfileLogin;
+pub(crate) use self::single_request::BucketAccess;
 pub(crate) use self::wire::Stamps;
-use self::wire::{Place, Sending, Ticket};
-use self::words::Asked;
+use self::wire::{LastAttempt, Sending, Ticket};
 pub(crate) use self::words::Failure;
+use self::words::RequestContext;
 use crate::instance::Instance;
 
 /// Connections that are kept for questions, to one place.
@@ -61,29 +61,29 @@ pub(crate) const SIGNED: Duration = Duration::from_secs(900);
 pub(crate) const LIFE: Duration = Duration::from_secs(SIGNED.as_secs() + CLOCKS.as_secs());
 
 /// What the SDK made of an answer.
-pub(crate) type Told<T> = Result<T, Box<SdkError<Said, HttpResponse>>>;
+pub(crate) type SdkResult<T> = Result<T, Box<SdkError<ServiceError, HttpResponse>>>;
 
 /// An error of whichever operation: its code and its words.
 #[derive(Debug)]
-pub(crate) struct Said(aws_sdk_ec2::error::ErrorMetadata);
+pub(crate) struct ServiceError(aws_sdk_ec2::error::ErrorMetadata);
 
-impl std::fmt::Display for Said {
+impl std::fmt::Display for ServiceError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)
     }
 }
 
-impl std::error::Error for Said {}
+impl std::error::Error for ServiceError {}
 
-impl ProvideErrorMetadata for Said {
+impl ProvideErrorMetadata for ServiceError {
     fn meta(&self) -> &aws_sdk_ec2::error::ErrorMetadata {
         &self.0
     }
 }
 
 /// An operation's answer as that of whichever.
-pub(crate) fn said<T, E: ProvideErrorMetadata>(told: Result<T, SdkError<E, HttpResponse>>) -> Told<T> {
-    told.map_err(|error| Box::new(error.map_service_error(|error| Said(error.meta().clone()))))
+pub(crate) fn said<T, E: ProvideErrorMetadata>(told: Result<T, SdkError<E, HttpResponse>>) -> SdkResult<T> {
+    told.map_err(|error| Box::new(error.map_service_error(|error| ServiceError(error.meta().clone()))))
 }
 
 /// Who asks, and where. What is not set is the standard chain's: environment, profile, web identity, the metadata service.
@@ -108,14 +108,14 @@ pub(crate) struct Cloud {
     questions: reqwest::Client,
     commands: reqwest::Client,
     /// The SDK's; made when it is first needed, and anew once credentials were refused: their files may have changed.
-    client: RwLock<Option<Held>>,
+    client: RwLock<Option<AuthenticatedClient>>,
     /// How many were made.
     made: AtomicU64,
     making: tokio::sync::Mutex<()>,
     /// Where EC2 was asked last.
-    place: Place,
+    place: LastAttempt,
     /// Why whoever gives credentials, or tells the region, was asked in vain last.
-    unheard: Place,
+    unheard: LastAttempt,
     instances: Arc<Batch<Describe>>,
     volumes: Arc<Batch<DescribeVolumes>>,
     attached: Arc<Batch<DescribeAttached>>,
@@ -145,7 +145,7 @@ fn wrong(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
 
 /// The SDK's client, which has its credentials.
 #[derive(Clone)]
-pub(super) struct Held {
+pub(super) struct AuthenticatedClient {
     /// Which one, in the order in which they were made.
     number: u64,
     client: Client,
@@ -168,8 +168,8 @@ impl Cloud {
             client: RwLock::default(),
             made: AtomicU64::default(),
             making: tokio::sync::Mutex::default(),
-            place: Place::default(),
-            unheard: Place::default(),
+            place: LastAttempt::default(),
+            unheard: LastAttempt::default(),
             instances: Arc::new(Batch::new(bucket(bucket::UNFILTERED), None)),
             volumes: Arc::new(Batch::new(of_volumes.clone(), None)),
             attached: Arc::new(Batch::new(of_volumes, None)),
@@ -182,7 +182,7 @@ impl Cloud {
     }
 
     /// The SDK's client, by the credentials and the region that the chain finds.
-    pub(super) async fn client(&self, until: Instant) -> Result<Held, DriverError> {
+    pub(super) async fn client(&self, until: Instant) -> Result<AuthenticatedClient, DriverError> {
         let held = || self.client.read().clone();
         if let Some(held) = held() {
             return Ok(held);
@@ -193,7 +193,7 @@ impl Cloud {
             return Ok(held);
         }
         let client = timeout_at(until, unheard(self.made())).await.map_err(|_| late())??;
-        let held = Held { number: self.made.fetch_add(1, Ordering::Relaxed), client };
+        let held = AuthenticatedClient { number: self.made.fetch_add(1, Ordering::Relaxed), client };
         *self.client.write() = Some(held.clone());
         Ok(held)
     }
@@ -204,11 +204,14 @@ impl Cloud {
             source::private(file)
                 .map_err(|why| wrong(ErrorKind::Settings, format!("credentials_file: {why}")))?;
         }
-        places::check(config_file.as_deref())?;
+        sdk_files::check(config_file.as_deref())?;
         let by = profiles::look(&self.account)
             .map_err(|why| wrong(ErrorKind::Settings, format!("profile: {why}")))?;
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
-            .http_client(Asking { client: self.questions.clone(), unheard: self.unheard.clone() })
+            .http_client(CredentialTransport {
+                client: self.questions.clone(),
+                unheard: self.unheard.clone(),
+            })
             .retry_config(RetryConfig::disabled())
             .timeout_config(TimeoutConfig::disabled())
             .identity_cache(IdentityCache::lazy().load_timeout(credentials::WITHIN).build())
@@ -230,10 +233,12 @@ impl Cloud {
         }
         let mut builder = config::Builder::from(&found);
         let given = match by {
-            By::Chain => found.credentials_provider(),
-            By::Program { process, roles } => Some(profiles::provider(process, roles, &found).await),
+            ProfileLogin::Chain => found.credentials_provider(),
+            ProfileLogin::Program { process, roles } => {
+                Some(profiles::provider(process, roles, &found).await)
+            }
         };
-        let given = given.map(|of| SharedCredentialsProvider::new(Lasting::new(of)));
+        let given = given.map(|of| SharedCredentialsProvider::new(BackgroundCredentials::new(of)));
         builder.set_credentials_provider(given);
         // The builder has the endpoint of AWS's own variables and files already: EC2's own goes before the one of all services.
         if endpoint.is_some() || profiles::ignores_endpoints(&self.account) {
@@ -248,7 +253,7 @@ impl Cloud {
     }
 
     /// Where it is asked, and by whom, as far as that is known.
-    fn asked(&self) -> Asked {
+    fn asked(&self) -> RequestContext {
         let client = self.client.read().clone().map(|held| held.client);
         let Account { region, profile, .. } = &self.account;
         let found = client.as_ref().and_then(|client| client.config().region()).map(Region::to_string);
@@ -261,7 +266,7 @@ impl Cloud {
             None => "AWS's standard chain".to_owned(),
         };
         let proxy = place.and_then(|place| proxy::unused(&place.parse().ok()?));
-        Asked { of, by, proxy, unheard: self.unheard.get() }
+        RequestContext { of, by, proxy, unheard: self.unheard.get() }
     }
 
     /// AWS answered, and said what time it is there.

@@ -20,7 +20,7 @@ const IGNORES: &str = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS";
 
 /// How the profile logs in.
 #[derive(Debug)]
-pub(super) enum By {
+pub(super) enum ProfileLogin {
     /// As the SDK does it.
     Chain,
     /// A program, and the roles that are assumed with what it prints, the first one first.
@@ -50,13 +50,13 @@ pub(super) fn files(account: &Account) -> EnvConfigFiles {
 ///
 /// # Errors
 /// It cannot serve a gateway, in words.
-pub(super) fn look(account: &Account) -> Result<By, String> {
+pub(super) fn look(account: &Account) -> Result<ProfileLogin, String> {
     let has = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     // As in the SDK's chain: keys of the environment go before every profile.
     if has("AWS_ACCESS_KEY_ID") && has("AWS_SECRET_ACCESS_KEY") {
-        return Ok(By::Chain);
+        return Ok(ProfileLogin::Chain);
     }
-    loaded(account).map_or(Ok(By::Chain), |profiles| by(&profiles, &account.credential_env))
+    loaded(account).map_or(Ok(ProfileLogin::Chain), |profiles| by(&profiles, &account.credential_env))
 }
 
 /// Whether what AWS's variables and files have as endpoints is to be left alone. The SDK of now does not look at that for an endpoint of
@@ -80,7 +80,7 @@ fn loaded(account: &Account) -> Option<ProfileSet> {
     unheard(aws_config::profile::load(&fs, &env, &files, profile)).now_or_never()?.ok()
 }
 
-fn by(profiles: &ProfileSet, env: &[String]) -> Result<By, String> {
+fn by(profiles: &ProfileSet, env: &[String]) -> Result<ProfileLogin, String> {
     let (mut name, mut roles) = (profiles.selected_profile(), Vec::new());
     for _ in 0..LONGEST {
         let Some(profile) = profiles.get_profile(name) else { break };
@@ -104,15 +104,15 @@ fn by(profiles: &ProfileSet, env: &[String]) -> Result<By, String> {
         }
         return base(profile, env, roles);
     }
-    Ok(By::Chain)
+    Ok(ProfileLogin::Chain)
 }
 
 /// What a profile has that refers to no other one.
-fn base(profile: &Profile, env: &[String], mut roles: Vec<Role>) -> Result<By, String> {
+fn base(profile: &Profile, env: &[String], mut roles: Vec<Role>) -> Result<ProfileLogin, String> {
     let has = |key: &str| profile.get(key).is_some();
     let name = profile.name();
     if has("credential_source") || has("web_identity_token_file") {
-        return Ok(By::Chain);
+        return Ok(ProfileLogin::Chain);
     }
     let of_person = ["sso_session", "sso_start_url", "sso_account_id", "login_session"];
     if let Some(key) = of_person.into_iter().find(|key| has(key)) {
@@ -121,11 +121,11 @@ fn base(profile: &Profile, env: &[String], mut roles: Vec<Role>) -> Result<By, S
              web identity, with credential_process (as IAM Roles Anywhere has it) or with keys"
         ));
     }
-    let Some(command) = profile.get("credential_process") else { return Ok(By::Chain) };
+    let Some(command) = profile.get("credential_process") else { return Ok(ProfileLogin::Chain) };
     let process = Process::new(command, env)
         .map_err(|why| format!("the credential_process of the profile {name:?}: {why}"))?;
     roles.reverse();
-    Ok(By::Program { process, roles })
+    Ok(ProfileLogin::Program { process, roles })
 }
 
 /// The program's credentials, or those of the role that is assumed with them.

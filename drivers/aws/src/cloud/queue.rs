@@ -131,9 +131,9 @@ impl<S> Queue<S> {
 mod tests {
     use super::*;
 
-    type Told = oneshot::Receiver<Result<Outcome<()>, DriverError>>;
+    type OutcomeReceiver = oneshot::Receiver<Result<Outcome<()>, DriverError>>;
 
-    fn item(id: &str, now: Instant) -> (Item<()>, Told) {
+    fn item(id: &str, now: Instant) -> (Item<()>, OutcomeReceiver) {
         let (tell, told) = oneshot::channel();
         let until = now + Duration::from_secs(15);
         (Item { id: id.to_owned(), until, may_wait: false, order: None, tell }, told)

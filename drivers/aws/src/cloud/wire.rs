@@ -45,7 +45,7 @@ pub(crate) struct Stamps {
 
 /// What became of one sending, as its sender saw it.
 #[derive(Debug)]
-pub(super) enum Fate {
+pub(super) enum SendOutcome {
     /// It did not come to that.
     NotBegun,
     /// These of its tickets do not let it go.
@@ -135,8 +135,8 @@ struct Inner {
     tickets: Vec<Arc<Ticket>>,
     used: AtomicBool,
     /// Where the SDK would have it sent.
-    place: Place,
-    fate: Mutex<Fate>,
+    place: LastAttempt,
+    fate: Mutex<SendOutcome>,
 }
 
 impl Sending {
@@ -146,9 +146,9 @@ impl Sending {
         clock: Arc<dyn Clock>,
         until: Instant,
         tickets: Vec<Arc<Ticket>>,
-        place: Place,
+        place: LastAttempt,
     ) -> Self {
-        let (used, fate) = (AtomicBool::new(false), Mutex::new(Fate::NotBegun));
+        let (used, fate) = (AtomicBool::new(false), Mutex::new(SendOutcome::NotBegun));
         Self(Arc::new(Inner { client, clock, until, tickets, used, place, fate }))
     }
 
@@ -161,18 +161,18 @@ impl Sending {
         }
     }
 
-    pub(super) fn fate(&self) -> Fate {
-        std::mem::replace(&mut *self.0.fate.lock(), Fate::NotBegun)
+    pub(super) fn fate(&self) -> SendOutcome {
+        std::mem::replace(&mut *self.0.fate.lock(), SendOutcome::NotBegun)
     }
 }
 
 impl Inner {
-    fn set(&self, fate: Fate) {
+    fn set(&self, fate: SendOutcome) {
         *self.fate.lock() = fate;
     }
 
     /// All of its tickets let it go now, or it does not leave.
-    fn claim_all(&self) -> Result<(), Fate> {
+    fn claim_all(&self) -> Result<(), SendOutcome> {
         let claimed: Vec<_> = self.tickets.iter().map(|ticket| ticket.claim()).collect();
         if claimed.iter().all(Result::is_ok) {
             return Ok(());
@@ -180,32 +180,34 @@ impl Inner {
         let free = self.tickets.iter().zip(&claimed).filter(|(_, claimed)| claimed.is_ok());
         free.for_each(|(ticket, _)| ticket.unclaim());
         let barred = claimed.into_iter().enumerate().filter_map(|(at, claimed)| Some((at, claimed.err()?)));
-        Err(Fate::Barred(barred.collect()))
+        Err(SendOutcome::Barred(barred.collect()))
     }
 
     /// The last word, once there is a connection: from then on it may have been done.
     fn last_word(&self) -> Result<(), String> {
         let claimed = self.claim_all();
         let refused = claimed.as_ref().map_err(|fate| format!("{fate:?}")).copied();
-        self.set(claimed.err().unwrap_or(Fate::Late));
+        self.set(claimed.err().unwrap_or(SendOutcome::Late));
         refused
     }
 
     /// What no answer means: a command that was not let go never left.
-    fn unanswered(&self, failed: NoAnswer) -> Fate {
-        let before = std::mem::replace(&mut *self.fate.lock(), Fate::NotBegun);
+    fn unanswered(&self, failed: NoAnswer) -> SendOutcome {
+        let before = std::mem::replace(&mut *self.fate.lock(), SendOutcome::NotBegun);
         match (before, failed) {
-            (Fate::Barred(barred), _) => Fate::Barred(barred),
-            (_, NoAnswer::NeverSent(why)) => Fate::NeverSent(why),
-            (Fate::NotBegun, NoAnswer::Broken(why)) => Fate::NeverSent(why),
-            (Fate::NotBegun, NoAnswer::Late) => Fate::NeverSent("no connection in time".to_owned()),
-            (_, NoAnswer::Broken(why)) => Fate::Broken(why),
-            (_, NoAnswer::Late) => Fate::Late,
+            (SendOutcome::Barred(barred), _) => SendOutcome::Barred(barred),
+            (_, NoAnswer::NeverSent(why)) => SendOutcome::NeverSent(why),
+            (SendOutcome::NotBegun, NoAnswer::Broken(why)) => SendOutcome::NeverSent(why),
+            (SendOutcome::NotBegun, NoAnswer::Late) => {
+                SendOutcome::NeverSent("no connection in time".to_owned())
+            }
+            (_, NoAnswer::Broken(why)) => SendOutcome::Broken(why),
+            (_, NoAnswer::Late) => SendOutcome::Late,
         }
     }
 
     async fn send(self: Arc<Self>, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
-        let failed = |fate: Fate| {
+        let failed = |fate: SendOutcome| {
             let words = format!("{fate:?}");
             self.set(fate);
             Err(ConnectorError::user(words.into()))
@@ -219,11 +221,11 @@ impl Inner {
         let is_private = private(&request, address::is_private);
         let request = match is_private.and_then(|()| prepared(&self.client, request)) {
             Ok(request) => request,
-            Err(why) => return failed(Fate::NeverSent(why)),
+            Err(why) => return failed(SendOutcome::NeverSent(why)),
         };
         let asked_at = self.clock.boot();
         let answered = if self.tickets.is_empty() {
-            self.set(Fate::Late);
+            self.set(SendOutcome::Late);
             web::exchange_up_to(LONGEST, request, self.until).await
         } else {
             let lets_go = self.clone();
@@ -232,14 +234,14 @@ impl Inner {
         };
         let answer = match answered {
             Ok(answer) if answer.cut => {
-                return failed(Fate::Broken(format!("the answer is longer than {LONGEST} bytes")));
+                return failed(SendOutcome::Broken(format!("the answer is longer than {LONGEST} bytes")));
             }
             Ok(answer) => answer,
             Err(unanswered) => return failed(self.unanswered(unanswered)),
         };
         let answer = without(answer, &hidden);
         let date = answer.header("date").and_then(date);
-        self.set(Fate::Answered(Stamps { asked_at, answered_at: self.clock.boot(), date }));
+        self.set(SendOutcome::Answered(Stamps { asked_at, answered_at: self.clock.boot(), date }));
         response(answer)
     }
 }
@@ -271,9 +273,9 @@ pub(super) fn private(request: &HttpRequest, is: impl Fn(&Url) -> bool) -> Resul
 
 /// Where something was asked last, or what came of it, in words.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place(Arc<Mutex<Option<String>>>);
+pub(super) struct LastAttempt(Arc<Mutex<Option<String>>>);
 
-impl Place {
+impl LastAttempt {
     pub(super) fn set(&self, words: Option<String>) {
         *self.0.lock() = words;
     }

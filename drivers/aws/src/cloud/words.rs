@@ -7,7 +7,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use picket_cloud::one_line;
 use picket_driver::{DriverError, Effect, ErrorKind};
 
-use super::wire::{Fate, Stamps};
+use super::wire::{SendOutcome, Stamps};
 
 /// After this, what cannot be read by people begins.
 const ENCODED: &str = "Encoded authorization failure message";
@@ -15,7 +15,7 @@ const SHOWN: usize = 400;
 
 /// Of whom and by whom something is asked, for people.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestContext {
     /// `EC2 in eu-central-1`
     pub(super) of: String,
     /// `AWS's standard chain, with the profile "picket"`
@@ -56,7 +56,7 @@ impl Failure {
     }
 
     /// Told with where it was asked, or by whom, where that may be what is wrong.
-    fn asked(mut self, asked: &Asked) -> Self {
+    fn asked(mut self, asked: &RequestContext) -> Self {
         if self.is_not_found() {
             self.words += &format!(" (asked of {})", asked.of);
         } else if self.kind == ErrorKind::Authentication && !self.is_of_time() {
@@ -103,8 +103,8 @@ impl Failure {
 /// as that may be what is wrong.
 pub(super) fn failure<E>(
     action: &str,
-    asked: &Asked,
-    fate: Fate,
+    asked: &RequestContext,
+    fate: SendOutcome,
     error: Option<Box<SdkError<E, HttpResponse>>>,
 ) -> Failure
 where
@@ -116,7 +116,7 @@ where
     };
     let made = |kind, unclear, why: &str| Failure::untold(kind, unclear, format!("{action}: {why}"));
     match fate {
-        Fate::NotBegun => match &error {
+        SendOutcome::NotBegun => match &error {
             None => made(
                 ErrorKind::TimedOut,
                 false,
@@ -127,16 +127,16 @@ where
                 Failure { words: format!("{}{}", failure.words, unheard(&failure.words)), ..failure }
             }
         },
-        Fate::Barred(_) => made(ErrorKind::NotLeader, false, "it may not be sent"),
-        Fate::NeverSent(why) => {
+        SendOutcome::Barred(_) => made(ErrorKind::NotLeader, false, "it may not be sent"),
+        SendOutcome::NeverSent(why) => {
             let proxy = asked.proxy.as_ref().map(|proxy| format!(" ({proxy})")).unwrap_or_default();
             made(ErrorKind::Unreachable, false, &format!("{}: {why}{proxy}", asked.of))
         }
-        Fate::Broken(why) => {
+        SendOutcome::Broken(why) => {
             made(ErrorKind::Protocol, true, &format!("{}: the answer broke off: {why}", asked.of))
         }
-        Fate::Late => made(ErrorKind::TimedOut, true, &format!("no answer in time from {}", asked.of)),
-        Fate::Answered(stamps) => {
+        SendOutcome::Late => made(ErrorKind::TimedOut, true, &format!("no answer in time from {}", asked.of)),
+        SendOutcome::Answered(stamps) => {
             let status =
                 error.as_ref().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
             let service = error.as_ref().and_then(|error| error.as_service_error());
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn where_and_by_whom_it_was_asked_is_told_where_that_may_be_wrong() {
-        let asked = Asked {
+        let asked = RequestContext {
             of: "EC2 in us-west-2".to_owned(),
             by: "the profile \"picket\"".to_owned(),
             proxy: None,

@@ -105,8 +105,9 @@ async fn many_whom_a_policy_does_not_reach_keep_the_others_from_nothing_the_seco
         }
         let sent = scene.ec2.heard("StopInstances")[before..].to_vec();
         assert!(sent.len() <= most, "round {round}: {} requests", sent.len());
-        let named =
-            |heard: &super::ec2::Heard| heard.fields.values().filter(|id| id.starts_with("i-")).count();
+        let named = |heard: &super::ec2::RequestRecord| {
+            heard.fields.values().filter(|id| id.starts_with("i-")).count()
+        };
         if round == 2 {
             assert!(sent.iter().any(|heard| named(heard) == 56), "all others go together");
         }
@@ -158,8 +159,9 @@ async fn two_who_ask_of_one_instance_at_once_are_both_answered() {
     assert_eq!(reading.expect("read").power, Power::On);
     assert_eq!(identity.expect("told").identity.serial, Some(id(0)));
     let asked = scene.ec2.heard("DescribeInstances");
-    let ids =
-        |heard: &super::ec2::Heard| heard.fields.keys().filter(|key| key.starts_with("InstanceId")).count();
+    let ids = |heard: &super::ec2::RequestRecord| {
+        heard.fields.keys().filter(|key| key.starts_with("InstanceId")).count()
+    };
     assert_eq!(asked.iter().map(ids).collect::<Vec<_>>(), [1]);
 }
 

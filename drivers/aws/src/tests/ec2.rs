@@ -38,7 +38,7 @@ pub(super) struct Machine {
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct RequestRecord {
     pub(super) action: String,
     pub(super) fields: BTreeMap<String, String>,
     pub(super) signed: Option<SystemTime>,
@@ -48,7 +48,7 @@ pub(super) struct Heard {
 pub(super) struct World {
     pub(super) now: SystemTime,
     pub(super) machines: BTreeMap<String, Machine>,
-    pub(super) log: Vec<Heard>,
+    pub(super) log: Vec<RequestRecord>,
     pub(super) faults: VecDeque<(&'static str, Fault)>,
     /// It does not say of whom it does not know.
     pub(super) mumbles: bool,
@@ -115,7 +115,7 @@ impl Ec2 {
     }
 
     /// What came of that action.
-    pub(super) fn heard(&self, action: &str) -> Vec<Heard> {
+    pub(super) fn heard(&self, action: &str) -> Vec<RequestRecord> {
         self.with(|world| world.log.iter().filter(|heard| heard.action == action).cloned().collect())
     }
 
@@ -170,7 +170,7 @@ impl World {
         let fields: BTreeMap<String, String> = pairs.map(|(key, value)| (plain(key), plain(value))).collect();
         let action = fields.get("Action").cloned().unwrap_or_default();
         let signed = signed(head);
-        self.log.push(Heard { action: action.clone(), fields: fields.clone(), signed });
+        self.log.push(RequestRecord { action: action.clone(), fields: fields.clone(), signed });
         let age = self.now.duration_since(signed?).unwrap_or_default();
         // The first question is signed by this machine's clock.
         let is_looked_at = self.is_strict || !action.starts_with("Describe") && action != "AssumeRole";

@@ -8,7 +8,7 @@ use picket_driver_ipmi::crypto::{Keys, Suite, hmac};
 use picket_driver_sim::{Fault, Request as Asked, Response, Trouble, World};
 
 use super::IpmiBmc;
-use super::session::{Active, Named, Session, Stage, Window};
+use super::session::{Active, LoginName, Session, Stage, Window};
 use crate::account::Role;
 
 /// RMCP+ status codes (IPMI 2.0 table 13-15).
@@ -129,7 +129,7 @@ impl IpmiBmc {
         rakp2.extend_from_slice(&our_random);
         rakp2.extend_from_slice(&guid);
         rakp2.extend_from_slice(code.bytes());
-        let named = Named {
+        let named = LoginName {
             rakp1: rakp1.to_vec(),
             rakp2: rakp2.clone(),
             their_random,

@@ -47,14 +47,14 @@ pub enum Stage {
     /// Open Session was answered.
     Opened,
     /// RAKP 1 was answered: what was said, as a copy of it gets the same answer.
-    Named(Box<Named>),
+    Named(Box<LoginName>),
     /// RAKP 3 was right.
     Active(Box<Active>),
 }
 
 /// Who wants to log in.
 #[derive(Debug)]
-pub struct Named {
+pub struct LoginName {
     /// RAKP message 1.
     pub rakp1: Vec<u8>,
     /// RAKP message 2.

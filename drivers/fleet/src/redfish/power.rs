@@ -21,7 +21,7 @@ const CYCLE: Duration = Duration::from_secs(2);
 const RESTART: Duration = Duration::from_secs(20);
 
 /// Where the restore policy stands, and its words.
-struct Place {
+struct PolicyLocation {
     /// From outside.
     path: &'static [&'static str],
     always_off: &'static str,
@@ -30,21 +30,21 @@ struct Place {
 }
 
 /// DSP2046, ComputerSystem.
-const STANDARD: Place = Place {
+const STANDARD: PolicyLocation = PolicyLocation {
     path: &["PowerRestorePolicy"],
     always_off: "AlwaysOff",
     last_state: "LastState",
     always_on: "AlwaysOn",
 };
 /// HPE's resource definitions of iLO 5.
-const ILO: Place = Place {
+const ILO: PolicyLocation = PolicyLocation {
     path: &["Oem", "Hpe", "PowerAutoOn"],
     always_off: "RemainOff",
     last_state: "Restore",
     always_on: "PowerOn",
 };
 
-impl Place {
+impl PolicyLocation {
     /// That policy where it stands.
     fn say(&self, policy: RestorePolicy) -> Value {
         let word = match policy {
@@ -114,7 +114,7 @@ impl RedfishBmc {
     }
 
     /// `None`: no change of the system sets it.
-    fn place(&self, world: &World) -> Option<&'static Place> {
+    fn place(&self, world: &World) -> Option<&'static PolicyLocation> {
         let suffers = |fault| world.suffers(&self.options.device, &fault);
         match (suffers(Fault::HoldsAsIdrac), suffers(Fault::HoldsAsIlo)) {
             (true, _) => None,

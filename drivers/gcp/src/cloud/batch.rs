@@ -34,7 +34,7 @@ pub(super) type Outcome<S> = Result<Result<(S, Stamps), Failure>, DriverError>;
 #[async_trait]
 pub(super) trait Question: Send + Sync + 'static {
     /// What comes of it, for each instance.
-    type Said: Clone + Send + 'static;
+    type Answer: Clone + Send + 'static;
 
     /// With what it counts together.
     const GROUP: Group;
@@ -47,7 +47,7 @@ pub(super) trait Question: Send + Sync + 'static {
         zone: &str,
         ids: &BTreeSet<String>,
         call: &Call,
-    ) -> HashMap<String, Outcome<Self::Said>>;
+    ) -> HashMap<String, Outcome<Self::Answer>>;
 }
 
 struct Item<S> {
@@ -67,7 +67,7 @@ struct Waiting<S> {
 /// One question's queue in one zone.
 pub(super) struct Batch<Q: Question> {
     zone: String,
-    waiting: Mutex<Waiting<Q::Said>>,
+    waiting: Mutex<Waiting<Q::Answer>>,
 }
 
 impl<Q: Question> Batch<Q> {
@@ -76,12 +76,17 @@ impl<Q: Question> Batch<Q> {
         Self { zone: zone.to_owned(), waiting: Mutex::new(waiting) }
     }
 
-    fn lock(&self) -> parking_lot::MutexGuard<'_, Waiting<Q::Said>> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Waiting<Q::Answer>> {
         self.waiting.lock()
     }
 
     /// Asks of one, with whoever else asks now.
-    pub(super) async fn ask(self: &Arc<Self>, cloud: &Arc<Cloud>, id: &str, call: &Call) -> Outcome<Q::Said> {
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        cloud: &Arc<Cloud>,
+        id: &str,
+        call: &Call,
+    ) -> Outcome<Q::Answer> {
         let (tell, told) = oneshot::channel();
         let begins = {
             let mut waiting = self.lock();
@@ -101,13 +106,13 @@ impl<Q: Question> Batch<Q> {
     async fn gather(self: Arc<Self>, cloud: Arc<Cloud>) {
         gather(usize::MAX, || self.lock().items.len()).await;
         self.turn(&cloud).await;
-        let items: Vec<Item<Q::Said>> = {
+        let items: Vec<Item<Q::Answer>> = {
             let mut waiting = self.lock();
             waiting.gathers = false;
             waiting.items.drain(..).filter(|item| !item.tell.is_closed()).collect()
         };
         let (mut parts, mut all) = (Vec::new(), 0);
-        let mut part: Vec<Item<Q::Said>> = Vec::new();
+        let mut part: Vec<Item<Q::Answer>> = Vec::new();
         let mut ids: BTreeSet<String> = BTreeSet::new();
         for item in items {
             if ids.len() == Q::MOST && !ids.contains(&item.id) {
@@ -145,7 +150,7 @@ impl<Q: Question> Batch<Q> {
         cloud.rates.room(region_of(&self.zone), Q::GROUP, hurried).await;
     }
 
-    async fn resolve(self: Arc<Self>, cloud: Arc<Cloud>, items: Vec<Item<Q::Said>>, ids: BTreeSet<String>) {
+    async fn resolve(self: Arc<Self>, cloud: Arc<Cloud>, items: Vec<Item<Q::Answer>>, ids: BTreeSet<String>) {
         // As one of a fence where there is one, and for as long as the last of those waits.
         let call = items.iter().max_by_key(|item| (!item.call.may_only_read(), item.call.deadline()));
         let Some(call) = call.map(|item| item.call.clone()) else { return };

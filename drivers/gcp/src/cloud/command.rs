@@ -30,7 +30,7 @@ pub(crate) struct Command<'a> {
 
 /// How a command was answered.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CommandAnswer {
     /// What does it. That it was made is all that is known of it.
     pub(crate) operation: Operation,
     pub(crate) stamps: Stamps,
@@ -49,7 +49,7 @@ impl Cloud {
         region: &str,
         open: &Arc<Open>,
         call: &Call,
-    ) -> Result<Result<Told, Failure>, DriverError> {
+    ) -> Result<Result<CommandAnswer, Failure>, DriverError> {
         let Command { method, path, query, request, bound } = command;
         if call.may_only_read() || call.is_deposed() {
             call.may_send()?;
@@ -87,7 +87,7 @@ impl Cloud {
             minute.accepted();
             let date = date_of(&answer);
             return Ok(match operation(&answer) {
-                Ok(operation) => Ok(Told { operation, stamps, date }),
+                Ok(operation) => Ok(CommandAnswer { operation, stamps, date }),
                 Err(why) => Err(Failure::senseless(method, status, &why)),
             });
         }

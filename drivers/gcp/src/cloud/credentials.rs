@@ -16,7 +16,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(crate) use self::external::{External, Place, Subject};
+pub(crate) use self::external::{External, Subject, TokenLocation};
 
 /// Names the file, as Google's own tools have it.
 const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
@@ -32,18 +32,18 @@ const UNIVERSE: &str = "googleapis.com";
 #[derive(Debug)]
 pub(crate) enum Credentials {
     /// By a secret of theirs.
-    Own(Own),
+    Own(OwnCredentials),
     /// Somebody whom another provider vouches for.
     External(Box<External>),
     /// The same, who has the token of another service account made.
-    Impersonated { by: Own, place: Url, delegates: Vec<String> },
+    Impersonated { by: OwnCredentials, place: Url, delegates: Vec<String> },
     /// The instance on which this runs.
     Metadata,
 }
 
 /// Who has a secret of their own.
 #[derive(Debug)]
-pub(crate) enum Own {
+pub(crate) enum OwnCredentials {
     /// Signs for itself.
     ServiceAccount { email: String, key: Secret, key_id: Option<String>, tokens: Url },
     /// A person, by what gcloud was given for them.
@@ -97,13 +97,13 @@ struct ImpersonatedServiceAccount {
 
 /// A file where Google's own tools look for one.
 #[derive(Debug)]
-pub(crate) struct Usual {
+pub(crate) struct DefaultFile {
     path: PathBuf,
     /// It is named by [`VARIABLE`].
     named: bool,
 }
 
-impl Usual {
+impl DefaultFile {
     /// By this process's environment; `None`: there is neither such a variable nor a home.
     pub(crate) fn found() -> Option<Self> {
         Self::of(std::env::var_os(VARIABLE), std::env::var_os("HOME"))
@@ -124,7 +124,7 @@ impl Usual {
 impl Credentials {
     /// As they are now.
     pub(crate) fn find(file: Option<&Path>) -> Result<Self, String> {
-        match Usual::found() {
+        match DefaultFile::found() {
             // One that is named, and is not there, is none that may be left out.
             Some(usual) if file.is_none() && usual.named => {
                 Self::read(&usual.path).map_err(|why| usual.words(&why))
@@ -134,7 +134,7 @@ impl Credentials {
     }
 
     /// The same at the check, before anything is asked. `None`: there is no file, and one may come to be there later.
-    pub(crate) fn look(file: Option<&Path>, usual: Option<Usual>) -> Result<Option<Self>, String> {
+    pub(crate) fn look(file: Option<&Path>, usual: Option<DefaultFile>) -> Result<Option<Self>, String> {
         if let Some(path) = file {
             return Self::read(path).map(Some).map_err(|why| format!("{}: {why}", path.display()));
         }
@@ -156,20 +156,21 @@ impl Credentials {
         let text = source::read(&Source::File(path.display().to_string()))?;
         if kind != "impersonated_service_account" {
             let known = "service_account, authorized_user, impersonated_service_account and external_account";
-            return Own::read(&kind, text.expose(), known).map(Credentials::Own);
+            return OwnCredentials::read(&kind, text.expose(), known).map(Credentials::Own);
         }
         let made: ImpersonatedServiceAccount = serde_json::from_slice(text.expose()).map_err(wrong)?;
         let place = url("service_account_impersonation_url", &made.service_account_impersonation_url)?;
         let source = Secret::new(made.source_credentials.to_string());
         let by = self::kind(source.expose());
-        let by = by
-            .and_then(|kind| Own::read(&kind, source.expose(), "there service_account and authorized_user"));
+        let by = by.and_then(|kind| {
+            OwnCredentials::read(&kind, source.expose(), "there service_account and authorized_user")
+        });
         let by = by.map_err(|why| format!("its source_credentials: {why}"))?;
         Ok(Credentials::Impersonated { by, place, delegates: made.delegates })
     }
 }
 
-impl Own {
+impl OwnCredentials {
     fn read(kind: &str, text: &[u8], known: &str) -> Result<Self, String> {
         match kind {
             "service_account" => {
@@ -177,13 +178,18 @@ impl Own {
                 let tokens = url("token_uri", made.token_uri.as_deref().unwrap_or(TOKENS))?;
                 let (email, key, key_id) =
                     (made.client_email, Secret::new(made.private_key), made.private_key_id);
-                Ok(Own::ServiceAccount { email, key, key_id, tokens })
+                Ok(OwnCredentials::ServiceAccount { email, key, key_id, tokens })
             }
             "authorized_user" => {
                 let made: User = serde_json::from_slice(text).map_err(wrong)?;
                 let tokens = url("token_uri", made.token_uri.as_deref().unwrap_or(TOKENS))?;
                 let (client, secret, refresh) = (made.client_id, made.client_secret, made.refresh_token);
-                Ok(Own::User { client, secret: Secret::new(secret), refresh: Secret::new(refresh), tokens })
+                Ok(OwnCredentials::User {
+                    client,
+                    secret: Secret::new(secret),
+                    refresh: Secret::new(refresh),
+                    tokens,
+                })
             }
             other => Err(format!("its type is {:?}: known are {known}", shortened(other))),
         }
@@ -305,11 +311,11 @@ mod tests {
         let path = home.path().join("adc.json");
         let named = Some(path.clone().into_os_string());
         assert!(
-            matches!(Credentials::look(None, Usual::of(named.clone(), None)), Ok(None)),
+            matches!(Credentials::look(None, DefaultFile::of(named.clone(), None)), Ok(None)),
             "it is not there"
         );
         std::fs::write(&path, external(json!({ "environment_id": "aws1" }))).expect("written");
-        let why = Credentials::look(None, Usual::of(named, None)).expect_err("it is AWS's");
+        let why = Credentials::look(None, DefaultFile::of(named, None)).expect_err("it is AWS's");
         let words = format!(
             "{} (GOOGLE_APPLICATION_CREDENTIALS names it): its credential_source is AWS's",
             path.display()
@@ -318,7 +324,7 @@ mod tests {
         let below = home.path().join(USUAL);
         std::fs::create_dir_all(below.parent().expect("a directory")).expect("made");
         std::fs::write(&below, "hunter2").expect("written");
-        let of_home = Usual::of(None, Some(home.path().as_os_str().to_owned()));
+        let of_home = DefaultFile::of(None, Some(home.path().as_os_str().to_owned()));
         let why = Credentials::look(None, of_home).expect_err("no JSON");
         assert!(why.contains("application_default_credentials.json: it is no file of credentials"), "{why}");
     }

@@ -71,7 +71,7 @@ impl Page {
 }
 
 /// A list of all pages.
-pub(super) struct Listed {
+pub(super) struct FullList {
     pub(super) items: Vec<Value>,
     /// Why something may be missing in it.
     pub(super) partial: Option<String>,
@@ -87,9 +87,9 @@ impl Cloud {
         zone: &str,
         filter: &str,
         call: &Call,
-    ) -> Result<Result<Listed, Failure>, DriverError> {
+    ) -> Result<Result<FullList, Failure>, DriverError> {
         let List { method, group, what, kind } = list;
-        let mut all: Option<Listed> = None;
+        let mut all: Option<FullList> = None;
         let mut page: Option<String> = None;
         for _ in 0..PAGES {
             let mut query = vec![("filter", filter), ("maxResults", PAGE)];
@@ -106,7 +106,7 @@ impl Cloud {
             }
             let partial = told.partial();
             page = told.next_page_token.filter(|token| !token.is_empty());
-            let so_far = all.get_or_insert(Listed { items: Vec::new(), partial: None, stamps });
+            let so_far = all.get_or_insert(FullList { items: Vec::new(), partial: None, stamps });
             so_far.items.extend(told.items);
             so_far.partial = so_far.partial.take().or(partial);
             so_far.stamps.answered_at = stamps.answered_at;
@@ -125,7 +125,7 @@ impl Cloud {
         filter: &str,
         call: &Call,
     ) -> Result<Result<(Vec<Operation>, Stamps), Failure>, DriverError> {
-        let Listed { items, partial, stamps } = match self.list(OPERATIONS, zone, filter, call).await? {
+        let FullList { items, partial, stamps } = match self.list(OPERATIONS, zone, filter, call).await? {
             Ok(listed) => listed,
             Err(failure) => return Ok(Err(failure)),
         };

@@ -22,7 +22,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 
 use super::USUAL;
-use super::credentials::{Credentials, External, Own, Place, Subject};
+use super::credentials::{Credentials, External, OwnCredentials, Subject, TokenLocation};
 
 /// What the token is for.
 const COMPUTE: &str = "https://www.googleapis.com/auth/compute";
@@ -74,13 +74,13 @@ pub(super) struct Login<'a> {
 }
 
 /// When a request was sent and answered, and what came.
-struct Heard {
+struct TokenAnswer {
     asked_at: BootTime,
     answered_at: BootTime,
     answer: Answer,
 }
 
-impl Heard {
+impl TokenAnswer {
     /// What the clock of who answered said, in seconds.
     fn date(&self) -> Option<u64> {
         let date = OffsetDateTime::parse(self.answer.header("date")?, &Rfc2822).ok()?;
@@ -115,10 +115,10 @@ impl Login<'_> {
     }
 
     /// What was granted to whoever has a secret.
-    async fn granted(&self, own: &Own, scope: &str) -> Result<Heard, DriverError> {
+    async fn granted(&self, own: &OwnCredentials, scope: &str) -> Result<TokenAnswer, DriverError> {
         match own {
-            Own::ServiceAccount { email, key, key_id, tokens } => {
-                let ours = self.call.clock().wall().millis() / 1_000;
+            OwnCredentials::ServiceAccount { email, key, key_id, tokens } => {
+                let history = self.call.clock().wall().millis() / 1_000;
                 let asked = async |now| {
                     let assertion = signed(email, key, key_id.as_deref(), (tokens, scope), now)?;
                     let grant = [
@@ -127,13 +127,14 @@ impl Login<'_> {
                     ];
                     self.exchange(PLACE, self.form(tokens, &grant), &[&assertion]).await
                 };
-                let mut heard = asked(ours).await?;
+                let mut heard = asked(history).await?;
                 // It is taken by Google's clock alone, which may not be ours: that is told with the refusal.
-                if let Some(theirs) = heard.date().filter(|theirs| theirs.abs_diff(ours) > CLOCKS.as_secs())
+                if let Some(theirs) =
+                    heard.date().filter(|theirs| theirs.abs_diff(history) > CLOCKS.as_secs())
                     && heard.answer.code.as_u16() == 400
                 {
                     tracing::warn!(
-                        ours,
+                        history,
                         theirs,
                         "this machine's clock is not Google's: a token is asked for by theirs"
                     );
@@ -141,7 +142,7 @@ impl Login<'_> {
                 }
                 granted(PLACE, heard)
             }
-            Own::User { client, secret, refresh, tokens } => {
+            OwnCredentials::User { client, secret, refresh, tokens } => {
                 let text = |secret: &Secret| String::from_utf8_lossy(secret.expose()).into_owned();
                 let (secret, refresh) = (text(secret), text(refresh));
                 let grant = [
@@ -194,14 +195,14 @@ impl Login<'_> {
     /// What the other provider vouches with.
     async fn subject(&self, subject: &Subject) -> Result<Secret, DriverError> {
         let text = match &subject.place {
-            Place::File(path) => {
+            TokenLocation::File(path) => {
                 let read = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"));
                 read.and_then(|text| source::unchanged(path).map(|()| text)).map_err(|why| {
                     let detail = format!("the external account's token, {}, {why}", path.display());
                     wrong(ErrorKind::Settings, detail)
                 })?
             }
-            Place::Web { url, headers } => {
+            TokenLocation::Web { url, headers } => {
                 let request = headers.iter().try_fold(self.web.get(url.clone()), |request, (name, value)| {
                     Some(request.header(name, redact::header(value.expose())?))
                 });
@@ -240,7 +241,7 @@ impl Login<'_> {
         whom: &str,
         request: RequestBuilder,
         secrets: &[&str],
-    ) -> Result<Heard, DriverError> {
+    ) -> Result<TokenAnswer, DriverError> {
         granted(whom, self.exchange(whom, request, secrets).await?)
     }
 
@@ -250,7 +251,7 @@ impl Login<'_> {
         whom: &str,
         request: RequestBuilder,
         secrets: &[&str],
-    ) -> Result<Heard, DriverError> {
+    ) -> Result<TokenAnswer, DriverError> {
         let place = request.try_clone().and_then(|request| request.build().ok());
         let place = place.map(|request| request.url().origin().ascii_serialization()).unwrap_or_default();
         let asked_at = self.call.now();
@@ -264,12 +265,12 @@ impl Login<'_> {
             200 => answer,
             _ => redact::answer(answer, &secrets.iter().map(|secret| secret.as_bytes()).collect::<Vec<_>>()),
         };
-        Ok(Heard { asked_at, answered_at, answer })
+        Ok(TokenAnswer { asked_at, answered_at, answer })
     }
 }
 
 /// What was granted, or why nothing was.
-fn granted(whom: &str, heard: Heard) -> Result<Heard, DriverError> {
+fn granted(whom: &str, heard: TokenAnswer) -> Result<TokenAnswer, DriverError> {
     let code = heard.answer.code.as_u16();
     if code == 200 && !heard.answer.cut {
         return Ok(heard);
@@ -300,13 +301,13 @@ fn body<T: serde::de::DeserializeOwned>(answer: &Answer, whom: &str) -> Result<T
         .map_err(|_| wrong(ErrorKind::Protocol, format!("no token: the answer of {whom} makes no sense")))
 }
 
-fn token(heard: Heard) -> Result<Token, DriverError> {
+fn token(heard: TokenAnswer) -> Result<Token, DriverError> {
     let Granted { access_token, expires_in } = body(&heard.answer, "who gives tokens")?;
     let life = expires_in.filter(|life| *life > 0).map(Duration::from_secs);
     made(access_token, life, &heard)
 }
 
-fn impersonated(heard: Heard) -> Result<Token, DriverError> {
+fn impersonated(heard: TokenAnswer) -> Result<Token, DriverError> {
     let Impersonated { access_token, expire_time } =
         body(&heard.answer, "the service account's impersonation")?;
     let date = heard.answer.header("date").and_then(|text| OffsetDateTime::parse(text, &Rfc2822).ok());
@@ -315,7 +316,7 @@ fn impersonated(heard: Heard) -> Result<Token, DriverError> {
     made(access_token, life.filter(|life| !life.is_zero()), &heard)
 }
 
-fn made(token: String, life: Option<Duration>, heard: &Heard) -> Result<Token, DriverError> {
+fn made(token: String, life: Option<Duration>, heard: &TokenAnswer) -> Result<Token, DriverError> {
     let life = life.ok_or_else(|| {
         wrong(
             ErrorKind::Protocol,

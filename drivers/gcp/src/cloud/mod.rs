@@ -10,7 +10,7 @@ mod credentials;
 mod lists;
 mod login;
 mod lookups;
-mod minute;
+mod minute_quota;
 mod questions;
 mod rates;
 mod words;
@@ -32,8 +32,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
 use self::batch::Batch;
-pub(crate) use self::command::{Command, Told};
-use self::credentials::{Credentials, Usual};
+pub(crate) use self::command::{Command, CommandAnswer};
+use self::credentials::{Credentials, DefaultFile};
 use self::login::{Login, bearer};
 use self::rates::Group;
 pub(crate) use self::rates::Rates;
@@ -89,8 +89,8 @@ pub(crate) struct Cloud {
 #[derive(Clone)]
 struct Zone {
     instances: Arc<Batch<questions::Instances>>,
-    unfinished: Arc<Batch<questions::Unfinished>>,
-    operations: Arc<Batch<questions::Named>>,
+    unfinished: Arc<Batch<questions::UnfinishedOperations>>,
+    operations: Arc<Batch<questions::OperationsByName>>,
 }
 
 impl std::fmt::Debug for Cloud {
@@ -101,7 +101,7 @@ impl std::fmt::Debug for Cloud {
 
 impl Cloud {
     pub(crate) fn new(account: Account, rates: Arc<Rates>) -> Result<Self, SettingFault> {
-        let who = Credentials::look(account.credentials_file.as_deref(), Usual::found());
+        let who = Credentials::look(account.credentials_file.as_deref(), DefaultFile::found());
         let who = who.map_err(|why| SettingFault::new("credentials_file", why))?;
         // Whoever names a time is given no other; where the file says another one later, what is given then counts.
         let longest = who.and_then(|who| who.asks_for()).unwrap_or(USUAL);

@@ -10,7 +10,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
 
 use super::batch::{Outcome, Question};
-use super::lists::{INSTANCES, Listed, OPERATIONS};
+use super::lists::{FullList, INSTANCES, OPERATIONS};
 use super::rates::Group;
 use super::{Cloud, region_of};
 use crate::instance::Instance;
@@ -34,7 +34,7 @@ async fn one(cloud: &Cloud, zone: &str, id: &str, call: &Call) -> Outcome<Instan
 
 #[async_trait]
 impl Question for Instances {
-    type Said = Instance;
+    type Answer = Instance;
     const GROUP: Group = Group::Reads;
     /// It names them: its address must not become too long.
     const MOST: usize = 100;
@@ -54,7 +54,7 @@ impl Question for Instances {
             let filter = part.iter().map(|id| format!("(id = {id})")).collect::<Vec<_>>().join(" OR ");
             match cloud.list(INSTANCES, zone, &filter, call).await {
                 // One that cannot be read is asked for alone, as one that is missing.
-                Ok(Ok(Listed { items, stamps, .. })) => {
+                Ok(Ok(FullList { items, stamps, .. })) => {
                     let instances = items.iter().filter_map(|item| Instance::deserialize(item).ok());
                     let wanted = instances.filter(|instance| ids.contains(&instance.id));
                     told.extend(wanted.map(|instance| (instance.id.clone(), Ok(Ok((instance, stamps))))));
@@ -84,11 +84,11 @@ impl Question for Instances {
 }
 
 /// What is under way at them, by one `zoneOperations.list` for all.
-pub(super) struct Unfinished;
+pub(super) struct UnfinishedOperations;
 
 #[async_trait]
-impl Question for Unfinished {
-    type Said = Vec<Operation>;
+impl Question for UnfinishedOperations {
+    type Answer = Vec<Operation>;
     const GROUP: Group = Group::Operations;
     /// It names none.
     const MOST: usize = usize::MAX;
@@ -113,11 +113,11 @@ impl Question for Unfinished {
 }
 
 /// How operations go on, by their names: one alone by `zoneOperations.get`, several by `zoneOperations.list`.
-pub(super) struct Named;
+pub(super) struct OperationsByName;
 
 #[async_trait]
-impl Question for Named {
-    type Said = Operation;
+impl Question for OperationsByName {
+    type Answer = Operation;
     const GROUP: Group = Group::Operations;
     /// Their names are longer than numbers.
     const MOST: usize = 50;
@@ -133,7 +133,7 @@ impl Question for Named {
             let filter = names.iter().map(|name| format!("(name = \"{name}\")")).collect::<Vec<_>>();
             match cloud.list(OPERATIONS, zone, &filter.join(" OR "), call).await {
                 // One that cannot be read is asked for alone, as one that is missing.
-                Ok(Ok(Listed { items, stamps, .. })) => {
+                Ok(Ok(FullList { items, stamps, .. })) => {
                     let operations = items.iter().filter_map(|item| Operation::deserialize(item).ok());
                     let wanted = operations.filter(|operation| names.contains(&operation.name));
                     told.extend(wanted.map(|one| (one.name.clone(), Ok(Ok((one, stamps))))));

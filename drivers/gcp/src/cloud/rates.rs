@@ -15,7 +15,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use time::OffsetDateTime;
 use tokio::time::timeout_at;
 
-use super::minute::Minute;
+use super::minute_quota::MinuteQuota;
 
 /// What a minute sees at most: what is there, and what comes meanwhile.
 const A_MINUTE: Limit = Limit { size: 500.0, a_second: 1_000.0 / 60.0 };
@@ -40,7 +40,7 @@ pub(crate) struct Rates {
     questions: Mutex<HashMap<(String, Group), Arc<Bucket>>>,
     /// What changes something, each method by itself: how many operations of it are under way has a limit of its own, which keeps
     /// no other back.
-    commands: Mutex<HashMap<(String, &'static str), Arc<Minute>>>,
+    commands: Mutex<HashMap<(String, &'static str), Arc<MinuteQuota>>>,
 }
 
 impl Rates {
@@ -49,7 +49,7 @@ impl Rates {
         buckets.entry((region.to_owned(), group)).or_insert_with(|| Arc::new(Bucket::new(A_MINUTE))).clone()
     }
 
-    pub(super) fn minute(&self, region: &str, method: &'static str) -> Arc<Minute> {
+    pub(super) fn minute(&self, region: &str, method: &'static str) -> Arc<MinuteQuota> {
         let mut minutes = self.commands.lock();
         minutes.entry((region.to_owned(), method)).or_default().clone()
     }

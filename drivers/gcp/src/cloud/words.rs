@@ -22,11 +22,11 @@ const PLAIN: [&str; 6] = [
 #[derive(Default, Deserialize)]
 struct Body {
     #[serde(default)]
-    error: Told,
+    error: ErrorDetails,
 }
 
 #[derive(Default, Deserialize)]
-struct Told {
+struct ErrorDetails {
     #[serde(default)]
     message: String,
     #[serde(default)]
@@ -106,7 +106,7 @@ impl Failure {
     pub(super) fn of(method: &str, answer: &Answer) -> Self {
         let status = answer.code.as_u16();
         let body: Body = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let Told { message, errors, details } = body.error;
+        let ErrorDetails { message, errors, details } = body.error;
         let said = |why: &Why| Some(why.reason.clone()).filter(|reason| !reason.is_empty());
         // Beside a word for many things details may have the one that is meant.
         let plain = details.iter().filter_map(said).find(|reason| PLAIN.contains(&reason.as_str()));

@@ -212,7 +212,7 @@ async fn an_instance_that_took_the_name_over_is_seen_and_never_touched() {
     let on = driver.power_on(orders.on().await.expect("an order"), &call).await.expect_err("gone");
     assert_eq!((off.effect, on.effect), (Effect::DidNotHappen, Effect::DidNotHappen), "{off} {on}");
     assert_eq!(scene.compute.status(&id(1)), "TERMINATED");
-    let commands = |heard: &super::compute::Heard| {
+    let commands = |heard: &super::compute::RequestRecord| {
         heard.method.starts_with("instances.st") && heard.path.contains(&id(1))
     };
     assert!(!scene.compute.with(|world| world.log.iter().any(commands)));

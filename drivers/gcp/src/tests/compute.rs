@@ -60,7 +60,7 @@ pub(super) struct Op {
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct RequestRecord {
     /// `instances.stop`, or the path of what is not Compute Engine's.
     pub(super) method: String,
     pub(super) path: String,
@@ -75,7 +75,7 @@ pub(super) struct World {
     pub(super) machines: BTreeMap<String, Machine>,
     pub(super) disks: BTreeMap<String, Value>,
     pub(super) operations: Vec<Op>,
-    pub(super) log: Vec<Heard>,
+    pub(super) log: Vec<RequestRecord>,
     pub(super) faults: VecDeque<(&'static str, Fault)>,
     /// Tokens that were given, and until when each is taken.
     pub(super) tokens: BTreeMap<String, i64>,
@@ -120,7 +120,7 @@ impl Compute {
     }
 
     /// What came of that method.
-    pub(super) fn heard(&self, method: &str) -> Vec<Heard> {
+    pub(super) fn heard(&self, method: &str) -> Vec<RequestRecord> {
         self.with(|world| world.log.iter().filter(|heard| heard.method == method).cloned().collect())
     }
 
@@ -173,7 +173,7 @@ impl World {
             (_, [kind, _, verb]) => format!("{kind}.{verb}"),
             _ => "nothing".to_owned(),
         };
-        let heard = Heard { method: method.clone(), path: url.path().to_owned(), query, head, body };
+        let heard = RequestRecord { method: method.clone(), path: url.path().to_owned(), query, head, body };
         self.log.push(heard.clone());
         let fault = match self.faults.front() {
             Some((of, _)) if *of == method => self.faults.pop_front().map(|(_, fault)| fault),
@@ -207,7 +207,7 @@ impl World {
         token
     }
 
-    fn perform(&mut self, heard: &Heard, parts: &[String]) -> (u16, Value) {
+    fn perform(&mut self, heard: &RequestRecord, parts: &[String]) -> (u16, Value) {
         match heard.method.as_str() {
             "/impersonate" => {
                 let token = self.token();
@@ -270,7 +270,7 @@ impl World {
             .collect()
     }
 
-    fn paged(&self, kind: &str, all: Vec<Value>, heard: &Heard) -> (u16, Value) {
+    fn paged(&self, kind: &str, all: Vec<Value>, heard: &RequestRecord) -> (u16, Value) {
         let from = heard.query.get("pageToken").and_then(|text| text.parse().ok()).unwrap_or(0);
         let items: Vec<Value> = all.iter().skip(from).take(self.page).cloned().collect();
         let mut told = json!({ "kind": kind });
@@ -283,7 +283,7 @@ impl World {
         (200, told)
     }
 
-    fn listed(&self, heard: &Heard) -> (u16, Value) {
+    fn listed(&self, heard: &RequestRecord) -> (u16, Value) {
         let wanted: Vec<&str> = heard.query["filter"]
             .split(" OR ")
             .map(|one| one.trim_matches(|c: char| !c.is_ascii_digit()))
@@ -293,7 +293,7 @@ impl World {
         self.paged("compute#instanceList", self.machines.iter().filter_map(fits).collect(), heard)
     }
 
-    fn operations(&self, heard: &Heard) -> (u16, Value) {
+    fn operations(&self, heard: &RequestRecord) -> (u16, Value) {
         let filter = &heard.query["filter"];
         let fits = |op: &&Op| match filter.split('"').collect::<Vec<_>>()[..] {
             ["status != ", "DONE", ..] => !op.done,
@@ -308,7 +308,7 @@ impl World {
         )
     }
 
-    fn command(&mut self, verb: &str, id: &str, heard: &Heard) -> (u16, Value) {
+    fn command(&mut self, verb: &str, id: &str, heard: &RequestRecord) -> (u16, Value) {
         let request = heard.query["requestId"].clone();
         if let Some(op) = self.operations.iter().find(|op| op.request == request) {
             return (200, op.told());

@@ -5,11 +5,11 @@ mod anew;
 mod batching;
 mod commands;
 mod compute;
+mod instance_identity;
 mod logging_in;
 mod orders;
 mod secrets;
 mod volumes;
-mod whose;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,8 +12,8 @@ use picket_driver::{Secret, source};
 use picket_reach::address;
 use reqwest::Url;
 
-use self::shape::{Auth, Cloud, File, Several};
-use super::keystone::{Login, Named, Scope};
+use self::shape::{Auth, Cloud, File, OneOrMany};
+use super::keystone::{IdOrName, Login, Scope};
 
 /// One cloud, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ fn in_region(
     let listed = cloud.regions.take().unwrap_or_default();
     let names: Vec<String> = match &cloud.region_name {
         _ if !listed.is_empty() => listed.iter().map(|region| region.name.clone()).collect(),
-        Some(Several(names)) => {
+        Some(OneOrMany(names)) => {
             names.iter().flat_map(|name| name.split(',')).map(|name| name.trim().to_owned()).collect()
         }
         None => Vec::new(),
@@ -148,8 +148,8 @@ fn checked(cloud: Cloud, region: Option<String>, wrong: &mut dyn FnMut(String)) 
     Some(CloudSettings { identity: identity?, login: login?, region, interfaces, ca_file, endpoints })
 }
 
-fn interfaces(given: Option<Several>, wrong: &mut dyn FnMut(String)) -> Vec<String> {
-    let Several(given) = given.unwrap_or_else(|| Several(vec!["public".to_owned()]));
+fn interfaces(given: Option<OneOrMany>, wrong: &mut dyn FnMut(String)) -> Vec<String> {
+    let OneOrMany(given) = given.unwrap_or_else(|| OneOrMany(vec!["public".to_owned()]));
     let interfaces: Vec<String> = given.iter().map(|one| one.trim_end_matches("URL").to_owned()).collect();
     let is_right = |one: &String| ["public", "internal", "admin"].contains(&one.as_str());
     if interfaces.is_empty() || !interfaces.iter().all(is_right) {
@@ -234,21 +234,21 @@ fn login(auth: &Auth, kind: Option<&str>, wrong: &mut dyn FnMut(String)) -> Opti
     }
 }
 
-fn named(id: &Option<String>, name: &Option<String>, of: Option<Named>) -> Option<Named> {
+fn named(id: &Option<String>, name: &Option<String>, of: Option<IdOrName>) -> Option<IdOrName> {
     match (id, name) {
-        (Some(id), _) => Some(Named::Id(id.clone())),
-        (None, Some(name)) => Some(Named::Name { name: name.clone(), of: of.map(Box::new) }),
+        (Some(id), _) => Some(IdOrName::Id(id.clone())),
+        (None, Some(name)) => Some(IdOrName::Name { name: name.clone(), of: of.map(Box::new) }),
         (None, None) => None,
     }
 }
 
 /// The domain of a user or a project; the cloud's own default for what names none.
-fn domain(id: &Option<String>, name: &Option<String>, auth: &Auth) -> Named {
+fn domain(id: &Option<String>, name: &Option<String>, auth: &Auth) -> IdOrName {
     let own = named(id, name, None).or_else(|| named(&auth.domain_id, &auth.domain_name, None));
-    own.unwrap_or_else(|| Named::Id("default".to_owned()))
+    own.unwrap_or_else(|| IdOrName::Id("default".to_owned()))
 }
 
-fn user(auth: &Auth) -> Option<Named> {
+fn user(auth: &Auth) -> Option<IdOrName> {
     let of = domain(&auth.user_domain_id, &auth.user_domain_name, auth);
     named(&auth.user_id, &auth.username, Some(of))
 }

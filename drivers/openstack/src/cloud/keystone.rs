@@ -12,39 +12,39 @@ use time::format_description::well_known::Rfc3339;
 use super::catalog::Catalog;
 
 /// A token of Keystone's.
-pub(crate) type Token = picket_cloud::Token<Said>;
+pub(crate) type Token = picket_cloud::Token<TokenDetails>;
 
 /// Who logs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Login {
     /// `v3password`.
-    Password { user: Named, password: Secret, scope: Scope },
+    Password { user: IdOrName, password: Secret, scope: Scope },
     /// `v3applicationcredential`: it brings its project.
-    ApplicationCredential { credential: Named, secret: Secret },
+    ApplicationCredential { credential: IdOrName, secret: Secret },
 }
 
 /// By its id, or by its name and where that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum IdOrName {
     Id(String),
-    Name { name: String, of: Option<Box<Named>> },
+    Name { name: String, of: Option<Box<IdOrName>> },
 }
 
 /// For what a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    Project(Named),
+    Project(IdOrName),
     /// All of the cloud.
     System,
 }
 
-impl Named {
+impl IdOrName {
     /// As Keystone wants it; `of` is called `owner` there (`domain`, `user`).
     fn json(&self, owner: &str) -> Value {
         match self {
-            Named::Id(id) => json!({ "id": id }),
-            Named::Name { name, of: None } => json!({ "name": name }),
-            Named::Name { name, of: Some(of) } => json!({ "name": name, owner: of.json("domain") }),
+            IdOrName::Id(id) => json!({ "id": id }),
+            IdOrName::Name { name, of: None } => json!({ "name": name }),
+            IdOrName::Name { name, of: Some(of) } => json!({ "name": name, owner: of.json("domain") }),
         }
     }
 }
@@ -82,7 +82,7 @@ impl Login {
 }
 
 /// What Keystone says with a token.
-pub(crate) struct Said {
+pub(crate) struct TokenDetails {
     /// The user's id: whose actions are ours.
     pub(crate) user: String,
     /// The id of the project for which it is; `None`: for all of the cloud.
@@ -91,7 +91,7 @@ pub(crate) struct Said {
     pub(super) catalog: Catalog,
 }
 
-impl Said {
+impl TokenDetails {
     /// Whether Nova takes it for an administrator's (its policy `context_is_admin`, as it comes).
     pub(crate) fn is_admin(&self) -> bool {
         self.roles.iter().any(|role| role == "admin")
@@ -146,7 +146,7 @@ pub(super) fn token(
     let life = stamp(&token.expires_at)? - stamp(&token.issued_at)?;
     let life = Duration::try_from(life).ok().filter(|life| !life.is_zero());
     let life = life.ok_or("it ends before it begins")?;
-    let said = Said {
+    let said = TokenDetails {
         user: token.user.id,
         project: token.project.map(|project| project.id),
         roles: token.roles.into_iter().map(|role| role.name).collect(),
@@ -201,9 +201,10 @@ mod tests {
 
     #[test]
     fn a_request_names_the_user_and_the_project_where_they_are() {
-        let domain = |name: &str| Some(Box::new(Named::Name { name: name.to_owned(), of: None }));
-        let user = Named::Name { name: "picket".to_owned(), of: domain("Default") };
-        let project = Named::Name { name: "db".to_owned(), of: Some(Box::new(Named::Id("d1".to_owned()))) };
+        let domain = |name: &str| Some(Box::new(IdOrName::Name { name: name.to_owned(), of: None }));
+        let user = IdOrName::Name { name: "picket".to_owned(), of: domain("Default") };
+        let project =
+            IdOrName::Name { name: "db".to_owned(), of: Some(Box::new(IdOrName::Id("d1".to_owned()))) };
         let login = Login::Password { user, password: Secret::new("pw"), scope: Scope::Project(project) };
         assert_eq!(
             login.body(),
@@ -213,8 +214,8 @@ mod tests {
                 "scope": { "project": { "name": "db", "domain": { "id": "d1" } } },
             } })
         );
-        let of = Some(Box::new(Named::Name { name: "picket".to_owned(), of: domain("Default") }));
-        let credential = Named::Name { name: "fence".to_owned(), of };
+        let of = Some(Box::new(IdOrName::Name { name: "picket".to_owned(), of: domain("Default") }));
+        let credential = IdOrName::Name { name: "fence".to_owned(), of };
         let login = Login::ApplicationCredential { credential, secret: Secret::new("pw") };
         assert_eq!(
             login.body()["auth"]["identity"]["application_credential"],

@@ -5,8 +5,8 @@ use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Secret};
 use picket_reach::web;
 use reqwest::StatusCode;
 
-use super::asking::unanswered;
 use super::keystone::{self, Token};
+use super::request::unanswered;
 use super::words::{self, said};
 use super::{Cloud, LONGEST};
 
@@ -68,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::CloudSettings;
-    use super::super::keystone::{Login, Named, Scope};
+    use super::super::keystone::{IdOrName, Login, Scope};
     use super::*;
     use crate::fake_nova;
 
@@ -93,7 +93,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_secret_that_keystone_repeats_is_not_shown() {
-        let user = || Named::Id("u1".to_owned());
+        let user = || IdOrName::Id("u1".to_owned());
         let logins = [
             Login::Password { user: user(), password: Secret::new(SECRET), scope: Scope::System },
             Login::ApplicationCredential { credential: user(), secret: Secret::new(SECRET) },

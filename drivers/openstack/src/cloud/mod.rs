@@ -4,11 +4,11 @@
 //! takes for longer than the ledger says (S8). Nothing follows a redirect, and a token goes nowhere but to its own services.
 //! **Invariant.** A wrong password is not tried again and again.
 
-mod asking;
 mod catalog;
 mod clouds_yaml;
 mod keystone;
 mod login;
+mod request;
 mod services;
 mod words;
 
@@ -23,11 +23,11 @@ use reqwest::{StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) use self::asking::{Command, Taken, Told};
-use self::asking::{Heard, ask, bearing, request_id, unanswered, versioned, without};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
-use self::keystone::Said;
 pub(crate) use self::keystone::Token;
+use self::keystone::TokenDetails;
+pub(crate) use self::request::{AcceptedCommands, Command, CommandAnswer};
+use self::request::{DetachedCommand, ask, bearing, request_id, unanswered, versioned, without};
 pub(crate) use self::services::Service;
 pub(crate) use self::words::{said, tame};
 
@@ -42,7 +42,7 @@ pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(3_600 + CLOCKS.as_se
 
 /// What a question came to.
 #[derive(Debug)]
-pub(crate) enum Found<T> {
+pub(crate) enum QueryResult<T> {
     It(T),
     /// The service says 404. In its words.
     NotThere(String),
@@ -52,7 +52,7 @@ pub(crate) enum Found<T> {
 pub(crate) struct Cloud {
     settings: CloudSettings,
     clients: Clients,
-    tokens: Tokens<Said>,
+    tokens: Tokens<TokenDetails>,
     /// The compute API's microversion that both know.
     version: tokio::sync::OnceCell<String>,
 }
@@ -138,7 +138,7 @@ impl Cloud {
         service: Service,
         path: &str,
         call: &Call,
-    ) -> Result<Found<T>, DriverError> {
+    ) -> Result<QueryResult<T>, DriverError> {
         let mut renewed = false;
         loop {
             let token = self.token(call).await?;
@@ -163,13 +163,13 @@ impl Cloud {
                         );
                     }
                     return match serde_json::from_slice(&answer.body) {
-                        Ok(it) => Ok(Found::It(it)),
+                        Ok(it) => Ok(QueryResult::It(it)),
                         Err(error) => {
                             wrong(ErrorKind::Protocol, format!("the answer makes no sense: {error}"))
                         }
                     };
                 }
-                StatusCode::NOT_FOUND => return Ok(Found::NotThere(said(&answer))),
+                StatusCode::NOT_FOUND => return Ok(QueryResult::NotThere(said(&answer))),
                 StatusCode::UNAUTHORIZED if !renewed && !token.is_young(call.now()) => {
                     self.tokens.forget(&token, call.now());
                     renewed = true;
@@ -195,7 +195,7 @@ impl Cloud {
         unclear: &Unclear,
         effort: &mut Effort,
         call: &Call,
-    ) -> Result<Told, DriverError> {
+    ) -> Result<CommandAnswer, DriverError> {
         let Command { service, method, path, body, bound, taken } = command;
         let Some(token) = self.held(call.now()) else {
             return Err(effort
@@ -224,7 +224,7 @@ impl Cloud {
         let asked_at = call.now();
         let until = asked_at + self.longest_life();
         let taken = taken.map(|taken| (taken, until));
-        let heard = Heard { sending: unclear.sending(until), taken, call: call.clone() };
+        let heard = DetachedCommand { sending: unclear.sending(until), taken, call: call.clone() };
         let answer = match carry(request, LONGEST, bound, call, |answered: &_| heard.hear(answered)).await {
             Ok(Ok(answer)) => without(answer, &token),
             Ok(Err(failed)) => {
@@ -246,7 +246,7 @@ impl Cloud {
             _ => said(&answer),
         };
         let request = request_id(&answer);
-        Ok(Told { code: answer.code, request, asked_at, answered_at: call.now(), words })
+        Ok(CommandAnswer { code: answer.code, request, asked_at, answered_at: call.now(), words })
     }
 
     /// The newest microversion that both know.

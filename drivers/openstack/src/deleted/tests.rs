@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{BUILDS, ENDS};
 use crate::driver::OpenstackDriver;
-use crate::fake_nova::{self, Step, action};
+use crate::fake_nova::{self, EventRow, action};
 
 const GOOD: Option<&str> = Some("Success");
 const BAD: Option<&str> = Some("Error");
@@ -39,7 +39,7 @@ async fn reading(driver: &OpenstackDriver) -> (Power, String) {
 #[tokio::test]
 async fn what_can_start_a_guest_must_have_ended_before_its_host_ended_the_server() {
     let start = |result, host, ended| ("compute_start_instance", result, host, "09:50:00", ended);
-    let cases: [(&str, Vec<Step>, Power); 14] = [
+    let cases: [(&str, Vec<EventRow>, Power); 14] = [
         ("start", vec![start(GOOD, "hv1", "10:00:00")], Power::Off),
         ("start", vec![start(BAD, "hv1", "10:00:00")], Power::Off),
         ("start", vec![start(GOOD, "hv1", "10:00:01")], Power::Unknown),
@@ -91,7 +91,7 @@ async fn a_server_that_was_built_at_the_second_host_is_built() {
 
 #[tokio::test]
 async fn what_had_ended_is_not_asked_for_again() {
-    let steps: [Step; 1] = [("compute_start_instance", GOOD, "hv1", "09:50:00", "09:50:09")];
+    let steps: [EventRow; 1] = [("compute_start_instance", GOOD, "hv1", "09:50:00", "09:50:09")];
     let started = |request: &str| action("start", request, "09:50:00", &steps);
     let (driver, asked) = driver(vec![delete("hv1"), started("req-2"), started("req-1")]).await;
     for (turn, starts) in [2, 0].into_iter().enumerate() {
@@ -112,7 +112,7 @@ async fn what_had_ended_before_the_delete_had_not_ended_before_the_evacuation() 
         action("evacuate", "req-evacuate", "09:00:00", &steps)
     };
     for (ended, power) in [("09:30:00", Power::Unknown), ("08:50:09", Power::Off)] {
-        let steps: [Step; 1] = [("compute_start_instance", BAD, "hv1", "08:50:00", ended)];
+        let steps: [EventRow; 1] = [("compute_start_instance", BAD, "hv1", "08:50:00", ended)];
         let start = action("start", "req-start", "08:49:59", &steps);
         let (driver, _) = driver(vec![delete("hv2"), evacuate(), start]).await;
         for _ in 0..2 {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::STARTS;
 use crate::driver::OpenstackDriver;
-use crate::fake_nova::{self, Step, action, stopped};
+use crate::fake_nova::{self, EventRow, action, stopped};
 
 const GOOD: Option<&str> = Some("Success");
 const BAD: Option<&str> = Some("Error");
@@ -32,7 +32,7 @@ fn evacuate() -> Value {
     )
 }
 
-fn start(steps: &[Step]) -> Value {
+fn start(steps: &[EventRow]) -> Value {
     action("start", "req-start", "12:00:00", steps)
 }
 
@@ -131,7 +131,7 @@ async fn a_start_that_nova_was_made_to_forget_must_have_ended_before_that() {
 async fn whatever_may_start_a_guest_must_have_ended_before_the_evacuation() {
     let at = |step, result, ended| (step, result, "hv1", "12:00:01", ended);
     let built = "compute__do_build_and_run_instance";
-    let cases: [(&str, Vec<Step>, Power); 21] = [
+    let cases: [(&str, Vec<EventRow>, Power); 21] = [
         ("rescue", vec![], Power::Unknown),
         ("rescue", vec![at("compute_rescue_instance", BAD, "18:00:00")], Power::Unknown),
         ("rescue", vec![at("compute_rescue_instance", GOOD, "12:00:09")], Power::Off),
@@ -205,7 +205,7 @@ async fn a_start_must_have_ended_before_the_first_evacuation_after_it() {
 async fn an_older_evacuation_must_have_ended_before_the_newer_one() {
     let chosen = ("conductor_rebuild_server", GOOD, "", "12:40:01", "12:40:02");
     let at = |result, ended| ("compute_rebuild_instance", result, "hv3", "12:40:03", ended);
-    let cases: [(Vec<Step>, [Power; 2]); 9] = [
+    let cases: [(Vec<EventRow>, [Power; 2]); 9] = [
         (vec![], [Power::Unknown; 2]),
         (vec![chosen], [Power::Unknown; 2]),
         (vec![chosen, at(None, "")], [Power::Unknown; 2]),
@@ -325,7 +325,7 @@ async fn a_start_of_ours_that_is_answered_after_its_call_is_followed_to_its_end(
 #[tokio::test]
 async fn each_start_of_ours_is_followed_to_its_end() {
     let ended = || [(STARTS, GOOD, "hv1", "12:00:01", "12:00:09")];
-    let of = |request: &str, steps: &[Step]| action("start", request, "12:00:00", steps);
+    let of = |request: &str, steps: &[EventRow]| action("start", request, "12:00:00", steps);
     let mut requests = vec!["req-start", "req-again"];
     let actions: Arc<Mutex<Vec<Value>>> =
         Arc::new(Mutex::new(vec![of("req-start", &ended()), of("req-again", &[])]));

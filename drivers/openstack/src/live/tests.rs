@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 
 use super::{BEGUN, LANDED, LIVE, ROLLED_BACK};
 use crate::deleted::ENDS;
-use crate::fake_nova::{self, Step, action, stopped};
+use crate::fake_nova::{self, EventRow, action, stopped};
 
 const GOOD: Option<&str> = Some("Success");
 const BAD: Option<&str> = Some("Error");
 
-fn live(steps: &[Step]) -> Value {
+fn live(steps: &[EventRow]) -> Value {
     action(LIVE, "req-live", "12:00:00", steps)
 }
 
-const WENT: Step = (BEGUN, GOOD, "hv1", "12:00:01", "12:00:02");
-const ARRIVED: Step = (LANDED, GOOD, "hv2", "12:00:30", "12:00:31");
-const NOT_SAVED: Step = (LANDED, BAD, "hv2", "12:00:30", "12:00:31");
-const BACK: Step = (ROLLED_BACK, GOOD, "hv2", "12:00:30", "12:00:31");
+const WENT: EventRow = (BEGUN, GOOD, "hv1", "12:00:01", "12:00:02");
+const ARRIVED: EventRow = (LANDED, GOOD, "hv2", "12:00:30", "12:00:31");
+const NOT_SAVED: EventRow = (LANDED, BAD, "hv2", "12:00:30", "12:00:31");
+const BACK: EventRow = (ROLLED_BACK, GOOD, "hv2", "12:00:30", "12:00:31");
 
 fn plain(name: &str, at: &str) -> Value {
     action(name, &format!("req-{name}"), at, &[])
@@ -65,7 +65,7 @@ fn hidden() -> Value {
 #[tokio::test]
 async fn a_stop_proves_nothing_where_a_guest_was_started_anew_after_a_live_migration_that_is_not_known_to_have_ended()
  {
-    let known = |role: &'static str, between: Vec<&'static str>, steps: &'static [Step]| async move {
+    let known = |role: &'static str, between: Vec<&'static str>, steps: &'static [EventRow]| async move {
         let server = if role == "admin" { stopped() } else { hidden() };
         let mut actions = vec![stop()];
         actions.extend(between.iter().map(|name| plain(name, "13:00:00")));
@@ -77,7 +77,7 @@ async fn a_stop_proves_nothing_where_a_guest_was_started_anew_after_a_live_migra
     };
     for role in ["admin", "member"] {
         for (between, steps, power) in [
-            (vec!["start"], &[WENT] as &[Step], Power::Unknown),
+            (vec!["start"], &[WENT] as &[EventRow], Power::Unknown),
             (vec!["reboot"], &[WENT], Power::Unknown),
             (vec!["unrescue"], &[WENT, NOT_SAVED], Power::Unknown),
             (vec!["a word of tomorrow"], &[WENT], Power::Unknown),
@@ -155,7 +155,7 @@ async fn a_delete_in_the_middle_of_a_live_migration_is_no_off() {
     let delete = |at: &str, host: &'static str| {
         action("delete", "req-delete", at, &[(ENDS, GOOD, host, "12:00:40", "12:00:41")])
     };
-    let between = |steps: &[Step]| vec![delete("12:00:40", "hv1"), live(steps)];
+    let between = |steps: &[EventRow]| vec![delete("12:00:40", "hv1"), live(steps)];
     for (actions, power) in [
         (between(&[WENT]), Power::Unknown),
         (between(&[WENT, NOT_SAVED]), Power::Unknown),

@@ -11,16 +11,16 @@ use super::OpenstackDriver;
 use crate::fake_nova::{self, SERVER, USER, stopped};
 
 /// A step: its name and result, and the host that did it. Without a result it has not ended.
-type Step = (&'static str, Option<&'static str>, &'static str);
+type EventRow = (&'static str, Option<&'static str>, &'static str);
 /// An action: its name, its request, its steps.
-type Done = (&'static str, &'static str, &'static [Step]);
+type Done = (&'static str, &'static str, &'static [EventRow]);
 
 const STOPPED: Done = ("stop", "req-stop", &[("compute_stop_instance", Some("Success"), "hv1")]);
-const CHOSEN: Step = ("conductor_rebuild_server", Some("Success"), "");
-const ARRIVED: Step = ("compute_rebuild_instance", Some("Success"), "hv2");
-const BROKEN: Step = ("compute_rebuild_instance", Some("Error"), "hv2");
+const CHOSEN: EventRow = ("conductor_rebuild_server", Some("Success"), "");
+const ARRIVED: EventRow = ("compute_rebuild_instance", Some("Success"), "hv2");
+const BROKEN: EventRow = ("compute_rebuild_instance", Some("Error"), "hv2");
 
-const LANDED: Step = ("compute_post_live_migration_at_destination", Some("Success"), "hv2");
+const LANDED: EventRow = ("compute_post_live_migration_at_destination", Some("Success"), "hv2");
 const GOOD: Done = ("evacuate", "req-good", &[CHOSEN, ARRIVED]);
 const BAD: Done = ("evacuate", "req-bad", &[CHOSEN, BROKEN]);
 const NOWHERE: Done = ("evacuate", "req-none", &[("conductor_rebuild_server", Some("Error"), "")]);
@@ -174,7 +174,7 @@ async fn an_evacuation_older_than_the_newest_actions_is_found() {
     for (max_limit, oldest, power) in
         [(2, BAD, Power::Unknown), (2, GOOD, Power::Off), (4, BAD, Power::Unknown)]
     {
-        let started: &[Step] = &[("compute_start_instance", Some("Success"), "hv1")];
+        let started: &[EventRow] = &[("compute_start_instance", Some("Success"), "hv1")];
         let done = vec![STOPPED, LOCK, NOWHERE, ("start", "req-start", started), oldest, CREATE];
         let (driver, _) = driver("admin", Some(stopped()), done, max_limit).await;
         let (is, said) = reading(&driver).await;
@@ -187,7 +187,8 @@ async fn what_is_known_of_its_moves_for_good_is_not_asked_for_again() {
     const LOCK: Done = ("lock", "req-lock", &[]);
     const START: Done = ("start", "req-start", &[]);
     const NEVER: Done = ("live-migration", "req-live", &[("compute_live_migration", Some("Error"), "hv1")]);
-    let long = vec![STOPPED, LOCK, START, ("lock", "req-2", &[] as &[Step]), ("start", "req-3", &[]), CREATE];
+    let long =
+        vec![STOPPED, LOCK, START, ("lock", "req-2", &[] as &[EventRow]), ("start", "req-3", &[]), CREATE];
     // With the steps of our stop.
     for (done, max_limit, first) in [(vec![STOPPED, NOWHERE, NEVER, CREATE], 5, 5), (long, 4, 3)] {
         let (driver, asked) = driver("admin", Some(stopped()), done, max_limit).await;
@@ -206,7 +207,7 @@ async fn what_is_known_of_its_moves_for_good_is_not_asked_for_again() {
 async fn actions_that_were_searched_before_an_evacuation_are_asked_for_once_more_after_it() {
     const LOCK: Done = ("lock", "req-lock", &[]);
     for (steps, power) in [
-        (&[] as &[Step], Power::Unknown),
+        (&[] as &[EventRow], Power::Unknown),
         (&[("compute_start_instance", Some("Success"), "hv1")], Power::Off),
     ] {
         let done = vec![STOPPED, GOOD, LOCK, ("start", "req-start", steps), CREATE];

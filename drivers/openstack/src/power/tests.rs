@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use picket_core::power::{Power, Reading};
 use serde_json::Value;
 
-use crate::fake_nova::{self, Step, action, stopped};
+use crate::fake_nova::{self, EventRow, action, stopped};
 
-const DONE: &[Step] = &[("compute_stop_instance", Some("Success"), "hv1", "14:00:01", "14:00:09")];
-const FAILED: &[Step] = &[("compute_stop_instance", Some("Error"), "hv1", "14:00:01", "14:00:09")];
-const UNDER_WAY: &[Step] = &[("compute_stop_instance", None, "hv1", "14:00:01", "")];
+const DONE: &[EventRow] = &[("compute_stop_instance", Some("Success"), "hv1", "14:00:01", "14:00:09")];
+const FAILED: &[EventRow] = &[("compute_stop_instance", Some("Error"), "hv1", "14:00:01", "14:00:09")];
+const UNDER_WAY: &[EventRow] = &[("compute_stop_instance", None, "hv1", "14:00:01", "")];
 
-fn stop(steps: &[Step]) -> Value {
+fn stop(steps: &[EventRow]) -> Value {
     action("stop", "req-stop", "14:00:00", steps)
 }
 

@@ -20,7 +20,7 @@ const PAUSED: &str =
     "Cannot 'stop' instance 5a1bd2c8-1111-4222-8333-444455556666 while it is in vm_state paused";
 
 /// What Nova was told, in the words of the bodies.
-type Heard = Arc<Mutex<Vec<String>>>;
+type BodyLog = Arc<Mutex<Vec<String>>>;
 
 /// A server in that state, locked by somebody with that reason.
 fn server(status: &str, power_state: i64, reason: Option<&str>) -> Value {
@@ -35,8 +35,8 @@ fn nova(
     mut shown: Value,
     words: &'static str,
     mut times: usize,
-) -> (impl FnMut(&str) -> Option<Value> + Send + 'static, Heard) {
-    let heard: Heard = Arc::default();
+) -> (impl FnMut(&str) -> Option<Value> + Send + 'static, BodyLog) {
+    let heard: BodyLog = Arc::default();
     let told = heard.clone();
     let answers = move |asked: &str| {
         if asked.contains("/os-instance-actions") {
@@ -62,7 +62,7 @@ fn nova(
     (answers, heard)
 }
 
-fn told(heard: &Heard) -> Vec<String> {
+fn told(heard: &BodyLog) -> Vec<String> {
     heard.lock().clone()
 }
 

@@ -16,14 +16,14 @@ use tokio::time::Instant;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::{Broken, Connection};
+use super::{Connection, ConnectionError};
 use crate::settings::Settings;
 
 /// No bound of an idle machine: what is slow here is the machine.
 const AGES: Duration = Duration::from_secs(30);
 
 /// A service's end, who believes it, and what it is called.
-pub(crate) struct Place {
+pub(crate) struct ServiceEnd {
     pub(crate) listener: TcpListener,
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) settings: Settings,
@@ -31,7 +31,7 @@ pub(crate) struct Place {
     name: ServerName<'static>,
 }
 
-pub(crate) async fn place() -> Place {
+pub(crate) async fn service_end() -> ServiceEnd {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let key = KeyPair::generate().expect("a key");
@@ -58,12 +58,12 @@ pub(crate) async fn place() -> Place {
     let tls =
         TlsConnector::from(Arc::new(picket_trust::config(&settings.believed).expect("no file is needed")));
     let name = ServerName::try_from("127.0.0.1").expect("a name");
-    Place { listener, acceptor: TlsAcceptor::from(Arc::new(config)), settings, tls, name }
+    ServiceEnd { listener, acceptor: TlsAcceptor::from(Arc::new(config)), settings, tls, name }
 }
 
 /// Both ends of one.
 async fn pair() -> (Connection, TlsStream<TcpStream>) {
-    let Place { listener, acceptor, settings, tls, name } = place().await;
+    let ServiceEnd { listener, acceptor, settings, tls, name } = service_end().await;
     let until = Instant::now() + AGES;
     let there = async {
         let (stream, _) = listener.accept().await.expect("somebody comes");
@@ -75,7 +75,7 @@ async fn pair() -> (Connection, TlsStream<TcpStream>) {
 
 #[tokio::test]
 async fn an_address_at_which_nobody_answers_leaves_room_for_the_next() {
-    let Place { listener, acceptor, settings, tls, name } = place().await;
+    let ServiceEnd { listener, acceptor, settings, tls, name } = service_end().await;
     // Its kernel takes the connection, and nobody says a word.
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     // Bound, so that nobody else comes by the port, and deaf.
@@ -131,7 +131,7 @@ async fn what_is_closed_between_the_look_at_it_and_the_request_is_known_at_once(
     tokio::time::sleep(Duration::from_millis(20)).await;
     let began = Instant::now();
     let broken = here.exchange(question(), began + AGES).await.expect_err("nobody is there");
-    assert!(!matches!(broken, Broken::Late), "{broken:?} after {:?}", began.elapsed());
+    assert!(!matches!(broken, ConnectionError::Late), "{broken:?} after {:?}", began.elapsed());
     assert!(!here.is_usable().await);
 }
 

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 use super::*;
-use crate::connection::tests::{Place, place};
+use crate::connection::tests::{ServiceEnd, service_end};
 use crate::driver::RedfishDriver;
 use crate::pool::Pool;
 use crate::settings::Settings;
@@ -30,7 +30,7 @@ impl Clock for Still {
 
 /// A driver of a system that is off and whose reset takes those, and what it was asked.
 async fn off_and_offering(allowed: Value) -> (RedfishDriver, Arc<Mutex<Vec<String>>>) {
-    let Place { listener, acceptor, settings, .. } = place().await;
+    let ServiceEnd { listener, acceptor, settings, .. } = service_end().await;
     let asked = Arc::new(Mutex::new(Vec::new()));
     let heard = asked.clone();
     tokio::spawn(async move {

@@ -12,10 +12,10 @@ use crate::certificates::Certificates;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Following};
+use crate::follow::{self, FollowOptions};
 use crate::global::{Format, Global};
 use crate::hosts;
-use crate::motion::{End, Motion};
+use crate::motion::{FollowEnd, Motion};
 use crate::session::Session;
 use crate::view::update;
 
@@ -73,7 +73,7 @@ fn reason(options: &Options) -> String {
 /// Follows one node to its end; why not, in words, where it did not come to what was asked for.
 async fn follow(session: &mut Session<'_>, node: &str, motion: Motion) -> Result<Result<(), String>, Fault> {
     // Each call of an agent is a request of its own: who asks again joins the fence that is open.
-    let following = Following { key: None, parallel: 1, patience: PATIENCE };
+    let following = FollowOptions { key: None, parallel: 1, patience: PATIENCE };
     let followed = follow::all(session, vec![(node.to_owned(), motion)], &following).await?;
     let Some(followed) = followed.first() else {
         return Err(Fault::Nonsense("nobody followed the node"));
@@ -86,14 +86,14 @@ async fn follow(session: &mut Session<'_>, node: &str, motion: Motion) -> Result
         return Ok(Ok(()));
     }
     let why = match &followed.end {
-        End::Outcome(outcome) => {
+        FollowEnd::Outcome(outcome) => {
             let kind = outcome.kind().as_str_name().trim_start_matches("OUTCOME_KIND_").to_lowercase();
             format!("{}: {}", kind.replace('_', " "), outcome.detail)
         }
-        End::Refused(told) => told.to_string(),
-        End::Lost(why) => why.clone(),
-        End::TimedOut => "the time was over first; what was begun goes on".to_owned(),
-        End::Interrupted => "interrupted; what was begun goes on".to_owned(),
+        FollowEnd::Refused(told) => told.to_string(),
+        FollowEnd::Lost(why) => why.clone(),
+        FollowEnd::TimedOut => "the time was over first; what was begun goes on".to_owned(),
+        FollowEnd::Interrupted => "interrupted; what was begun goes on".to_owned(),
     };
     Ok(Err(why))
 }

@@ -1,6 +1,6 @@
 //! The metadata, as XML: what callers read to know which options and actions there are.
 
-use super::options::{Kind, PARAMETERS, Parameter, long};
+use super::options::{PARAMETERS, Parameter, ValueKind, long};
 
 const ABOUT: &str = "fence_picket asks a Picket gateway to fence a node: the gateway switches its power off from the \
 outside, proves that it is off, and only then lets its volumes go. 'off' and 'reboot' succeed only with that proof. After \
@@ -26,17 +26,17 @@ fn escaped(text: &str) -> String {
 fn parameter(parameter: &Parameter) -> String {
     let short = parameter.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
     let value = match parameter.kind {
-        Kind::Boolean => String::new(),
+        ValueKind::Boolean => String::new(),
         _ => format!("=[{}]", parameter.name),
     };
     let mixed = escaped(&format!("{short}--{}{value}", long(parameter)));
     let default = parameter.default.map(|default| format!(" default=\"{}\"", escaped(default)));
     let default = default.unwrap_or_default();
     let content = match parameter.kind {
-        Kind::String => format!("<content type=\"string\"{default} />"),
-        Kind::Second => format!("<content type=\"second\"{default} />"),
-        Kind::Boolean => format!("<content type=\"boolean\"{default} />"),
-        Kind::Select(values) => {
+        ValueKind::String => format!("<content type=\"string\"{default} />"),
+        ValueKind::Second => format!("<content type=\"second\"{default} />"),
+        ValueKind::Boolean => format!("<content type=\"boolean\"{default} />"),
+        ValueKind::Select(values) => {
             let options: String =
                 values.iter().map(|value| format!("\n\t\t\t<option value=\"{value}\" />")).collect();
             format!("<content type=\"select\"{default} >{options}\n\t\t</content>")

@@ -24,7 +24,7 @@ pub(super) enum Action {
 
 /// What a value is, in the metadata's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     String,
     Second,
     Boolean,
@@ -38,7 +38,7 @@ pub(super) struct Parameter {
     pub(super) name: &'static str,
     /// One letter of the command line.
     pub(super) short: Option<char>,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     pub(super) default: Option<&'static str>,
     /// Which action does not go without it.
     pub(super) required: bool,
@@ -61,7 +61,12 @@ const ACTIONS: &[(&str, Action)] = &[
 
 const GRADES: &[&str] = &["attested", "claimed", "learned", "hypervisor", "observed"];
 
-const fn parameter(name: &'static str, short: Option<char>, kind: Kind, about: &'static str) -> Parameter {
+const fn parameter(
+    name: &'static str,
+    short: Option<char>,
+    kind: ValueKind,
+    about: &'static str,
+) -> Parameter {
     Parameter { name, short, kind, default: None, required: false, about }
 }
 
@@ -70,60 +75,80 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         default: Some("reboot"),
         required: true,
-        ..parameter("action", Some('o'), Kind::String, "Fencing action")
+        ..parameter("action", Some('o'), ValueKind::String, "Fencing action")
     },
-    parameter("plug", Some('n'), Kind::String, "The node, by its name in the gateway's settings"),
-    parameter("port", None, Kind::String, "The same as plug, by its older name"),
-    parameter("nodename", None, Kind::String, "The node by its name in the cluster: where no plug is given"),
+    parameter("plug", Some('n'), ValueKind::String, "The node, by its name in the gateway's settings"),
+    parameter("port", None, ValueKind::String, "The same as plug, by its older name"),
+    parameter(
+        "nodename",
+        None,
+        ValueKind::String,
+        "The node by its name in the cluster: where no plug is given",
+    ),
     parameter(
         "endpoint",
         Some('a'),
-        Kind::String,
+        ValueKind::String,
         "Where gateways answer: unix:/run/picket/picket.sock, https://gateway:7070; several are separated by commas",
     ),
-    parameter("context", None, Kind::String, "Which context of the file with contexts"),
-    parameter("config", None, Kind::String, "The file with contexts"),
-    parameter("ca_file", None, Kind::String, "The CA of the gateways' certificates, a PEM file"),
-    parameter("cert_file", None, Kind::String, "The certificate that is shown to them, a PEM file"),
-    parameter("key_file", None, Kind::String, "Its key, a PEM file"),
+    parameter("context", None, ValueKind::String, "Which context of the file with contexts"),
+    parameter("config", None, ValueKind::String, "The file with contexts"),
+    parameter("ca_file", None, ValueKind::String, "The CA of the gateways' certificates, a PEM file"),
+    parameter("cert_file", None, ValueKind::String, "The certificate that is shown to them, a PEM file"),
+    parameter("key_file", None, ValueKind::String, "Its key, a PEM file"),
     Parameter {
         default: Some("fence_picket"),
-        ..parameter("holder", None, Kind::String, "The hold that keeps the node off, and that 'on' drops")
+        ..parameter(
+            "holder",
+            None,
+            ValueKind::String,
+            "The hold that keeps the node off, and that 'on' drops",
+        )
     },
-    parameter("reason", None, Kind::String, "Why; stands in the hold and in the history"),
+    parameter("reason", None, ValueKind::String, "Why; stands in the hold and in the history"),
     Parameter {
         default: Some("released"),
         ..parameter(
             "until",
             None,
-            Kind::Select(&["released", "confirmed"]),
+            ValueKind::Select(&["released", "confirmed"]),
             "When 'off' and 'reboot' are done: when the node is proven off and its volumes are released, or when it is proven off",
         )
     },
-    parameter("minimum_grade", None, Kind::Select(GRADES), "The least grade of evidence that will do"),
+    parameter("minimum_grade", None, ValueKind::Select(GRADES), "The least grade of evidence that will do"),
     Parameter {
         default: Some("0"),
         ..parameter(
             "delay",
             None,
-            Kind::Second,
+            ValueKind::Second,
             "Wait so long before fencing is asked for: where two nodes may shoot each other",
         )
     },
     parameter(
         "timeout",
         None,
-        Kind::Second,
+        ValueKind::Second,
         "Give up after so long; what was begun goes on. By default whoever calls has the time",
     ),
     Parameter {
         default: Some(","),
-        ..parameter("separator", Some('C'), Kind::String, "Between the columns of 'list' and 'list-status'")
+        ..parameter(
+            "separator",
+            Some('C'),
+            ValueKind::String,
+            "Between the columns of 'list' and 'list-status'",
+        )
     },
-    parameter("quiet", Some('q'), Kind::Boolean, "Say nothing where all went well"),
-    parameter("verbose", Some('v'), Kind::Boolean, "Taken, and without effect: each step is told anyway"),
-    parameter("version", Some('V'), Kind::Boolean, "Tell the version"),
-    parameter("help", Some('h'), Kind::Boolean, "Tell the options"),
+    parameter("quiet", Some('q'), ValueKind::Boolean, "Say nothing where all went well"),
+    parameter(
+        "verbose",
+        Some('v'),
+        ValueKind::Boolean,
+        "Taken, and without effect: each step is told anyway",
+    ),
+    parameter("version", Some('V'), ValueKind::Boolean, "Tell the version"),
+    parameter("help", Some('h'), ValueKind::Boolean, "Tell the options"),
 ];
 
 /// What was asked for, read and checked.
@@ -184,7 +209,7 @@ impl Options {
             let Some(parameter) = parameter else {
                 return Err(format!("no such option: {word}; --help tells those that there are"));
             };
-            if parameter.kind == Kind::Boolean {
+            if parameter.kind == ValueKind::Boolean {
                 value = value.or_else(|| Some("1".to_owned()));
             }
             let value = value.or_else(|| rest.next().cloned());

@@ -5,9 +5,9 @@ use picket_proto::v1::{AbandonReleaseRequest, Node, ReleaseStage};
 use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::gateway_error::GatewayError;
 use crate::session::Session;
 use crate::style::Tone;
-use crate::told::Told;
 use crate::view::node_text;
 use crate::view::result::{ResultView, Results};
 use crate::{hosts, question};
@@ -39,8 +39,9 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     for node in &nodes {
         answers.push((node.name.clone(), one(args, session, node).await?));
     }
-    let exit =
-        Exit::worst(answers.iter().map(|(_, answer)| answer.as_ref().err().map_or(Exit::Done, Told::exit)));
+    let exit = Exit::worst(
+        answers.iter().map(|(_, answer)| answer.as_ref().err().map_or(Exit::Done, GatewayError::exit)),
+    );
     if !session.for_people() {
         let results = answers.iter().map(|(node, answer)| ResultView::of_call(node, answer)).collect();
         session.console.document(&Results::of_calls(results, exit))?;
@@ -73,7 +74,7 @@ fn came_to(node: &Node, release: &str) -> (Tone, &'static str) {
 }
 
 /// One node; what the gateway refuses is of that node, what breaks the way there ends the command.
-async fn one(args: &Args, session: &Session<'_>, node: &Node) -> Result<Result<Node, Told>, Fault> {
+async fn one(args: &Args, session: &Session<'_>, node: &Node) -> Result<Result<Node, GatewayError>, Fault> {
     let request = AbandonReleaseRequest {
         node: Some(hosts::selector(&node.name)),
         release: args.release.clone(),
@@ -87,7 +88,7 @@ async fn one(args: &Args, session: &Session<'_>, node: &Node) -> Result<Result<N
             .node
             .map(Ok)
             .ok_or(Fault::Nonsense("it abandoned a release and says nothing of the node")),
-        Err(Fault::Told(told)) if !told.is_passing() => Ok(Err(*told)),
+        Err(Fault::Gateway(told)) if !told.is_passing() => Ok(Err(*told)),
         Err(fault) => Err(fault),
     }
 }

@@ -7,7 +7,7 @@ use crate::console::Stream;
 use crate::duration;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Following};
+use crate::follow::{self, FollowOptions};
 use crate::motion::Motion;
 use crate::session::Session;
 use crate::style::{Page, Tone};
@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, required = true, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
-    following: Following,
+    following: FollowOptions,
 }
 
 /// Shows what the devices say now, asks, and vouches for each node in the generation in which it was seen; then follows its
@@ -71,7 +71,7 @@ async fn look(args: &Args, session: &mut Session<'_>) -> Result<Vec<(String, Opt
             }
             return Ok(nodes.into_iter().map(|node| (node.name, Some(node.generation))).collect());
         }
-        Err(Fault::Told(told)) if told.code == "permission_denied" => told,
+        Err(Fault::Gateway(told)) if told.code == "permission_denied" => told,
         Err(other) => return Err(other),
     };
     match args.hosts.as_slice() {
@@ -87,7 +87,7 @@ async fn look(args: &Args, session: &mut Session<'_>) -> Result<Vec<(String, Opt
         }
         _ => {
             told.message += "; without it vouch for one node at a time, by its plain name";
-            Err(Fault::Told(told))
+            Err(Fault::Gateway(told))
         }
     }
 }

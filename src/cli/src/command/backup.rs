@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Serialize)]
-struct Taken {
+struct BackupReport {
     file: String,
     incarnation: String,
     nodes: u64,
@@ -98,7 +98,7 @@ fn tell(session: &mut Session<'_>, path: &Path, about: BackupAbout, bytes: u64) 
         session.console.write(Stream::Out, &text)?;
     } else {
         let file = path.display().to_string();
-        session.console.document(&Taken { file, incarnation, nodes, fences, bytes, exit_code: 0 })?;
+        session.console.document(&BackupReport { file, incarnation, nodes, fences, bytes, exit_code: 0 })?;
     }
     Ok(Exit::Done)
 }

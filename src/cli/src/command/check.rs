@@ -13,13 +13,13 @@ use crate::console::Stream;
 use crate::duration;
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::gateway_error::GatewayError;
 use crate::hosts;
 use crate::session::Session;
 use crate::table::{Cell, Table};
-use crate::told::Told;
-use crate::view::ability::{self, Able, could, usable_of};
 use crate::view::node::DeviceView;
 use crate::view::outcome::LimitView;
+use crate::view::readiness::{self, FenceReadiness, could, usable_of};
 use crate::view::words;
 
 /// How long it may take to hear of the next device.
@@ -94,7 +94,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
             Ok(None) => break,
             Ok(Some(Err(status))) => {
                 progress_ends(session)?;
-                return Err(Fault::Told(Box::new(Told::from(&status))));
+                return Err(Fault::Gateway(Box::new(GatewayError::from(&status))));
             }
             Ok(Some(Ok(told))) => {
                 heard += 1;
@@ -133,7 +133,7 @@ async fn weigh(
     for node in nodes {
         let Some(told) = checked.get_mut(&node.name) else { continue };
         for told in told {
-            told.device = told.device.take().map(|device| ability::worth(&node, &device));
+            told.device = told.device.take().map(|device| readiness::worth(&node, &device));
         }
         barred.extend(node.barred.map(|limit| (node.name, limit)));
     }
@@ -216,12 +216,16 @@ fn table(
             ]);
         }
     }
-    let nodes: Vec<Able<'_>> = all
+    let nodes: Vec<FenceReadiness<'_>> = all
         .iter()
-        .map(|(node, told)| Able { node, devices: devices(told), barred: barred.get(node).cloned() })
+        .map(|(node, told)| FenceReadiness {
+            node,
+            devices: devices(told),
+            barred: barred.get(node).cloned(),
+        })
         .collect();
     table.render(if wide { page.wide() } else { page })
-        + &ability::told(&ability::faults(listed), wide || page.width.is_none(), page)
+        + &readiness::told(&readiness::faults(listed), wide || page.width.is_none(), page)
         + "\n"
-        + &ability::short_summary(&nodes, page)
+        + &readiness::short_summary(&nodes, page)
 }

@@ -8,10 +8,10 @@ use super::request;
 use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::gateway_error::GatewayError;
 use crate::motion::Motion;
 use crate::session::Session;
 use crate::style::{Tone, clean};
-use crate::told::Told;
 use crate::view::outcome::{self, OutcomeView};
 use crate::{hosts, question};
 
@@ -78,9 +78,9 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         dry_run: args.dry_run,
     };
     let (last, exit) = match follow(session, &request).await? {
-        Followed::End(last) => *last,
-        Followed::TimedOut => return Ok(Exit::TimedOut),
-        Followed::Interrupted => return Ok(Exit::Interrupted),
+        DrillEnd::End(last) => *last,
+        DrillEnd::TimedOut => return Ok(Exit::TimedOut),
+        DrillEnd::Interrupted => return Ok(Exit::Interrupted),
     };
     let update = last.update.unwrap_or_default();
     let page = session.console.page(Stream::Out);
@@ -107,24 +107,24 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
 }
 
 /// How following ended.
-enum Followed {
+enum DrillEnd {
     End(Box<(DrillResponse, Exit)>),
     TimedOut,
     Interrupted,
 }
 
 /// Opens the stream, again with the same key where it broke, and tells what happens meanwhile.
-async fn follow(session: &mut Session<'_>, request: &DrillRequest) -> Result<Followed, Fault> {
+async fn follow(session: &mut Session<'_>, request: &DrillRequest) -> Result<DrillEnd, Fault> {
     let limit = session.global.timeout;
     tokio::select! {
         biased;
-        _ = tokio::signal::ctrl_c() => Ok(Followed::Interrupted),
-        () = tokio::time::sleep(limit.unwrap_or_default()), if limit.is_some() => Ok(Followed::TimedOut),
+        _ = tokio::signal::ctrl_c() => Ok(DrillEnd::Interrupted),
+        () = tokio::time::sleep(limit.unwrap_or_default()), if limit.is_some() => Ok(DrillEnd::TimedOut),
         end = to_the_end(session, request) => end,
     }
 }
 
-async fn to_the_end(session: &mut Session<'_>, request: &DrillRequest) -> Result<Followed, Fault> {
+async fn to_the_end(session: &mut Session<'_>, request: &DrillRequest) -> Result<DrillEnd, Fault> {
     const TRIES: u32 = 20;
     let mut left = TRIES;
     loop {
@@ -139,7 +139,7 @@ async fn to_the_end(session: &mut Session<'_>, request: &DrillRequest) -> Result
                             let end = told.update.as_ref().and_then(|update| update.outcome.clone());
                             if let Some(end) = end {
                                 let exit = Motion::Drill(request.clone()).exit(&end);
-                                return Ok(Followed::End(Box::new((told, exit))));
+                                return Ok(DrillEnd::End(Box::new((told, exit))));
                             }
                             if session.for_people() {
                                 let update = told.update.unwrap_or_default();
@@ -154,10 +154,10 @@ async fn to_the_end(session: &mut Session<'_>, request: &DrillRequest) -> Result
             }
             Err(status) => status,
         };
-        let told = Told::from(&status);
+        let told = GatewayError::from(&status);
         left = left.saturating_sub(1);
         if !told.is_passing() || left == 0 {
-            return Err(Fault::Told(Box::new(told)));
+            return Err(Fault::Gateway(Box::new(told)));
         }
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     }

@@ -8,7 +8,7 @@ use picket_proto::v1::{FenceRequest, FenceThen, FenceUntil, Grade, LimitOverride
 use super::request;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Following};
+use crate::follow::{self, FollowOptions};
 use crate::motion::Motion;
 use crate::session::Session;
 use crate::{duration, hosts, question};
@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(required = true, value_name = "HOSTS")]
     hosts: Vec<String>,
     #[command(flatten)]
-    wishes: Wishes,
+    options: FenceOptions,
     /// When the command ends; releases go on all the same
     #[arg(long, value_enum, default_value_t, value_name = "POINT")]
     until: Until,
@@ -38,12 +38,12 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, value_parser = duration::parse, conflicts_with = "dry_run")]
     queue: Option<Option<Duration>>,
     #[command(flatten)]
-    following: Following,
+    following: FollowOptions,
 }
 
 /// What is asked of a fence, also of one that is only planned.
 #[derive(Debug, clap::Args)]
-pub struct Wishes {
+pub struct FenceOptions {
     /// Why; stands in the hold and the history [default: who asked, by name]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -133,7 +133,7 @@ impl From<Least> for Grade {
     }
 }
 
-impl Wishes {
+impl FenceOptions {
     /// The request, as far as it is wished for.
     pub fn request(&self, node: &str) -> FenceRequest {
         let aside = |reason: &Option<String>| reason.clone().map(|reason| LimitOverride { reason });
@@ -160,7 +160,7 @@ impl Args {
             expected_generation: self.generation,
             dry_run: self.dry_run,
             queue: self.queue.map(|at_most| QueueWish { at_most: at_most.map(duration::to_wire) }),
-            ..self.wishes.request(node)
+            ..self.options.request(node)
         }
     }
 }
@@ -174,7 +174,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     if !args.dry_run {
         let one = nodes.len() == 1;
         let (it, is, stay) = if one { ("It", "is", "stays off") } else { ("They", "are", "stay off") };
-        let then = match args.wishes.then {
+        let then = match args.options.then {
             Then::StayOff => format!(" and {stay}"),
             Then::PowerOn => format!(
                 "; once released your hold is dropped, and with no other left {} {is} powered on again",

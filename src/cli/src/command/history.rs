@@ -11,9 +11,9 @@ use super::audit;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::gateway_error::GatewayError;
 use crate::global::Global;
 use crate::session::Session;
-use crate::told::Told;
 use crate::view::fence::FenceView;
 use crate::view::fence_text;
 use crate::{duration, hosts};
@@ -122,8 +122,8 @@ async fn whole(id: &str, hosts: &[String], session: &Session<'_>) -> Result<Stri
             let of = if hosts.is_empty() { String::new() } else { format!(" of {}", hosts.join(",")) };
             let message = format!("there is no fence{of} whose id ends with {id:?}");
             let help = vec!["picket history lists them, with --wide whole ids".to_owned()];
-            let told = Told::of_this_side(Code::NotFound, message, help, BTreeMap::new());
-            Err(Fault::Told(Box::new(told)))
+            let told = GatewayError::of_this_side(Code::NotFound, message, help, BTreeMap::new());
+            Err(Fault::Gateway(Box::new(told)))
         }
         many => Err(Fault::Usage(format!("{id:?} fits {} fences: {}", many.len(), many.join(", ")))),
     }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::gateway_error::GatewayError;
 use crate::session::Session;
 use crate::style::Tone;
-use crate::told::Told;
 use crate::view::node::{self, PauseView};
 use crate::view::node_text;
 use crate::{duration, hosts};
@@ -71,15 +71,17 @@ struct ScopeView {
     exit_code: u8,
     /// The pause, where one was made.
     pause: Option<PauseView>,
-    error: Option<Told>,
+    error: Option<GatewayError>,
 }
 
 /// What each scope's request came to.
-pub type Answers = Vec<(PauseScope, Result<Option<Pause>, Told>)>;
+pub type PauseAnswers = Vec<(PauseScope, Result<Option<Pause>, GatewayError>)>;
 
 /// Tells it, and says how the command ends.
-pub fn conclude(session: &mut Session<'_>, answers: &Answers, done: &str) -> Result<Exit, Fault> {
-    let code = |answer: &Result<Option<Pause>, Told>| answer.as_ref().err().map_or(Exit::Done, Told::exit);
+pub fn conclude(session: &mut Session<'_>, answers: &PauseAnswers, done: &str) -> Result<Exit, Fault> {
+    let code = |answer: &Result<Option<Pause>, GatewayError>| {
+        answer.as_ref().err().map_or(Exit::Done, GatewayError::exit)
+    };
     let exit = Exit::worst(answers.iter().map(|(_, answer)| code(answer)));
     if !session.for_people() {
         let results = answers.iter().map(|(scope, answer)| ScopeView {
@@ -107,17 +109,17 @@ pub fn conclude(session: &mut Session<'_>, answers: &Answers, done: &str) -> Res
 }
 
 /// What the gateway refuses is of that scope; what breaks the way there ends the command.
-pub fn told<T>(answer: Result<T, Fault>) -> Result<Result<T, Told>, Fault> {
+pub fn told<T>(answer: Result<T, Fault>) -> Result<Result<T, GatewayError>, Fault> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
-        Err(Fault::Told(told)) if !told.is_passing() => Ok(Err(*told)),
+        Err(Fault::Gateway(told)) if !told.is_passing() => Ok(Err(*told)),
         Err(fault) => Err(fault),
     }
 }
 
 /// Pauses.
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
-    let mut answers: Answers = Vec::new();
+    let mut answers: PauseAnswers = Vec::new();
     for scope in args.scopes.resolve(session).await? {
         let request = PauseRequest {
             scope: Some(scope.clone()),

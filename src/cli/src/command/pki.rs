@@ -6,7 +6,7 @@ use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::global::Format;
-use crate::pki::{Made, Order};
+use crate::pki::{CreatedFiles, PkiRequest};
 use crate::style::{Page, Tone};
 
 /// Its arguments.
@@ -41,8 +41,12 @@ struct Init {
 /// Makes them, and says what to put into the settings.
 pub fn run(args: &Args, format: Format, console: &mut Console) -> Result<Exit, Fault> {
     let Command::Init(init) = &args.command;
-    let order =
-        Order { directory: &init.directory, servers: &init.server, clients: &init.client, days: init.days };
+    let order = PkiRequest {
+        directory: &init.directory,
+        servers: &init.server,
+        clients: &init.client,
+        days: init.days,
+    };
     let made = order.make().map_err(Fault::Usage)?;
     match format {
         Format::Table => console.write(Stream::Out, &told(&made, console.page(Stream::Out)))?,
@@ -52,7 +56,7 @@ pub fn run(args: &Args, format: Format, console: &mut Console) -> Result<Exit, F
 }
 
 /// Sentences fit the page. What is to be pasted stands as it is, in lines as short as its paths allow.
-fn told(made: &Made, page: Page) -> String {
+fn told(made: &CreatedFiles, page: Page) -> String {
     let text = |text: &str| page.text(Tone::Plain, text);
     let callers: Vec<String> = made.clients.iter().map(|client| format!("{:?}", client.name)).collect();
     let first = made.clients.first();

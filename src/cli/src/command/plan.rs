@@ -2,7 +2,7 @@
 
 use picket_proto::v1::PlanFenceRequest;
 
-use super::fence::Wishes;
+use super::fence::FenceOptions;
 use super::pause::told;
 use crate::console::Stream;
 use crate::exit::Exit;
@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(required = true, value_name = "HOSTS")]
     hosts: Vec<String>,
     #[command(flatten)]
-    wishes: Wishes,
+    options: FenceOptions,
 }
 
 /// Plans node by node. Nothing is stored and nothing is sent that changes power.
@@ -26,7 +26,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     let nodes = hosts::names(&hosts::resolve(session, &args.hosts).await?);
     let mut answers = Vec::new();
     for node in nodes {
-        let request = PlanFenceRequest { fence: Some(args.wishes.request(&node)) };
+        let request = PlanFenceRequest { fence: Some(args.options.request(&node)) };
         let mut client = session.client.clone();
         let answer = told(session.asked(client.plan_fence(request)).await)?;
         answers.push((node, answer.map(|answer| answer.into_inner())));

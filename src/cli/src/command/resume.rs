@@ -2,7 +2,7 @@
 
 use picket_proto::v1::ResumeRequest;
 
-use super::pause::{self, Answers, Scopes};
+use super::pause::{self, PauseAnswers, Scopes};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
@@ -19,7 +19,7 @@ pub struct Args {
 
 /// Resumes. Of everything it lets the brake go as well.
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
-    let mut answers: Answers = Vec::new();
+    let mut answers: PauseAnswers = Vec::new();
     for scope in args.scopes.resolve(session).await? {
         let request = ResumeRequest { scope: Some(scope.clone()), reason: args.reason.clone() };
         let mut client = session.client.clone();

@@ -7,7 +7,7 @@ use picket_proto::v1::RetryRequest;
 use super::request;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Following};
+use crate::follow::{self, FollowOptions};
 use crate::motion::Motion;
 use crate::session::Session;
 use crate::{duration, hosts, question};
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long)]
     seen_off: bool,
     #[command(flatten)]
-    following: Following,
+    following: FollowOptions,
 }
 
 /// Tries the nodes again, in the generation in which they were seen just now, and follows each to its outcome.

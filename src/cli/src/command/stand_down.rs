@@ -5,7 +5,7 @@ use picket_proto::v1::StandDownRequest;
 use super::request;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Following};
+use crate::follow::{self, FollowOptions};
 use crate::motion::Motion;
 use crate::session::Session;
 use crate::{hosts, question};
@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, required = true, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
-    following: Following,
+    following: FollowOptions,
 }
 
 /// Stands the nodes down, in the generation in which they were seen just now, and follows each to its outcome.

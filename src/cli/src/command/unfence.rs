@@ -7,7 +7,7 @@ use picket_proto::v1::UnfenceRequest;
 use super::request;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::follow::{self, Following};
+use crate::follow::{self, FollowOptions};
 use crate::motion::Motion;
 use crate::session::Session;
 use crate::{duration, hosts};
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
     #[command(flatten)]
-    following: Following,
+    following: FollowOptions,
 }
 
 /// Unfences the nodes, in parallel, and follows each to its outcome. Asks nothing: the gateway powers on only what is

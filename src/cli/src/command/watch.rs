@@ -12,9 +12,9 @@ use tonic::Status;
 use crate::console::Stream;
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::gateway_error::GatewayError;
 use crate::session::Session;
 use crate::style::{Tone, clean};
-use crate::told::Told;
 use crate::view::node::NodeView;
 use crate::view::node_text;
 use crate::{duration, hosts};
@@ -63,7 +63,7 @@ async fn watch(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     loop {
         let before = request.revision.clone();
         let Some(status) = follow(session, &mut request).await? else { return Ok(Exit::Done) };
-        let told = Told::from(&status);
+        let told = GatewayError::from(&status);
         if request.revision != before {
             (wait, seen) = (WAIT.0, true);
         }
@@ -74,7 +74,7 @@ async fn watch(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
             continue;
         }
         if !told.is_passing() {
-            return Err(Fault::Told(Box::new(told)));
+            return Err(Fault::Gateway(Box::new(told)));
         }
         note(
             session,

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::duration;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::motion::{End, Followed, Line, Motion};
+use crate::motion::{FollowEnd, FollowedNode, Motion, NodeProgress};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::view;
@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// What commands that follow nodes on their way take.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Following {
+pub struct FollowOptions {
     /// An idempotency key of your own, so that a script can repeat the command safely [default: a new one]
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
@@ -52,9 +52,9 @@ async fn told_to_end() {
 pub async fn all(
     session: &mut Session<'_>,
     motions: Vec<(String, Motion)>,
-    following: &Following,
-) -> Result<Vec<Followed>, Fault> {
-    let mut lines: Vec<Line> = motions.into_iter().map(Line::new).collect();
+    following: &FollowOptions,
+) -> Result<Vec<FollowedNode>, Fault> {
+    let mut lines: Vec<NodeProgress> = motions.into_iter().map(NodeProgress::new).collect();
     let mut progress = Progress::of(session.console);
     let (tell, mut events) = mpsc::unbounded_channel();
     let turns = Arc::new(Semaphore::new(following.parallel.into()));
@@ -78,12 +78,12 @@ pub async fn all(
     let rest = loop {
         tokio::select! {
             biased;
-            _ = tokio::signal::ctrl_c() => break End::Interrupted,
+            _ = tokio::signal::ctrl_c() => break FollowEnd::Interrupted,
             // Who is ended at once would leave a terminal that does not show what is typed.
-            () = &mut ended, if progress.is_live() => break End::Interrupted,
-            () = tokio::time::sleep_until(limit.unwrap_or(begun)), if limit.is_some() => break End::TimedOut,
+            () = &mut ended, if progress.is_live() => break FollowEnd::Interrupted,
+            () = tokio::time::sleep_until(limit.unwrap_or(begun)), if limit.is_some() => break FollowEnd::TimedOut,
             event = events.recv() => match event {
-                None => break End::Lost("nobody followed it any more".to_owned()),
+                None => break FollowEnd::Lost("nobody followed it any more".to_owned()),
                 Some((index, event)) => apply(&mut lines, index, event, &mut progress, session)?,
             },
             _ = tick.tick(), if progress.is_live() => progress.draw(session.console, &lines)?,
@@ -101,7 +101,7 @@ pub async fn all(
 }
 
 fn apply(
-    lines: &mut [Line],
+    lines: &mut [NodeProgress],
     index: usize,
     event: Event,
     progress: &mut Progress,
@@ -129,8 +129,8 @@ fn apply(
 }
 
 /// The last word of a command that followed nodes: the document for scripts, and the worst exit code.
-pub fn conclude(session: &mut Session<'_>, followed: &[Followed]) -> Result<Exit, Fault> {
-    let exit = Exit::worst(followed.iter().map(Followed::exit));
+pub fn conclude(session: &mut Session<'_>, followed: &[FollowedNode]) -> Result<Exit, Fault> {
+    let exit = Exit::worst(followed.iter().map(FollowedNode::exit));
     if !session.for_people() {
         session.console.document(&view::result::Results::of_followed(followed, exit))?;
     }

@@ -8,8 +8,8 @@ use tokio_stream::StreamExt;
 use tonic::Status;
 
 use crate::connect::Client;
-use crate::motion::{End, Motion};
-use crate::told::Told;
+use crate::gateway_error::GatewayError;
+use crate::motion::{FollowEnd, Motion};
 
 /// Before the first and the later tries.
 const WAIT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(3));
@@ -29,7 +29,7 @@ pub enum Event {
         again_in: Duration,
     },
     /// Its end.
-    End(End),
+    End(FollowEnd),
 }
 
 /// Follows one motion to its end. `tell` answers whether anybody still listens.
@@ -43,18 +43,18 @@ pub async fn follow(mut client: Client, motion: &Motion, patience: Duration, tel
         let before = last_sign;
         let why = match run(&mut client, motion, &tell, &mut last_sign).await {
             Ok(outcome) => {
-                tell(Event::End(End::Outcome(outcome)));
+                tell(Event::End(FollowEnd::Outcome(outcome)));
                 return;
             }
-            Err(status) => Told::from(&status),
+            Err(status) => GatewayError::from(&status),
         };
         if last_sign > before {
             wait = WAIT.0;
         }
         let end = if !why.is_passing() {
-            End::Refused(why)
+            FollowEnd::Refused(why)
         } else if last_sign.elapsed() + wait > patience {
-            End::Lost(why.message)
+            FollowEnd::Lost(why.message)
         } else {
             let heard = tell(Event::Broken { why: why.message, again_in: wait });
             tokio::time::sleep(wait).await;

@@ -7,15 +7,15 @@ use picket_proto::v1::{DeviceReading, FenceUpdate, Outcome};
 
 use super::Motion;
 use crate::exit::Exit;
-use crate::told::Told;
+use crate::gateway_error::GatewayError;
 
 /// How it ended.
 #[derive(Clone, Debug)]
-pub enum End {
+pub enum FollowEnd {
     /// The gateway told the outcome.
     Outcome(Outcome),
     /// The gateway refused.
-    Refused(Told),
+    Refused(GatewayError),
     /// The way to the gateway broke, and stayed broken; why.
     Lost(String),
     /// The command's time was over first.
@@ -26,7 +26,7 @@ pub enum End {
 
 /// One node that was followed to its end.
 #[derive(Debug)]
-pub struct Followed {
+pub struct FollowedNode {
     /// The node.
     pub node: String,
     /// What was asked for.
@@ -36,20 +36,20 @@ pub struct Followed {
     /// What each device read last while it was followed, by its name.
     pub readings: BTreeMap<String, DeviceReading>,
     /// How it ended.
-    pub end: End,
+    pub end: FollowEnd,
     /// Since it was asked for.
     pub took: Duration,
 }
 
-impl Followed {
+impl FollowedNode {
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match &self.end {
-            End::Outcome(outcome) => self.motion.exit(outcome),
-            End::Refused(told) => told.exit(),
-            End::Lost(_) => Exit::Unreachable,
-            End::TimedOut => Exit::TimedOut,
-            End::Interrupted => Exit::Interrupted,
+            FollowEnd::Outcome(outcome) => self.motion.exit(outcome),
+            FollowEnd::Refused(told) => told.exit(),
+            FollowEnd::Lost(_) => Exit::Unreachable,
+            FollowEnd::TimedOut => Exit::TimedOut,
+            FollowEnd::Interrupted => Exit::Interrupted,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What sets a node in motion, and streams until its outcome.
 
 mod end;
-mod line;
+mod node_progress;
 
 use std::pin::Pin;
 
-pub use end::{End, Followed};
-pub use line::Line;
+pub use end::{FollowEnd, FollowedNode};
+pub use node_progress::NodeProgress;
 use picket_proto::v1::{
     AttestRequest, DrillRequest, FenceRequest, FenceThen, FenceUntil, FenceUpdate, Outcome, OutcomeKind,
     RetryRequest, StandDownRequest, UnfenceRequest,

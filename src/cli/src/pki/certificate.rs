@@ -21,7 +21,7 @@ pub(super) struct Pair {
 
 /// What a certificate is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CertificateKind {
     Server,
     Client,
 }
@@ -88,15 +88,15 @@ impl Ca {
         Pair { certificate: self.0.pem(), key: self.0.key().serialize_pem() }
     }
 
-    pub(super) fn sign(&self, leaf: Leaf, kind: Kind, days: u16) -> Result<Pair, Error> {
+    pub(super) fn sign(&self, leaf: Leaf, kind: CertificateKind, days: u16) -> Result<Pair, Error> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, leaf.common);
         params.subject_alt_names = leaf.names;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
         params.extended_key_usages = vec![match kind {
-            Kind::Server => ExtendedKeyUsagePurpose::ServerAuth,
-            Kind::Client => ExtendedKeyUsagePurpose::ClientAuth,
+            CertificateKind::Server => ExtendedKeyUsagePurpose::ServerAuth,
+            CertificateKind::Client => ExtendedKeyUsagePurpose::ClientAuth,
         }];
         hold(&mut params, days.into());
         let key = KeyPair::generate()?;

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use certificate::{Ca, Kind, Leaf, Pair};
+use certificate::{Ca, CertificateKind, Leaf, Pair};
 
 /// What is to be made.
 #[derive(Clone, Copy, Debug)]
-pub struct Order<'a> {
+pub struct PkiRequest<'a> {
     /// Where to.
     pub directory: &'a Path,
     /// Names and addresses of the gateway.
@@ -30,7 +30,7 @@ pub struct Order<'a> {
 
 /// What was made, with absolute paths.
 #[derive(Clone, Debug, Serialize)]
-pub struct Made {
+pub struct CreatedFiles {
     /// Where.
     pub directory: String,
     /// The first name of the gateway.
@@ -45,12 +45,12 @@ pub struct Made {
     /// The gateway's key.
     pub key_file: String,
     /// The callers.
-    pub clients: Vec<MadeClient>,
+    pub clients: Vec<CreatedClient>,
 }
 
 /// What was made for a caller.
 #[derive(Clone, Debug, Serialize)]
-pub struct MadeClient {
+pub struct CreatedClient {
     /// As roles name it.
     pub name: String,
     /// The certificate.
@@ -59,9 +59,9 @@ pub struct MadeClient {
     pub key_file: String,
 }
 
-impl Order<'_> {
+impl PkiRequest<'_> {
     /// Makes it, or says why not.
-    pub fn make(&self) -> Result<Made, String> {
+    pub fn make(&self) -> Result<CreatedFiles, String> {
         let files = self.client_files()?;
         let server = Leaf::server(self.servers)?;
         let clients = self.clients.iter().map(|name| Leaf::client(name)).collect::<Result<Vec<_>, _>>()?;
@@ -69,22 +69,22 @@ impl Order<'_> {
         let ca = Ca::new().map_err(failed)?;
         let mut pairs = vec![
             ("ca".to_owned(), ca.pair()),
-            ("server".to_owned(), ca.sign(server, Kind::Server, self.days).map_err(failed)?),
+            ("server".to_owned(), ca.sign(server, CertificateKind::Server, self.days).map_err(failed)?),
         ];
         for (file, client) in files.iter().zip(clients) {
-            pairs.push((file.clone(), ca.sign(client, Kind::Client, self.days).map_err(failed)?));
+            pairs.push((file.clone(), ca.sign(client, CertificateKind::Client, self.days).map_err(failed)?));
         }
         let directory = self.prepare(pairs.iter().map(|(name, _)| name.as_str()))?;
         for (name, pair) in &pairs {
             write(&directory, name, pair)?;
         }
         let at = |name: &str| directory.join(name).display().to_string();
-        let client = |(name, file): (&String, &String)| MadeClient {
+        let client = |(name, file): (&String, &String)| CreatedClient {
             name: name.clone(),
             cert_file: at(&format!("{file}.pem")),
             key_file: at(&format!("{file}.key")),
         };
-        Ok(Made {
+        Ok(CreatedFiles {
             directory: directory.display().to_string(),
             server: self.servers.first().map(|name| bracketed(name)).unwrap_or_default(),
             ca_file: at("ca.pem"),
@@ -158,10 +158,10 @@ mod tests {
 
     use super::*;
 
-    fn make(directory: &Path, clients: &[&str]) -> Result<Made, String> {
+    fn make(directory: &Path, clients: &[&str]) -> Result<CreatedFiles, String> {
         let clients: Vec<String> = clients.iter().map(|name| (*name).to_owned()).collect();
         let servers = ["gw.example.org".to_owned(), "127.0.0.1".to_owned()];
-        Order { directory, servers: &servers, clients: &clients, days: 1 }.make()
+        PkiRequest { directory, servers: &servers, clients: &clients, days: 1 }.make()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::duration;
 use crate::exit::Exit;
-use crate::motion::{Followed, Line, Motion};
+use crate::motion::{FollowedNode, Motion, NodeProgress};
 use crate::style::{Page, Tone, clean, clip};
 use crate::view::{ending, report, update, words};
 
@@ -23,9 +23,9 @@ struct Row {
 }
 
 /// The lines, no more than `height`, none wider than `width`.
-pub fn frame(lines: &[Line], at: Instant, width: usize, height: usize, page: Page) -> Vec<String> {
-    let shown = |line: &&Line| line.followed.is_none() || line.motion.proves();
-    let all: Vec<&Line> = lines.iter().filter(shown).collect();
+pub fn frame(lines: &[NodeProgress], at: Instant, width: usize, height: usize, page: Page) -> Vec<String> {
+    let shown = |line: &&NodeProgress| line.followed.is_none() || line.motion.proves();
+    let all: Vec<&NodeProgress> = lines.iter().filter(shown).collect();
     if all.is_empty() {
         return Vec::new();
     }
@@ -62,7 +62,7 @@ pub fn frame(lines: &[Line], at: Instant, width: usize, height: usize, page: Pag
     out.into_iter().map(|line| if used > width { clip(&line, width) } else { line }).collect()
 }
 
-fn row(line: &Line, at: Instant) -> Row {
+fn row(line: &NodeProgress, at: Instant) -> Row {
     let node = clean(&line.node).into_owned();
     if let Some(followed) = &line.followed {
         let (tone, state) = ending::result(followed);
@@ -99,7 +99,7 @@ fn left(message: &FenceUpdate, since: Duration) -> Option<Duration> {
 }
 
 /// What is being done with it, in a word.
-fn state(line: &Line, message: &FenceUpdate) -> String {
+fn state(line: &NodeProgress, message: &FenceUpdate) -> String {
     let reads_off = || line.readings.values().any(|reading| reading.power() == Power::Off);
     match message.phase() {
         _ if update::is_queued(message) => "queued".to_owned(),
@@ -118,7 +118,7 @@ fn is_unsent(message: &FenceUpdate) -> bool {
 }
 
 /// What happened last, what its devices read, and what it waits for; where nothing was taken yet, the wait alone: it has the reason.
-fn now(line: &Line, message: &FenceUpdate) -> String {
+fn now(line: &NodeProgress, message: &FenceUpdate) -> String {
     let mut parts = Vec::new();
     if update::is_simulated(message) {
         parts.push("simulated".to_owned());
@@ -140,7 +140,7 @@ fn now(line: &Line, message: &FenceUpdate) -> String {
 }
 
 /// How one ended, while others are under way.
-fn ended(followed: &Followed) -> String {
+fn ended(followed: &FollowedNode) -> String {
     let (_, volumes) = ending::volumes(followed);
     let text = match followed.exit() {
         Exit::Done if volumes.is_empty() => String::new(),
@@ -151,9 +151,11 @@ fn ended(followed: &Followed) -> String {
 }
 
 /// How many are done, and that the fences go on without whoever looks. `hidden`: so many have no line of their own.
-fn sum(lines: &[Line], hidden: usize) -> String {
+fn sum(lines: &[NodeProgress], hidden: usize) -> String {
     let ended = |done: bool| {
-        let is = |line: &&Line| line.followed.as_ref().is_some_and(|one| (one.exit() == Exit::Done) == done);
+        let is = |line: &&NodeProgress| {
+            line.followed.as_ref().is_some_and(|one| (one.exit() == Exit::Done) == done)
+        };
         lines.iter().filter(is).count()
     };
     let motion = lines.first().map(|line| &line.motion);
@@ -181,10 +183,10 @@ mod tests {
     use prost_types::Timestamp;
 
     use super::*;
-    use crate::motion::End;
+    use crate::motion::FollowEnd;
 
-    fn line(node: &str, begun: Option<Instant>) -> Line {
-        let mut line = Line::new((node.to_owned(), Motion::Fence(FenceRequest::default())));
+    fn line(node: &str, begun: Option<Instant>) -> NodeProgress {
+        let mut line = NodeProgress::new((node.to_owned(), Motion::Fence(FenceRequest::default())));
         line.started = begun;
         line
     }
@@ -211,7 +213,7 @@ mod tests {
         (update, arrived)
     }
 
-    fn reads(line: &mut Line, power: Power) {
+    fn reads(line: &mut NodeProgress, power: Power) {
         let reading = DeviceReading { device: "bmc".to_owned(), power: power.into(), ..Default::default() };
         if let Some((update, _)) = &mut line.latest {
             update.readings = vec![reading.clone()];
@@ -219,19 +221,19 @@ mod tests {
         line.readings.insert("bmc".to_owned(), reading);
     }
 
-    fn end(line: &mut Line, kind: OutcomeKind, reason: Reason) {
+    fn end(line: &mut NodeProgress, kind: OutcomeKind, reason: Reason) {
         let outcome = Outcome {
             kind: kind.into(),
             reason: reason.into(),
             released: kind == OutcomeKind::Fenced,
             ..Default::default()
         };
-        line.end(End::Outcome(outcome));
+        line.end(FollowEnd::Outcome(outcome));
     }
 
-    fn some(begun: Instant) -> Vec<Line> {
+    fn some(begun: Instant) -> Vec<NodeProgress> {
         let names = ["r1n03", "r1n01", "r2n03", "r2n04", "r2n05"];
-        let mut lines: Vec<Line> = names.iter().map(|name| line(name, Some(begun))).collect();
+        let mut lines: Vec<NodeProgress> = names.iter().map(|name| line(name, Some(begun))).collect();
         for line in &mut lines[..4] {
             line.latest = Some(fencing(begun + Duration::from_millis(8_500)));
         }
@@ -309,7 +311,7 @@ mod tests {
     #[test]
     fn of_forty_those_are_shown_that_are_under_way_or_failed() {
         let begun = Instant::now();
-        let mut lines: Vec<Line> = (0..40).map(|n| line(&format!("n{n:02}"), Some(begun))).collect();
+        let mut lines: Vec<NodeProgress> = (0..40).map(|n| line(&format!("n{n:02}"), Some(begun))).collect();
         lines.iter_mut().for_each(|line| line.latest = Some(fencing(begun)));
         lines[..30].iter_mut().for_each(|line| end(line, OutcomeKind::Fenced, Reason::Unspecified));
         end(&mut lines[7], OutcomeKind::NeedsOperator, Reason::LevelsSpent);

@@ -6,25 +6,25 @@ use tokio::time::Instant;
 
 use super::frame::frame;
 use crate::console::{Console, Stream};
-use crate::motion::Line;
-use crate::quiet::Quiet;
+use crate::motion::NodeProgress;
+use crate::no_echo::NoEcho;
 
 /// Lines of the terminal that are left to others.
 const SPARE: usize = 2;
 
 /// The lines on the terminal.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveBlock {
     stream: Stream,
     /// How many columns each line that stands there has.
     drawn: Vec<usize>,
-    _quiet: Option<Quiet>,
+    _quiet: Option<NoEcho>,
 }
 
-impl Live {
+impl LiveBlock {
     /// Nothing drawn yet.
     pub fn new(stream: Stream) -> Self {
-        Self { stream, drawn: Vec::new(), _quiet: Quiet::begin() }
+        Self { stream, drawn: Vec::new(), _quiet: NoEcho::begin() }
     }
 
     /// Where it is drawn.
@@ -33,7 +33,7 @@ impl Live {
     }
 
     /// Takes away what stands there, writes `above` for good, and draws what is under way below it.
-    pub fn draw(&mut self, console: &mut Console, lines: &[Line], above: &str) -> io::Result<()> {
+    pub fn draw(&mut self, console: &mut Console, lines: &[NodeProgress], above: &str) -> io::Result<()> {
         let (width, height) = console.size(self.stream);
         let page = console.page(self.stream);
         let frame = frame(lines, Instant::now(), width, height.saturating_sub(SPARE), page);

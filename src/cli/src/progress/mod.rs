@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::console::{Console, Stream};
 use crate::duration;
 use crate::global::Format;
-use crate::motion::Line;
+use crate::motion::NodeProgress;
 use crate::style::clean;
 use crate::view::{ending, report, update};
-use live::Live;
+use live::LiveBlock;
 
 /// One of the three ways.
 #[derive(Debug)]
@@ -23,15 +23,15 @@ pub enum Progress {
     /// A line for everything that happens, nothing twice.
     Plain {
         /// What was told last of each node.
-        said: BTreeMap<usize, Said>,
+        said: BTreeMap<usize, LastUpdate>,
     },
     /// A line a node, rewritten in place.
-    Live(Live),
+    Live(LiveBlock),
 }
 
 /// What was told last of a node.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct LastUpdate {
     what: String,
     wait: String,
 }
@@ -40,12 +40,12 @@ impl Progress {
     /// The way that fits the streams: people see it live where a terminal is; a document has standard output to itself.
     pub fn of(console: &Console) -> Self {
         match console.format {
-            Format::Table if console.is_terminal(Stream::Out) => Progress::Live(Live::new(Stream::Out)),
+            Format::Table if console.is_terminal(Stream::Out) => Progress::Live(LiveBlock::new(Stream::Out)),
             Format::Table => Progress::Plain { said: BTreeMap::new() },
             Format::Json | Format::Yaml
                 if console.is_terminal(Stream::Err) && !console.is_terminal(Stream::Out) =>
             {
-                Progress::Live(Live::new(Stream::Err))
+                Progress::Live(LiveBlock::new(Stream::Err))
             }
             Format::Json | Format::Yaml => Progress::Silent,
         }
@@ -57,7 +57,7 @@ impl Progress {
     }
 
     /// Draws it again.
-    pub fn draw(&mut self, console: &mut Console, lines: &[Line]) -> io::Result<()> {
+    pub fn draw(&mut self, console: &mut Console, lines: &[NodeProgress]) -> io::Result<()> {
         match self {
             Progress::Live(live) => live.draw(console, lines, ""),
             Progress::Silent | Progress::Plain { .. } => Ok(()),
@@ -65,13 +65,13 @@ impl Progress {
     }
 
     /// A message came.
-    pub fn update(&mut self, console: &mut Console, lines: &[Line], index: usize) -> io::Result<()> {
+    pub fn update(&mut self, console: &mut Console, lines: &[NodeProgress], index: usize) -> io::Result<()> {
         match self {
             Progress::Silent => Ok(()),
             Progress::Live(live) => live.draw(console, lines, ""),
             Progress::Plain { said } => {
                 let Some((message, _)) = &lines[index].latest else { return Ok(()) };
-                let now = Said { what: update::what(message), wait: update::wait(message) };
+                let now = LastUpdate { what: update::what(message), wait: update::wait(message) };
                 let last = said.entry(index).or_default();
                 // The outcome is told with its evidence when the stream ends.
                 if message.outcome.is_some() || *last == now {
@@ -92,7 +92,7 @@ impl Progress {
     pub fn broken(
         &mut self,
         console: &mut Console,
-        lines: &[Line],
+        lines: &[NodeProgress],
         index: usize,
         again_in: Duration,
     ) -> io::Result<()> {
@@ -109,7 +109,7 @@ impl Progress {
     }
 
     /// A node has its end. Those that end with a proof are told all together, in [`Progress::finish`]: until then one of many has a line.
-    pub fn end(&mut self, console: &mut Console, lines: &[Line], index: usize) -> io::Result<()> {
+    pub fn end(&mut self, console: &mut Console, lines: &[NodeProgress], index: usize) -> io::Result<()> {
         let Some(followed) = &lines[index].followed else { return Ok(()) };
         let proves = followed.motion.proves();
         match self {
@@ -129,7 +129,7 @@ impl Progress {
     }
 
     /// All have their end.
-    pub fn finish(&mut self, console: &mut Console, lines: &[Line]) -> io::Result<()> {
+    pub fn finish(&mut self, console: &mut Console, lines: &[NodeProgress]) -> io::Result<()> {
         let stream = match self {
             Progress::Silent => return Ok(()),
             Progress::Plain { .. } => Stream::Out,

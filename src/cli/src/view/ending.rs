@@ -8,7 +8,7 @@ use picket_proto::v1::{DeviceReading, Evidence, FenceUpdate, Outcome, OutcomeKin
 use super::{report, truth, words};
 use crate::duration;
 use crate::exit::Exit;
-use crate::motion::{End, Followed};
+use crate::motion::{FollowEnd, FollowedNode};
 use crate::style::{Page, Tone, clean};
 use crate::table::{Cell, Table};
 
@@ -19,8 +19,8 @@ const LISTED: usize = 12;
 const FRESH: Duration = Duration::from_secs(15);
 
 /// All of them, failures last.
-pub fn render(followed: &[&Followed], page: Page) -> String {
-    let (good, bad): (Vec<&Followed>, Vec<&Followed>) =
+pub fn render(followed: &[&FollowedNode], page: Page) -> String {
+    let (good, bad): (Vec<&FollowedNode>, Vec<&FollowedNode>) =
         followed.iter().partition(|one| one.exit() == Exit::Done);
     let mut out = String::new();
     let mut listed = [good.clone(), bad.clone()].concat();
@@ -41,7 +41,7 @@ pub fn render(followed: &[&Followed], page: Page) -> String {
 }
 
 /// Those that ended well, on one line.
-fn counted(good: &[&Followed], all: usize, page: Page) -> String {
+fn counted(good: &[&FollowedNode], all: usize, page: Page) -> String {
     let slowest = good.iter().filter_map(|one| proven_after(one)).max();
     let within = slowest.map(|span| format!(", proven within {}", duration::words(span))).unwrap_or_default();
     let tone = if good.len() == all { Tone::Good } else { Tone::Bad };
@@ -49,7 +49,7 @@ fn counted(good: &[&Followed], all: usize, page: Page) -> String {
     page.text(tone, &format!("{} of {all} ended well{within}{rest}", good.len()))
 }
 
-fn table(listed: &[&Followed], page: Page) -> String {
+fn table(listed: &[&FollowedNode], page: Page) -> String {
     let mut table =
         Table::new(&["NODE", "RESULT", "PROOF", "OFF SINCE", "PROVEN", "VOLUMES"]).spare(&["PROVEN"]);
     for one in listed {
@@ -70,21 +70,21 @@ fn table(listed: &[&Followed], page: Page) -> String {
     table.render(page)
 }
 
-fn kind(one: &Followed) -> Option<OutcomeKind> {
+fn kind(one: &FollowedNode) -> Option<OutcomeKind> {
     match &one.end {
-        End::Outcome(end) => Some(end.kind()),
+        FollowEnd::Outcome(end) => Some(end.kind()),
         _ => None,
     }
 }
 
-fn is_proven(one: &Followed) -> bool {
+fn is_proven(one: &FollowedNode) -> bool {
     matches!(kind(one), Some(OutcomeKind::Fenced | OutcomeKind::AlreadyFenced))
 }
 
 /// How it ended, in a word or two.
-pub fn result(one: &Followed) -> (Tone, String) {
+pub fn result(one: &FollowedNode) -> (Tone, String) {
     match &one.end {
-        End::Outcome(end) => {
+        FollowEnd::Outcome(end) => {
             let tone = if one.exit() == Exit::Done { Tone::Good } else { words::outcome_tone(end.kind) };
             let word = match end.kind() {
                 OutcomeKind::Fenced | OutcomeKind::AlreadyFenced if end.released && has_releases(one) => {
@@ -98,23 +98,23 @@ pub fn result(one: &Followed) -> (Tone, String) {
             };
             (tone, word.to_owned())
         }
-        End::Refused(_) => (Tone::Bad, "refused".to_owned()),
-        End::Lost(_) => (Tone::Bad, "NOT KNOWN".to_owned()),
-        End::TimedOut | End::Interrupted => (Tone::Busy, "goes on".to_owned()),
+        FollowEnd::Refused(_) => (Tone::Bad, "refused".to_owned()),
+        FollowEnd::Lost(_) => (Tone::Bad, "NOT KNOWN".to_owned()),
+        FollowEnd::TimedOut | FollowEnd::Interrupted => (Tone::Busy, "goes on".to_owned()),
     }
 }
 
-fn has_releases(one: &Followed) -> bool {
+fn has_releases(one: &FollowedNode) -> bool {
     one.latest.as_ref().is_some_and(|update| !update.releases.is_empty())
 }
 
 /// The evidence that stands: none where the node reads on, or where nothing was confirmed.
-fn evidence(one: &Followed) -> Option<&Evidence> {
+fn evidence(one: &FollowedNode) -> Option<&Evidence> {
     let evidence = one.latest.as_ref()?.evidence.as_ref()?;
     (is_proven(one) || !reads(one, Power::On)).then_some(evidence)
 }
 
-fn proof(one: &Followed) -> String {
+fn proof(one: &FollowedNode) -> String {
     match (evidence(one), kind(one)) {
         (Some(evidence), _) => {
             let simulated = if evidence.simulated { ", simulated" } else { "" };
@@ -126,13 +126,13 @@ fn proof(one: &Followed) -> String {
 }
 
 /// Since when it is off; else what is known of its power.
-fn off_since(one: &Followed) -> (Tone, String) {
+fn off_since(one: &FollowedNode) -> (Tone, String) {
     let bad = |word: &str| (Tone::Bad, word.to_owned());
     let phase = one.latest.as_ref().map(FenceUpdate::phase);
     match &one.end {
-        End::Lost(_) => return bad("NOT KNOWN"),
-        End::Refused(_) => return (Tone::Plain, "no off sent".to_owned()),
-        End::Outcome(end) => match end.kind() {
+        FollowEnd::Lost(_) => return bad("NOT KNOWN"),
+        FollowEnd::Refused(_) => return (Tone::Plain, "no off sent".to_owned()),
+        FollowEnd::Outcome(end) => match end.kind() {
             OutcomeKind::Blocked => return (Tone::Plain, "no off sent".to_owned()),
             OutcomeKind::AbortedRecovered => return bad("NOT OFF"),
             OutcomeKind::Fenced | OutcomeKind::AlreadyFenced if phase == Some(Phase::Unfencing) => {
@@ -141,7 +141,7 @@ fn off_since(one: &Followed) -> (Tone, String) {
             OutcomeKind::Fenced | OutcomeKind::AlreadyFenced | OutcomeKind::NeedsOperator => {}
             _ => return (Tone::Plain, String::new()),
         },
-        End::TimedOut | End::Interrupted => {}
+        FollowEnd::TimedOut | FollowEnd::Interrupted => {}
     }
     if reads(one, Power::On) && !is_proven(one) {
         return bad("STILL ON");
@@ -157,7 +157,7 @@ fn off_since(one: &Followed) -> (Tone, String) {
 }
 
 /// Readings of now: an older one is no news of the node.
-fn fresh(one: &Followed) -> impl Iterator<Item = &DeviceReading> {
+fn fresh(one: &FollowedNode) -> impl Iterator<Item = &DeviceReading> {
     let now = one.latest.as_ref().and_then(|update| update.time);
     one.readings.values().filter(move |reading| match (&reading.asked_at, &now) {
         (Some(asked), Some(now)) => duration::between(asked, now) <= FRESH,
@@ -165,16 +165,16 @@ fn fresh(one: &Followed) -> impl Iterator<Item = &DeviceReading> {
     })
 }
 
-fn reads(one: &Followed, power: Power) -> bool {
+fn reads(one: &FollowedNode, power: Power) -> bool {
     fresh(one).any(|reading| reading.power() == power)
 }
 
-fn all_read_off(one: &Followed) -> bool {
+fn all_read_off(one: &FollowedNode) -> bool {
     reads(one, Power::Off) && fresh(one).all(|reading| reading.power() == Power::Off)
 }
 
 /// From its beginning to its proof.
-fn proven_after(one: &Followed) -> Option<Duration> {
+fn proven_after(one: &FollowedNode) -> Option<Duration> {
     let update = one.latest.as_ref()?;
     let (now, confirmed) = (update.time.as_ref()?, evidence(one)?.confirmed_at.as_ref()?);
     let elapsed = duration::of_wire(update.elapsed.as_ref()?);
@@ -182,25 +182,25 @@ fn proven_after(one: &Followed) -> Option<Duration> {
 }
 
 /// Whether its volumes were let go; empty where nothing of the kind was asked.
-pub fn volumes(one: &Followed) -> (Tone, String) {
-    let is_over = matches!(&one.end, End::Outcome(Outcome { released: true, .. }));
+pub fn volumes(one: &FollowedNode) -> (Tone, String) {
+    let is_over = matches!(&one.end, FollowEnd::Outcome(Outcome { released: true, .. }));
     match (&one.end, &one.latest) {
-        (End::Outcome(end), Some(update)) => match end.kind() {
+        (FollowEnd::Outcome(end), Some(update)) => match end.kind() {
             OutcomeKind::Fenced | OutcomeKind::AlreadyFenced | OutcomeKind::NeedsOperator => {
                 truth::volumes(&update.releases, is_over)
             }
             _ => (Tone::Plain, String::new()),
         },
-        (End::TimedOut | End::Interrupted, Some(update)) if !update.fence_id.is_empty() => {
+        (FollowEnd::TimedOut | FollowEnd::Interrupted, Some(update)) if !update.fence_id.is_empty() => {
             truth::volumes(&update.releases, update.phase() == Phase::Released)
         }
-        (End::Lost(_), _) => (Tone::Bad, "NOT KNOWN".to_owned()),
+        (FollowEnd::Lost(_), _) => (Tone::Bad, "NOT KNOWN".to_owned()),
         _ => (Tone::Plain, String::new()),
     }
 }
 
 /// What went wrong and what to do: once for all nodes of which the same is to be said.
-fn blocks(bad: &[&Followed], page: Page) -> String {
+fn blocks(bad: &[&FollowedNode], page: Page) -> String {
     let mut order: Vec<Vec<(String, String)>> = Vec::new();
     let mut nodes: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for one in bad {

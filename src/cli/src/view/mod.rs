@@ -3,7 +3,6 @@
 //! The serde types here are a contract of their own: their keys are stable, words are snake_case, moments RFC 3339 in
 //! UTC, spans seconds (`_s`); what is not known is null, and no key is ever left out.
 
-pub mod ability;
 pub mod ending;
 pub mod evidence;
 pub mod exits;
@@ -13,6 +12,7 @@ pub mod node;
 pub mod node_text;
 pub mod outcome;
 pub mod plan;
+pub mod readiness;
 pub mod report;
 pub mod restored;
 pub mod result;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use picket_proto::v1::{Device, EffectKind, Node, OpenEffect, Pause, Phase, Power, Readiness, Reason, Wait};
 use prost_types::Timestamp;
 
-use super::ability::{problem_words, usable_of};
 use super::node::scope;
-use super::{ability, evidence, exits, restored, simulated, truth, words};
+use super::readiness::{problem_words, usable_of};
+use super::{evidence, exits, readiness, restored, simulated, truth, words};
 use crate::duration;
 use crate::style::{Page, Tone, clean};
 use crate::table::{Cell, Table};
@@ -85,11 +85,11 @@ fn age(node: &Node) -> String {
 
 /// How many of a node's devices could be used.
 fn devices(node: &Node) -> Cell {
-    let devices = ability::devices_of(node);
+    let devices = readiness::devices_of(node);
     let ready = usable_of(&devices);
     let unchecked = devices.iter().all(|device| device.readiness == i32::from(Readiness::Unspecified));
-    let ignores = node.devices.iter().any(|device| ability::ignored(node, device));
-    let readiness = if ignores { ability::readiness_of(&devices).into() } else { node.readiness };
+    let ignores = node.devices.iter().any(|device| readiness::ignored(node, device));
+    let readiness = if ignores { readiness::readiness_of(&devices).into() } else { node.readiness };
     let text = if unchecked {
         format!("{} unchecked", devices.len())
     } else {
@@ -188,7 +188,7 @@ pub fn detail(node: &Node, page: Page) -> String {
     for (label, tone, text) in rows.into_iter().filter(|(_, _, text)| !text.is_empty()) {
         out += &row(label, tone, &text, page);
     }
-    for device in ability::devices_of(node) {
+    for device in readiness::devices_of(node) {
         out += &device_lines(&device, node.orphaned, page);
     }
     out
@@ -299,7 +299,7 @@ pub fn overview(nodes: &[Node], page: Page) -> String {
     for line in paused {
         out += &page.text(Tone::Busy, &format!("paused: {line}"));
     }
-    out += &ability::of_fleet(nodes, page);
+    out += &readiness::of_fleet(nodes, page);
     let unusual = |node: &&Node| {
         node.phase != i32::from(Phase::Normal)
             || node.orphaned

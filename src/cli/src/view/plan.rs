@@ -7,8 +7,8 @@ use super::outcome::{OutcomeView, sentence};
 use super::{filled, seconds, words};
 use crate::duration;
 use crate::exit::Exit;
+use crate::gateway_error::GatewayError;
 use crate::style::{Page, Tone};
-use crate::told::Told;
 
 /// The document of `picket plan`.
 #[derive(Debug, Serialize)]
@@ -25,7 +25,7 @@ struct PlanView {
     generation: Option<u64>,
     outcome: Option<OutcomeView>,
     steps: Vec<StepView>,
-    error: Option<Told>,
+    error: Option<GatewayError>,
 }
 
 #[derive(Debug, Serialize)]
@@ -39,7 +39,7 @@ struct StepView {
     obstacles: Vec<String>,
 }
 
-type Answer = Result<PlanFenceResponse, Told>;
+type Answer = Result<PlanFenceResponse, GatewayError>;
 
 /// The exit code is that of the fence, as far as it can be told: blocked, recovered, or done where it would begin.
 pub fn exit(answer: &Answer) -> Exit {

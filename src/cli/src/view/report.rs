@@ -4,29 +4,29 @@ use picket_proto::v1::{FenceUpdate, Outcome, OutcomeKind, Phase, Reason};
 
 use super::{evidence, exits, outcome, update, words};
 use crate::duration;
-use crate::motion::{End, Followed, Motion};
+use crate::motion::{FollowEnd, FollowedNode, Motion};
 use crate::style::{Page, Tone, clean};
 
 /// All lines, each with its line end.
-pub fn render(followed: &Followed, page: Page) -> String {
+pub fn render(followed: &FollowedNode, page: Page) -> String {
     let (tone, text) = timed(followed);
     let hints = hints(followed).into_iter().map(|(label, hint)| (Tone::Faint, labelled(label, &hint)));
     lines(followed, std::iter::once((tone, text)).chain(evidence_lines(followed)).chain(hints), page)
 }
 
 /// The first of them: its node and how it ended.
-pub fn line(followed: &Followed, page: Page) -> String {
+pub fn line(followed: &FollowedNode, page: Page) -> String {
     lines(followed, std::iter::once(timed(followed)), page)
 }
 
 /// What stands behind a fence that ended well, and what is still to come.
-pub fn proof(followed: &Followed, page: Page) -> String {
+pub fn proof(followed: &FollowedNode, page: Page) -> String {
     let hints = hints(followed).into_iter().map(|(label, hint)| (Tone::Busy, labelled(label, &hint)));
     lines(followed, evidence_lines(followed).into_iter().chain(hints), page)
 }
 
 /// Why it did not end well, how it stands now, and what to do, each with the word that begins its line.
-pub fn reasons(followed: &Followed) -> Vec<(String, String)> {
+pub fn reasons(followed: &FollowedNode) -> Vec<(String, String)> {
     let mut all = vec![("why".to_owned(), headline(followed).1)];
     all.extend(now(followed).map(|text| ("now".to_owned(), text.to_owned())));
     all.extend(hints(followed).into_iter().map(|(label, text)| (label.to_owned(), text)));
@@ -34,8 +34,8 @@ pub fn reasons(followed: &Followed) -> Vec<(String, String)> {
 }
 
 /// What the gateway does meanwhile with a node that it could not prove off.
-fn now(followed: &Followed) -> Option<&'static str> {
-    let End::Outcome(end) = &followed.end else { return None };
+fn now(followed: &FollowedNode) -> Option<&'static str> {
+    let FollowEnd::Outcome(end) = &followed.end else { return None };
     let latest = followed.latest.as_ref();
     let phase = latest.map(FenceUpdate::phase);
     let is_kept = matches!(end.reason(), Reason::LevelsSpent | Reason::Deadline | Reason::Contradiction);
@@ -47,7 +47,7 @@ fn now(followed: &Followed) -> Option<&'static str> {
     })
 }
 
-fn lines(followed: &Followed, all: impl Iterator<Item = (Tone, String)>, page: Page) -> String {
+fn lines(followed: &FollowedNode, all: impl Iterator<Item = (Tone, String)>, page: Page) -> String {
     let node = clean(&followed.node);
     let margin = node.chars().count() + 2;
     let mut out = String::new();
@@ -63,49 +63,49 @@ fn labelled(label: &str, hint: &str) -> String {
 }
 
 /// How it ended, in a sentence, without a time: of nodes that ended alike it is the same.
-pub fn headline(followed: &Followed) -> (Tone, String) {
+pub fn headline(followed: &FollowedNode) -> (Tone, String) {
     match &followed.end {
-        End::Outcome(end) => {
+        FollowEnd::Outcome(end) => {
             let has_releases = followed.latest.as_ref().is_some_and(|update| !update.releases.is_empty());
             (words::outcome_tone(end.kind), outcome::sentence_of(end, has_releases))
         }
-        End::Refused(told) => (Tone::Bad, format!("refused: {}", told.message)),
-        End::Lost(why) => (Tone::Bad, format!("connection lost and not to be had again: {why}")),
-        End::TimedOut => (Tone::Busy, format!("not done in time; {}", goes_on(followed))),
-        End::Interrupted => (Tone::Busy, format!("left; {}", goes_on(followed))),
+        FollowEnd::Refused(told) => (Tone::Bad, format!("refused: {}", told.message)),
+        FollowEnd::Lost(why) => (Tone::Bad, format!("connection lost and not to be had again: {why}")),
+        FollowEnd::TimedOut => (Tone::Busy, format!("not done in time; {}", goes_on(followed))),
+        FollowEnd::Interrupted => (Tone::Busy, format!("left; {}", goes_on(followed))),
     }
 }
 
 /// The same with how long it took.
-fn timed(followed: &Followed) -> (Tone, String) {
+fn timed(followed: &FollowedNode) -> (Tone, String) {
     let (tone, text) = headline(followed);
     let took = duration::words(followed.took);
     let text = match &followed.end {
-        End::Outcome(_) => {
+        FollowEnd::Outcome(_) => {
             let elapsed = followed.latest.as_ref().and_then(|update| update.elapsed);
             let after = elapsed.map_or(took, |span| duration::words(duration::of_wire(&span)));
             format!("{text} [{after}]")
         }
-        End::TimedOut => format!("not done within {took}; {}", goes_on(followed)),
-        End::Refused(_) | End::Lost(_) | End::Interrupted => text,
+        FollowEnd::TimedOut => format!("not done within {took}; {}", goes_on(followed)),
+        FollowEnd::Refused(_) | FollowEnd::Lost(_) | FollowEnd::Interrupted => text,
     };
     (tone, text)
 }
 
 /// Whether the newest message told that the fence waits in the queue, and is not begun.
-fn waits(followed: &Followed) -> bool {
+fn waits(followed: &FollowedNode) -> bool {
     matches!(followed.motion, Motion::Fence(_)) && followed.latest.as_ref().is_some_and(update::is_queued)
 }
 
 /// What becomes of it without us.
-fn goes_on(followed: &Followed) -> String {
+fn goes_on(followed: &FollowedNode) -> String {
     match waits(followed) {
         true => "it waits in the queue".to_owned(),
         false => format!("the {} goes on", followed.motion.noun()),
     }
 }
 
-fn evidence_lines(followed: &Followed) -> Vec<(Tone, String)> {
+fn evidence_lines(followed: &FollowedNode) -> Vec<(Tone, String)> {
     let Some(update) = &followed.latest else { return Vec::new() };
     let mut lines = Vec::new();
     if let Some(proof) = &update.evidence {
@@ -119,11 +119,11 @@ fn evidence_lines(followed: &Followed) -> Vec<(Tone, String)> {
 }
 
 /// What to do next, each with the word that begins its line.
-fn hints(followed: &Followed) -> Vec<(&'static str, String)> {
+fn hints(followed: &FollowedNode) -> Vec<(&'static str, String)> {
     let node = &followed.node;
     let next = |text: String| vec![("next", text)];
     match &followed.end {
-        End::Outcome(end) => match end.kind() {
+        FollowEnd::Outcome(end) => match end.kind() {
             OutcomeKind::NeedsOperator | OutcomeKind::PowerOnFailed => waiting(followed, end),
             OutcomeKind::Blocked => exits::of_outcome(node, end, followed.latest.as_ref()),
             OutcomeKind::StillHeld => next(format!("who holds it: picket status {node}")),
@@ -143,8 +143,8 @@ fn hints(followed: &Followed) -> Vec<(&'static str, String)> {
             }
             _ => Vec::new(),
         },
-        End::Refused(told) => told.details.iter().map(|line| ("", line.clone())).collect(),
-        End::Lost(_) => {
+        FollowEnd::Refused(told) => told.details.iter().map(|line| ("", line.clone())).collect(),
+        FollowEnd::Lost(_) => {
             let again = match &followed.motion {
                 Motion::Fence(_) => format!("picket fence {node}"),
                 Motion::Unfence(_) => format!("picket unfence {node}"),
@@ -161,7 +161,7 @@ fn hints(followed: &Followed) -> Vec<(&'static str, String)> {
                 ),
             ]
         }
-        End::TimedOut | End::Interrupted if waits(followed) => {
+        FollowEnd::TimedOut | FollowEnd::Interrupted if waits(followed) => {
             let holder = match &followed.motion {
                 Motion::Fence(request) if !request.holder.is_empty() => {
                     format!(" --holder {}", request.holder)
@@ -170,12 +170,12 @@ fn hints(followed: &Followed) -> Vec<(&'static str, String)> {
             };
             next(format!("how it fares: picket status {node}; to withdraw it: picket unfence {node}{holder}"))
         }
-        End::TimedOut | End::Interrupted => next(format!("how it fares: picket status {node}")),
+        FollowEnd::TimedOut | FollowEnd::Interrupted => next(format!("how it fares: picket status {node}")),
     }
 }
 
 /// What to do about a node that waits for a person. Where it does not, this caller alone asked for more, or for less time.
-fn waiting(followed: &Followed, end: &Outcome) -> Vec<(&'static str, String)> {
+fn waiting(followed: &FollowedNode, end: &Outcome) -> Vec<(&'static str, String)> {
     let node = &followed.node;
     let phase = followed.latest.as_ref().map(FenceUpdate::phase);
     let waits = matches!(phase, None | Some(Phase::NeedsOperator | Phase::PowerOnFailed));
@@ -189,15 +189,15 @@ fn waiting(followed: &Followed, end: &Outcome) -> Vec<(&'static str, String)> {
 }
 
 /// How several nodes ended, on one line.
-pub fn summary(followed: &[&Followed]) -> String {
+pub fn summary(followed: &[&FollowedNode]) -> String {
     let mut counts = std::collections::BTreeMap::new();
     for one in followed {
         let word = match &one.end {
-            End::Outcome(end) => words::spoken(words::outcome(end.kind)),
-            End::Refused(_) => "refused".to_owned(),
-            End::Lost(_) => "lost".to_owned(),
-            End::TimedOut => "not done in time".to_owned(),
-            End::Interrupted => "left".to_owned(),
+            FollowEnd::Outcome(end) => words::spoken(words::outcome(end.kind)),
+            FollowEnd::Refused(_) => "refused".to_owned(),
+            FollowEnd::Lost(_) => "lost".to_owned(),
+            FollowEnd::TimedOut => "not done in time".to_owned(),
+            FollowEnd::Interrupted => "left".to_owned(),
         };
         *counts.entry(word).or_insert(0_usize) += 1;
     }

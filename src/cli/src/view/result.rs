@@ -6,8 +6,8 @@ use super::evidence::{EvidenceView, ReleaseView};
 use super::outcome::OutcomeView;
 use super::{filled, words};
 use crate::exit::Exit;
-use crate::motion::{End, Followed};
-use crate::told::Told;
+use crate::gateway_error::GatewayError;
+use crate::motion::{FollowEnd, FollowedNode};
 
 /// The document of a command that changes something.
 #[derive(Debug, Serialize)]
@@ -22,7 +22,7 @@ pub struct ResultView {
     node: String,
     exit_code: u8,
     outcome: Option<OutcomeView>,
-    error: Option<Told>,
+    error: Option<GatewayError>,
     /// Why it was not followed to its end: `lost`, `timed_out`, `interrupted`.
     left: Option<&'static str>,
     phase: Option<String>,
@@ -36,7 +36,7 @@ pub struct ResultView {
 
 impl Results {
     /// Of nodes that were followed.
-    pub fn of_followed(followed: &[Followed], exit: Exit) -> Self {
+    pub fn of_followed(followed: &[FollowedNode], exit: Exit) -> Self {
         Self { results: followed.iter().map(ResultView::from).collect(), exit_code: exit.code() }
     }
 
@@ -48,8 +48,8 @@ impl Results {
 
 impl ResultView {
     /// Of one call that was answered at once.
-    pub fn of_call(node: &str, answer: &Result<picket_proto::v1::Node, Told>) -> Self {
-        let exit = answer.as_ref().err().map_or(Exit::Done, Told::exit);
+    pub fn of_call(node: &str, answer: &Result<picket_proto::v1::Node, GatewayError>) -> Self {
+        let exit = answer.as_ref().err().map_or(Exit::Done, GatewayError::exit);
         let node_now = answer.as_ref().ok();
         Self {
             node: node.to_owned(),
@@ -68,16 +68,16 @@ impl ResultView {
     }
 }
 
-impl From<&Followed> for ResultView {
-    fn from(followed: &Followed) -> Self {
+impl From<&FollowedNode> for ResultView {
+    fn from(followed: &FollowedNode) -> Self {
         let latest = followed.latest.as_ref();
         let (mut outcome, mut error, mut left) = (None, None, None);
         match &followed.end {
-            End::Outcome(end) => outcome = Some(OutcomeView::from(end)),
-            End::Refused(told) => error = Some(told.clone()),
-            End::Lost(_) => left = Some("lost"),
-            End::TimedOut => left = Some("timed_out"),
-            End::Interrupted => left = Some("interrupted"),
+            FollowEnd::Outcome(end) => outcome = Some(OutcomeView::from(end)),
+            FollowEnd::Refused(told) => error = Some(told.clone()),
+            FollowEnd::Lost(_) => left = Some("lost"),
+            FollowEnd::TimedOut => left = Some("timed_out"),
+            FollowEnd::Interrupted => left = Some("interrupted"),
         }
         Self {
             node: followed.node.clone(),

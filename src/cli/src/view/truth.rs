@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use picket_proto::v1::{Fence, Node, OutcomeKind, Phase, Power, Release, ReleaseStage};
 
-use super::{ability, words};
+use super::{readiness, words};
 use crate::style::Tone;
 
 /// A node's power, for a table. Where the node is kept off, or nobody fenced it, the word says whether that fits what was read.
@@ -24,7 +24,7 @@ pub fn power(node: &Node) -> (Tone, String) {
         }
         // An outlet says nothing of its machine; one that ignored its off feeds it still.
         (Power::Unknown | Power::Unspecified, Phase::NeedsOperator)
-            if node.devices.iter().any(|device| ability::ignored(node, device)) =>
+            if node.devices.iter().any(|device| readiness::ignored(node, device)) =>
         {
             (Tone::Bad, "STILL ON")
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Control;
+use crate::decider::{BrakeSign, Judgement, SkipReason, Stage, Verdict};
 use crate::measured::{BRAKED, NODES, POLICIES};
-use crate::mind::{Judgement, Sign, Stage, Verdict, Why};
 
 /// As a metric has it.
 pub(super) fn count(count: usize) -> f64 {
@@ -24,7 +24,7 @@ impl Control {
         let right = judgement.reports.iter().filter(|report| report.faults.is_empty()).count();
         self.metrics.set(&POLICIES, &["true"], count(right));
         self.metrics.set(&POLICIES, &["false"], count(self.policies.len().saturating_sub(right)));
-        for sign in Sign::ALL {
+        for sign in BrakeSign::ALL {
             let braked = judgement.braked.iter().filter(|braked| braked.sign == sign).count();
             self.metrics.set(&BRAKED, &[sign.word()], count(braked));
         }
@@ -35,10 +35,10 @@ fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Fence(_) => Stage::Asking.word(),
         Verdict::Follow(stage) => stage.word(),
-        Verdict::Leave(Why::Healthy) => "healthy",
-        Verdict::Leave(Why::Nobody(_)) => "no policy",
-        Verdict::Leave(Why::Watching { .. } | Why::Heard(_)) => "watched",
-        Verdict::Leave(Why::NotLeading) => "due",
+        Verdict::Leave(SkipReason::Healthy) => "healthy",
+        Verdict::Leave(SkipReason::Nobody(_)) => "no policy",
+        Verdict::Leave(SkipReason::Watching { .. } | SkipReason::Heard(_)) => "watched",
+        Verdict::Leave(SkipReason::NotLeading) => "due",
         Verdict::Leave(_) => "withheld",
     }
 }

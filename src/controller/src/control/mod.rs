@@ -1,15 +1,15 @@
-//! The controller's one task: what was seen goes to the mind, and what the mind says is done.
+//! The controller's one task: what was seen goes to the decider, and what the decider says is done.
 
-mod breaks;
-mod bringing;
+mod gateway_turns;
 mod measure;
 mod next;
-mod telling;
+mod remediations;
+mod returning_nodes;
+mod status_reports;
 #[cfg(test)]
 mod tests;
-mod turns;
-mod wishes;
-mod withheld;
+mod watch_failures;
+mod withheld_fences;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::api::Api;
-use crate::ask::{Asker, Said};
-use crate::health::Told;
+use crate::decider::{Decider, FenceOrder, Moment, Phase, RequestOutcome, Stage, Verdict};
+use crate::event_recorder::{ClusterWrite, EventRecorder};
+use crate::fence_request::{FenceRequester, RequestProgress};
+use crate::health::InitialSync;
 use crate::kured;
-use crate::lead::Leading;
+use crate::leader_election::LeadershipWatch;
 use crate::measured::{ASKED, BROKEN, ENDED, LOOKS, SEEN, SUSPECTED};
-use crate::mind::{End, Mind, Moment, Order, Phase, Stage, Verdict};
 use crate::object::SeenPolicy;
-use crate::outcome::Ended;
-use crate::teller::{Tell, Teller};
-use crate::watch::{Remediations, Seen, look_at};
-use crate::{news, spec};
-use breaks::Breaks;
-use bringing::Bringing;
+use crate::outcome::OutcomeReport;
+use crate::watch::{Remediations, WatchEvent, look_at};
+use crate::{policy_events, spec};
 use next::{Inbox, Next};
-use wishes::Wishes;
-use withheld::Withheld;
+use remediations::RemediationIndex;
+use returning_nodes::ReturningNodes;
+use watch_failures::WatchFailures;
+use withheld_fences::WithheldFences;
 
 const TICK: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -53,16 +53,16 @@ pub struct Control {
     /// The API server.
     pub api: Api,
     /// What asks the gateways.
-    pub asker: Asker,
+    pub requester: FenceRequester,
     /// What tells the cluster.
-    pub teller: Teller,
+    pub recorder: EventRecorder,
     /// Whether this replica leads.
-    pub leading: Leading,
+    pub leading: LeadershipWatch,
     /// What is counted.
     pub metrics: Metrics,
     /// What was told once.
-    pub told: Arc<Told>,
-    mind: Mind,
+    pub synced: Arc<InitialSync>,
+    decider: Decider,
     start: Instant,
     leads: bool,
     policies: BTreeMap<String, SeenPolicy>,
@@ -70,32 +70,37 @@ pub struct Control {
     malformed: BTreeMap<String, String>,
     asks: JoinSet<()>,
     /// By a Node's name: what was ordered, and what asks.
-    asking: BTreeMap<String, (Order, AbortHandle)>,
+    asking: BTreeMap<String, (FenceOrder, AbortHandle)>,
     looking: Option<AbortHandle>,
     looked: Option<Instant>,
     locks: Option<Instant>,
     renewed: Option<Instant>,
     written: BTreeMap<String, (Value, Instant)>,
     cleaned: BTreeMap<String, Instant>,
-    withheld: Withheld,
-    news: news::Told,
-    breaks: Breaks,
-    bringing: Bringing,
-    wishes: Wishes,
+    withheld: WithheldFences,
+    news: policy_events::NewsLog,
+    breaks: WatchFailures,
+    bringing: ReturningNodes,
+    remediations: RemediationIndex,
 }
 
 impl Control {
     /// One that has seen nothing yet.
-    pub fn new(asker: Asker, teller: Teller, metrics: Metrics, told: Arc<Told>) -> Self {
-        let mind = Mind::selecting(asker.settings.select);
+    pub fn new(
+        requester: FenceRequester,
+        recorder: EventRecorder,
+        metrics: Metrics,
+        synced: Arc<InitialSync>,
+    ) -> Self {
+        let decider = Decider::selecting(requester.settings.select);
         Self {
-            api: asker.api.clone(),
-            leading: asker.leading.clone(),
-            asker,
-            teller,
+            api: requester.api.clone(),
+            leading: requester.leading.clone(),
+            requester,
+            recorder,
             metrics,
-            told,
-            mind,
+            synced,
+            decider,
             start: Instant::now(),
             leads: false,
             policies: BTreeMap::new(),
@@ -108,20 +113,20 @@ impl Control {
             renewed: None,
             written: BTreeMap::new(),
             cleaned: BTreeMap::new(),
-            withheld: Withheld::default(),
-            news: news::Told::default(),
-            breaks: Breaks::default(),
-            bringing: Bringing::default(),
-            wishes: Wishes::default(),
+            withheld: WithheldFences::default(),
+            news: policy_events::NewsLog::default(),
+            breaks: WatchFailures::default(),
+            bringing: ReturningNodes::default(),
+            remediations: RemediationIndex::default(),
         }
     }
 
     /// Works for as long as it is polled.
     pub async fn run(
         mut self,
-        seen: mpsc::Receiver<Seen>,
+        seen: mpsc::Receiver<WatchEvent>,
         mut remediations: watch::Receiver<Remediations>,
-        to_see: mpsc::Sender<Seen>,
+        to_see: mpsc::Sender<WatchEvent>,
     ) {
         let (say, said) = mpsc::channel(256);
         let mut inbox = Inbox::new(said, seen);
@@ -131,7 +136,7 @@ impl Control {
                 biased;
                 () = leading.lost(), if self.leads => self.lead(),
                 next = inbox.next() => match next {
-                    Next::Said(one) => self.said(*one),
+                    Next::Progress(one) => self.said(*one),
                     Next::Seen(one) => self.see(one),
                     Next::Tick => {
                         self.lost(&mut inbox.said);
@@ -150,55 +155,55 @@ impl Control {
 
     /// Whether it leads may have changed.
     fn lead(&mut self) {
-        let leads = self.leading.now() && self.told.missing().is_empty();
+        let leads = self.leading.now() && self.synced.missing().is_empty();
         if leads == self.leads {
             return;
         }
         self.leads = leads;
-        self.mind.lead(leads);
+        self.decider.lead(leads);
         if !leads {
             // What is under way at the gateways goes on; who leads next joins it.
             self.asks.abort_all();
             self.asking.clear();
             self.written.clear();
-            self.withheld = Withheld::default();
+            self.withheld = WithheldFences::default();
             self.news.rest();
             self.bringing.rest();
-            self.wishes.rest();
+            self.remediations.rest();
         }
     }
 
-    fn see(&mut self, seen: Seen) {
+    fn see(&mut self, seen: WatchEvent) {
         let is_there = |told: &std::sync::atomic::AtomicBool| told.store(true, Ordering::Relaxed);
         match seen {
-            Seen::Node(node, at) => {
+            WatchEvent::Node(node, at) => {
                 self.metrics.count(&SEEN, &["nodes"]);
-                self.mind.see(*node, self.moment(at));
+                self.decider.see(*node, self.moment(at));
             }
-            Seen::Gone(name) => self.mind.gone(&name),
-            Seen::Nodes(names) => {
-                self.mind.only(&names);
-                is_there(&self.told.nodes);
+            WatchEvent::Gone(name) => self.decider.gone(&name),
+            WatchEvent::Nodes(names) => {
+                self.decider.only(&names);
+                is_there(&self.synced.nodes);
             }
-            Seen::Lease(name, renewal, at) => {
+            WatchEvent::Lease(name, renewal, at) => {
                 self.metrics.count(&SEEN, &["leases"]);
-                self.mind.lease(&name, &renewal, self.moment(at));
+                self.decider.lease(&name, &renewal, self.moment(at));
             }
-            Seen::Leases => is_there(&self.told.leases),
-            Seen::Policies(policies) => {
+            WatchEvent::Leases => is_there(&self.synced.leases),
+            WatchEvent::Policies(policies) => {
                 self.metrics.count(&SEEN, &["fencingpolicies"]);
                 self.read(policies);
-                is_there(&self.told.policies);
+                is_there(&self.synced.policies);
             }
-            Seen::Broken(what, why) => {
+            WatchEvent::Broken(what, why) => {
                 self.metrics.count(&BROKEN, &[what]);
-                self.told.broke(what, &why);
+                self.synced.broke(what, &why);
                 if self.breaks.is_news(what, &why, Instant::now()) {
                     tracing::warn!(what, why, "a watch broke, it is begun again");
                 }
             }
-            Seen::Looked => self.looking = None,
-            Seen::Rebooting(nodes) => self.mind.rebooting(nodes),
+            WatchEvent::Looked => self.looking = None,
+            WatchEvent::Rebooting(nodes) => self.decider.rebooting(nodes),
         }
     }
 
@@ -215,19 +220,23 @@ impl Control {
             self.policies.insert(name, policy);
         }
         self.forget_others(&before);
-        self.mind.policies(right);
+        self.decider.policies(right);
     }
 
-    fn tick(&mut self, to_see: &mpsc::Sender<Seen>, say: &mpsc::Sender<Said>) {
+    fn tick(&mut self, to_see: &mpsc::Sender<WatchEvent>, say: &mpsc::Sender<RequestProgress>) {
         self.lead();
         let now = Instant::now();
         let is_due = |last: Option<Instant>, every| last.is_none_or(|last| now - last >= every);
-        let suspects = self.mind.suspects(self.moment(now));
+        let suspects = self.decider.suspects(self.moment(now));
         self.metrics.set(&SUSPECTED, &[], measure::count(suspects.len()));
-        let asks_for_locks = !suspects.is_empty() || self.mind.is_rebooting();
+        let asks_for_locks = !suspects.is_empty() || self.decider.is_rebooting();
         if asks_for_locks && is_due(self.locks, LOCKS_EVERY) {
             self.locks = Some(now);
-            tokio::spawn(kured::look(self.api.clone(), self.asker.settings.kured.clone(), to_see.clone()));
+            tokio::spawn(kured::look(
+                self.api.clone(),
+                self.requester.settings.kured.clone(),
+                to_see.clone(),
+            ));
         }
         let is_looking = self.looking.as_ref().is_some_and(|looking| !looking.is_finished());
         if !suspects.is_empty() && !is_looking && is_due(self.looked, LOOK_EVERY) {
@@ -236,7 +245,7 @@ impl Control {
             let looking = tokio::spawn(look_at(self.api.clone(), suspects, to_see.clone()));
             self.looking = Some(looking.abort_handle());
         }
-        let judgement = self.mind.judge(self.moment(now));
+        let judgement = self.decider.judge(self.moment(now));
         self.measure(&judgement);
         if !self.leads {
             return;
@@ -251,8 +260,8 @@ impl Control {
                 Verdict::Follow(Stage::Waiting(_)) => {}
                 Verdict::Follow(_) if renews => {
                     // NodeHealthCheck renews its own.
-                    if let Some(node) = self.mind.policy_s(&name).cloned() {
-                        self.teller.tell(Tell::Renew(Box::new(node)));
+                    if let Some(node) = self.decider.policy_s(&name).cloned() {
+                        self.recorder.tell(ClusterWrite::Renew(Box::new(node)));
                     }
                 }
                 Verdict::Follow(_) => {}
@@ -264,66 +273,69 @@ impl Control {
         self.serve_wishes(judgement.tidings, now);
     }
 
-    fn ask(&mut self, order: Order, say: &mpsc::Sender<Said>) {
+    fn ask(&mut self, order: FenceOrder, say: &mpsc::Sender<RequestProgress>) {
         self.metrics.count(&ASKED, &[]);
-        let kind = if order.wish.is_some() { "" } else { "FencingPolicy " };
+        let kind = if order.remediation.is_some() { "" } else { "FencingPolicy " };
         let text = format!("the gateway is asked to fence it ({kind}{}, key {})", order.policy, order.key);
-        self.teller.event(&order.node, "FenceAsked", &text);
+        self.recorder.event(&order.node, "FenceAsked", &text);
         self.withheld.forget(&order.node.name);
-        let asking = self.asks.spawn(self.asker.clone().ask(order.clone(), say.clone()));
+        let asking = self.asks.spawn(self.requester.clone().ask(order.clone(), say.clone()));
         self.asking.insert(order.node.name.clone(), (order, asking));
     }
 
     /// What ended without a word, by a defect, is decided again. What it had said is heard before.
-    fn lost(&mut self, said: &mut mpsc::Receiver<Said>) {
+    fn lost(&mut self, said: &mut mpsc::Receiver<RequestProgress>) {
         let lost = self.asking.values().filter(|(_, asking)| asking.is_finished());
-        let lost: Vec<Order> = lost.map(|(order, _)| order.clone()).collect();
+        let lost: Vec<FenceOrder> = lost.map(|(order, _)| order.clone()).collect();
         while let Ok(one) = said.try_recv() {
             self.said(one);
         }
         for order in lost {
             if self.asking.contains_key(&order.node.name) {
-                let ended = Ended::held("what asked the gateway ended without a word");
-                self.said(Said::Ended { order: Box::new(order), ended, noted: true, node: None });
+                let ended = OutcomeReport::held("what asked the gateway ended without a word");
+                self.said(RequestProgress::Ended { order: Box::new(order), ended, noted: true, node: None });
             }
         }
     }
 
     /// Whether that is under way: what another life of this leadership heard is not told any more.
-    fn is_asking(&self, order: &Order) -> bool {
+    fn is_asking(&self, order: &FenceOrder) -> bool {
         self.asking.get(&order.node.name).is_some_and(|one| one.0.key == order.key)
     }
 
-    fn said(&mut self, said: Said) {
+    fn said(&mut self, said: RequestProgress) {
         match said {
-            Said::Phase { order, reason, text, node } => {
+            RequestProgress::Phase { order, reason, text, node } => {
                 if self.is_asking(&order) {
-                    self.teller.event(&order.node, reason, &text);
+                    self.recorder.event(&order.node, reason, &text);
                     self.noted(&order, Phase::Fencing, &text);
-                    self.wish_goes_on(&order, &text, node);
+                    self.remediation_goes_on(&order, &text, node);
                 }
             }
-            Said::Waits { order, told } => {
+            RequestProgress::Waits { order, told } => {
                 if self.is_asking(&order) {
                     if told.is_event {
-                        self.teller.event(&order.node, "Waiting", &told.text);
+                        self.recorder.event(&order.node, "Waiting", &told.text);
                     }
                     self.noted(&order, Phase::Fencing, &told.text);
-                    self.wish_goes_on(&order, &told.text, None);
+                    self.remediation_goes_on(&order, &told.text, None);
                 }
             }
-            Said::Ended { order, ended, noted, node } => {
+            RequestProgress::Ended { order, ended, noted, node } => {
                 self.asking.remove(&order.node.name);
                 let now = self.moment(Instant::now());
-                if !self.mind.ended(&order.node.name, &order.key, &ended.end, now) {
+                if !self.decider.ended(&order.node.name, &order.key, &ended.end, now) {
                     return;
                 }
                 self.metrics.count(&ENDED, &[ended.reason]);
-                self.teller.event(&order.node, ended.reason, &ended.text);
+                self.recorder.event(&order.node, ended.reason, &ended.text);
                 self.noted(&order, ended.phase, &ended.text);
                 self.wish_ended(&order, &ended, noted, node);
-                if !matches!(ended.end, End::Off | End::Superseded | End::Person) {
-                    self.teller.tell(Tell::GiveBack(order.node.name.clone()));
+                if !matches!(
+                    ended.end,
+                    RequestOutcome::Off | RequestOutcome::Superseded | RequestOutcome::Person
+                ) {
+                    self.recorder.tell(ClusterWrite::GiveBack(order.node.name.clone()));
                 }
             }
         }

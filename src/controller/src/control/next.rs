@@ -4,30 +4,30 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::TICK;
-use crate::ask::Said;
-use crate::watch::Seen;
+use crate::fence_request::RequestProgress;
+use crate::watch::WatchEvent;
 
 /// One thing that the task takes.
 #[derive(Debug)]
 pub(super) enum Next {
     /// A request came to something.
-    Said(Box<Said>),
+    Progress(Box<RequestProgress>),
     /// It is time to decide.
     Tick,
     /// Something was seen.
-    Seen(Seen),
+    Seen(WatchEvent),
 }
 
 /// Where things come from: requests that ended, the clock, the cluster.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    pub(super) said: mpsc::Receiver<Said>,
-    seen: mpsc::Receiver<Seen>,
+    pub(super) said: mpsc::Receiver<RequestProgress>,
+    seen: mpsc::Receiver<WatchEvent>,
     ticks: Interval,
 }
 
 impl Inbox {
-    pub(super) fn new(said: mpsc::Receiver<Said>, seen: mpsc::Receiver<Seen>) -> Self {
+    pub(super) fn new(said: mpsc::Receiver<RequestProgress>, seen: mpsc::Receiver<WatchEvent>) -> Self {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { said, seen, ticks }
@@ -38,7 +38,7 @@ impl Inbox {
     pub(super) async fn next(&mut self) -> Next {
         tokio::select! {
             biased;
-            Some(one) = self.said.recv() => Next::Said(Box::new(one)),
+            Some(one) = self.said.recv() => Next::Progress(Box::new(one)),
             _ = self.ticks.tick() => Next::Tick,
             Some(one) = self.seen.recv() => Next::Seen(one),
         }
@@ -56,12 +56,12 @@ mod tests {
         let (see, seen) = mpsc::channel(8);
         let mut inbox = Inbox::new(said, seen);
         for _ in 0..8 {
-            see.send(Seen::Looked).await.expect("there is room");
+            see.send(WatchEvent::Looked).await.expect("there is room");
         }
         assert!(matches!(inbox.next().await, Next::Tick), "the first one is due");
         for _ in 0..2 {
-            assert!(matches!(inbox.next().await, Next::Seen(Seen::Looked)));
-            assert!(matches!(inbox.next().await, Next::Seen(Seen::Looked)));
+            assert!(matches!(inbox.next().await, Next::Seen(WatchEvent::Looked)));
+            assert!(matches!(inbox.next().await, Next::Seen(WatchEvent::Looked)));
             tokio::time::advance(TICK).await;
             assert!(matches!(inbox.next().await, Next::Tick));
         }

@@ -5,11 +5,11 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::letting::{Let, Stays};
-use crate::medik8s::Leases;
-use crate::mind::{Deed, Progress, Standing, Tiding};
-use crate::object::SeenWish;
-use crate::teller::Waiting;
+use crate::decider::{Progress, RemediationAction, RemediationState, RemediationUpdate};
+use crate::event_recorder::Waiting;
+use crate::hold_release::{HoldReleaseResult, KeepReason};
+use crate::medik8s::Medik8sLeases;
+use crate::object::SeenRemediation;
 use crate::{remediation, retired};
 
 /// A controller over those settings, which has seen nothing. No API server answers.
@@ -32,16 +32,17 @@ fn telling(home: &Path, gateway: &str) -> (Control, Waiting) {
     }
     let settings = Arc::new(crate::settings::Settings::read(&file, |_| None).expect("they are right"));
     let api = Api::new(&settings.login()).expect("a kubeconfig");
-    let (_, leading) = crate::lead::Standing::new(api.clone(), &settings);
+    let (_, leading) = crate::leader_election::LeaderElection::new(api.clone(), &settings);
     let gateways = crate::gateway::gateways(&settings);
-    let asker = Asker { api, gateways, settings, leading, others: Arc::new(Leases::new(false)) };
+    let requester =
+        FenceRequester { api, gateways, settings, leading, others: Arc::new(Medik8sLeases::new(false)) };
     let metrics = crate::measured::metrics();
-    let (teller, waiting) = Teller::telling(&["ns".to_owned()], metrics.clone());
-    (Control::new(asker, teller, metrics, Arc::default()), waiting)
+    let (recorder, waiting) = EventRecorder::telling(&["ns".to_owned()], metrics.clone());
+    (Control::new(requester, recorder, metrics, Arc::default()), waiting)
 }
 
 /// Deleted, and its Node is gone.
-fn deleted(number: usize) -> Arc<SeenWish> {
+fn deleted(number: usize) -> Arc<SeenRemediation> {
     let seen = json!({
         "apiVersion": "picket.dev/v1alpha1", "kind": "PicketRemediation", "spec": {},
         "metadata": {
@@ -63,10 +64,10 @@ async fn all_that_are_deleted_and_stand_are_told_at_once_and_few_are_asked_about
     let mut control = control(home.path(), &address);
     control.read_wishes((0..40).map(deleted).collect());
     let now = Instant::now();
-    let tidings = control.mind.judge(control.moment(now)).tidings;
+    let tidings = control.decider.judge(control.moment(now)).tidings;
     control.serve_wishes(tidings, now);
-    assert_eq!(control.wishes.stuck(), 40, "each is told");
-    assert_eq!(control.wishes.letting.len(), 16);
+    assert_eq!(control.remediations.stuck(), 40, "each is told");
+    assert_eq!(control.remediations.hold_releases.len(), 16);
 }
 
 /// S16: who reads its words, or its Events, is not told in turns what a gateway that answers now and then says.
@@ -75,11 +76,12 @@ async fn a_question_that_fails_changes_no_words() {
     let home = tempfile::tempdir().expect("a directory");
     let mut control = control(home.path(), "127.0.0.1:1");
     control.read_wishes(vec![deleted(1)]);
-    let paged = control.mind.judge(Duration::ZERO).tidings.remove(0);
-    let ready = Tiding { deed: Deed::LetGo { lives: true }, ..paged.clone() };
-    let (away, said) = (|why: &str| Stays::Unknown(why.to_owned()), |why: &str| Stays::Said(why.to_owned()));
+    let paged = control.decider.judge(Duration::ZERO).tidings.remove(0);
+    let ready = RemediationUpdate { action: RemediationAction::LetGo { lives: true }, ..paged.clone() };
+    let (away, said) =
+        (|why: &str| KeepReason::Unknown(why.to_owned()), |why: &str| KeepReason::Said(why.to_owned()));
     let mut told = Vec::new();
-    for (tiding, stays) in [
+    for (update, stays) in [
         (&paged, away("nobody answered")),
         (&ready, away("no leader")),
         (&ready, away("nobody answered")),
@@ -89,18 +91,18 @@ async fn a_question_that_fails_changes_no_words() {
         (&paged, away("no leader")),
         (&paged, away("nobody answered")),
     ] {
-        let before = control.wishes.words(&tiding.id.uid);
-        control.wishes.letting.spawn(std::future::ready((tiding.id.uid.clone(), Err(stays))));
-        while !control.wishes.letting.is_empty() {
+        let before = control.remediations.words(&update.id.uid);
+        control.remediations.hold_releases.spawn(std::future::ready((update.id.uid.clone(), Err(stays))));
+        while !control.remediations.hold_releases.is_empty() {
             tokio::task::yield_now().await;
-            control.let_go_or_not(std::slice::from_ref(tiding));
+            control.let_go_or_not(std::slice::from_ref(update));
         }
-        if tiding.deed == Deed::Page {
-            assert_eq!(control.wishes.words(&tiding.id.uid), before, "not for a moment");
+        if update.action == RemediationAction::Page {
+            assert_eq!(control.remediations.words(&update.id.uid), before, "not for a moment");
         }
         let seen = deleted(1);
-        control.serve(tiding, &seen, Instant::now());
-        told.push(control.wishes.words(&tiding.id.uid));
+        control.serve(update, &seen, Instant::now());
+        told.push(control.remediations.words(&update.id.uid));
     }
     let right = [
         retired::NOT_READY,
@@ -122,22 +124,22 @@ async fn the_node_s_name_stands_in_the_command_once_a_gateway_has_shown_it() {
     let home = tempfile::tempdir().expect("a directory");
     let mut control = control(home.path(), "127.0.0.1:1");
     control.read_wishes(vec![deleted(1)]);
-    let tiding = control.mind.judge(Duration::ZERO).tidings.remove(0);
-    assert_eq!(tiding.standing.gateway_node, None, "so its status alone says");
+    let update = control.decider.judge(Duration::ZERO).tidings.remove(0);
+    assert_eq!(update.state.gateway_node, None, "so its status alone says");
     for (answer, named) in [
-        (Ok(Let::NotRetired(None)), "NODE"),
-        (Ok(Let::NotRetired(Some("rack1-n1".to_owned()))), "rack1-n1"),
-        (Err(Stays::Unknown("nobody answered".to_owned())), "rack1-n1"),
-        (Ok(Let::NotRetired(None)), "rack1-n1"),
+        (Ok(HoldReleaseResult::NotRetired(None)), "NODE"),
+        (Ok(HoldReleaseResult::NotRetired(Some("rack1-n1".to_owned()))), "rack1-n1"),
+        (Err(KeepReason::Unknown("nobody answered".to_owned())), "rack1-n1"),
+        (Ok(HoldReleaseResult::NotRetired(None)), "rack1-n1"),
     ] {
-        control.wishes.letting.spawn(std::future::ready((tiding.id.uid.clone(), answer)));
-        while !control.wishes.letting.is_empty() {
+        control.remediations.hold_releases.spawn(std::future::ready((update.id.uid.clone(), answer)));
+        while !control.remediations.hold_releases.is_empty() {
             tokio::task::yield_now().await;
-            control.let_go_or_not(std::slice::from_ref(&tiding));
+            control.let_go_or_not(std::slice::from_ref(&update));
         }
-        let tiding = control.mind.judge(Duration::ZERO).tidings.remove(0);
-        control.serve(&tiding, &deleted(1), Instant::now());
-        let words = control.wishes.words(&tiding.id.uid);
+        let update = control.decider.judge(Duration::ZERO).tidings.remove(0);
+        control.serve(&update, &deleted(1), Instant::now());
+        let words = control.remediations.words(&update.id.uid);
         assert!(words.contains(&format!("`picket retire {named} --reason TEXT`")), "{words}");
     }
 }
@@ -148,7 +150,7 @@ async fn what_a_status_says_beforehand_is_noted_all_the_same() {
     let home = tempfile::tempdir().expect("a directory");
     let (mut control, mut waiting) = telling(home.path(), "127.0.0.1:1");
     let key = "k8s/u/b/w";
-    let seen = |status: Value| -> Arc<SeenWish> {
+    let seen = |status: Value| -> Arc<SeenRemediation> {
         let asked = json!({ "node": "n1", "key": key }).to_string();
         let whole = json!({
             "apiVersion": "picket.dev/v1alpha1", "kind": "PicketRemediation", "spec": { "then": "PowerOn", "minimumGrade": "Claimed" }, "status": status,
@@ -158,24 +160,27 @@ async fn what_a_status_says_beforehand_is_noted_all_the_same() {
     };
     control.read_wishes(vec![seen(Value::Null)]);
     let id = remediation::id(&seen(Value::Null));
-    let standing = Standing {
+    let state = RemediationState {
         progress: Progress::Succeeded,
         key: Some(key.to_owned()),
         proven: true,
-        ..Standing::default()
+        ..RemediationState::default()
     };
-    control.mind.stands(&id, standing);
-    control.asker.settings = Arc::new(crate::settings::Settings {
+    control.decider.stands(&id, state);
+    control.requester.settings = Arc::new(crate::settings::Settings {
         remediation_namespaces: vec!["ns".to_owned()],
-        ..crate::settings::Settings::clone(&control.asker.settings)
+        ..crate::settings::Settings::clone(&control.requester.settings)
     });
     control.read_wishes(vec![seen(Value::Null)]);
-    let tiding = control.mind.judge(Duration::ZERO).tidings.remove(0);
-    assert_eq!(tiding.standing.progress, Progress::Succeeded);
-    control.read_wishes(vec![seen(remediation::status(&tiding, &Value::Null))]);
-    control.serve_wishes(vec![tiding], Instant::now());
+    let update = control.decider.judge(Duration::ZERO).tidings.remove(0);
+    assert_eq!(update.state.progress, Progress::Succeeded);
+    control.read_wishes(vec![seen(remediation::status(&update, &Value::Null))]);
+    control.serve_wishes(vec![update], Instant::now());
     drop(control);
-    assert!(matches!(waiting.next().await, Some((Tell::Wish(wish, _), _)) if wish == id), "it is written");
+    assert!(
+        matches!(waiting.next().await, Some((ClusterWrite::Remediation(remediation, _), _)) if remediation == id),
+        "it is written"
+    );
 }
 
 /// K12: a version before has noted nothing in the metadata of one whose finalizer stands: what its Node confirms is noted, and of what nothing does a person is told.
@@ -184,38 +189,43 @@ async fn what_a_status_alone_says_is_noted_where_its_node_confirms_it_and_told_t
     let home = tempfile::tempdir().expect("a directory");
     let key = "k8s/u/b/w001";
     let seen = || {
-        let mut seen = SeenWish::clone(&deleted(1));
+        let mut seen = SeenRemediation::clone(&deleted(1));
         seen.metadata.annotations = None;
         seen.status = Some(json!({ "key": key, "node": "n1" }));
         Arc::new(seen)
     };
     for is_confirmed in [true, false] {
         let (mut control, mut waiting) = telling(home.path(), "127.0.0.1:1");
-        control.mind.lead(true);
+        control.decider.lead(true);
         let note = json!({ "phase": "Fenced", "text": "", "policy": "PicketRemediation ns/n1", "key": key, "at": "" });
-        let annotations = [(crate::mind::STATUS.to_owned(), note.to_string())];
-        let node = crate::mind::Node {
+        let annotations = [(crate::decider::STATUS.to_owned(), note.to_string())];
+        let node = crate::decider::Node {
             name: "n1".to_owned(),
             uid: "u".to_owned(),
             annotations: annotations.into_iter().filter(|_| is_confirmed).collect(),
-            ..crate::mind::Node::default()
+            ..crate::decider::Node::default()
         };
-        control.mind.see(node, Duration::ZERO);
+        control.decider.see(node, Duration::ZERO);
         control.read_wishes(vec![seen()]);
-        let tidings = control.mind.judge(Duration::ZERO).tidings;
-        assert_eq!(tidings[0].deed, Deed::Page, "{is_confirmed}");
+        let tidings = control.decider.judge(Duration::ZERO).tidings;
+        assert_eq!(tidings[0].action, RemediationAction::Page, "{is_confirmed}");
         control.serve_wishes(tidings, Instant::now());
-        let words = control.wishes.words("w001");
+        let words = control.remediations.words("w001");
         assert_eq!(words.contains(retired::HEARSAY), !is_confirmed, "{words}");
         assert_eq!(words.contains("Bring the Node back"), is_confirmed, "{words}");
         // What was not noted takes nothing back, also once the Node's note is gone.
-        let order =
-            crate::mind::Order { wish: Some(remediation::id(&seen())), ..crate::request::tests::order() };
-        let bare =
-            crate::mind::Node { name: "n1".to_owned(), uid: "u".to_owned(), ..crate::mind::Node::default() };
-        control.mind.see(bare, Duration::ZERO);
-        control.wish_ended(&order, &Ended::held("words"), false, None);
-        let known = control.mind.judge(Duration::ZERO).tidings.remove(0).standing.key;
+        let order = crate::decider::FenceOrder {
+            remediation: Some(remediation::id(&seen())),
+            ..crate::request::tests::order()
+        };
+        let bare = crate::decider::Node {
+            name: "n1".to_owned(),
+            uid: "u".to_owned(),
+            ..crate::decider::Node::default()
+        };
+        control.decider.see(bare, Duration::ZERO);
+        control.wish_ended(&order, &OutcomeReport::held("words"), false, None);
+        let known = control.decider.judge(Duration::ZERO).tidings.remove(0).state.key;
         assert_eq!(known.as_deref(), is_confirmed.then_some(key));
         assert!(
             words.contains("picket.dev/free-remediation=true") && words.contains("`picket retire NODE"),
@@ -224,7 +234,7 @@ async fn what_a_status_alone_says_is_noted_where_its_node_confirms_it_and_told_t
         drop(control);
         let mut told = None;
         while let Some((one, _)) = waiting.next().await {
-            if let Tell::Wish(_, status) = one {
+            if let ClusterWrite::Remediation(_, status) = one {
                 told = Some(status["key"].clone());
             }
         }

@@ -5,7 +5,7 @@ pub mod remediation;
 
 use serde_json::{Value, json};
 
-use crate::mind::{FALSE_IS_HEALTHY, TRUE_IS_HEALTHY};
+use crate::decider::{FALSE_IS_HEALTHY, TRUE_IS_HEALTHY};
 
 /// Its API group.
 pub const GROUP: &str = "picket.dev";

@@ -9,8 +9,8 @@ use tokio::sync::Mutex;
 use tonic::transport::Endpoint as Address;
 
 use super::fault::{Fault, judge, judge_status};
-use super::once::{self, Once};
-use super::seen::Seen;
+use super::single_connect::{self, SingleConnect};
+use super::watermark::WatermarkCell;
 use super::{Version, login};
 use crate::keys::Keys;
 
@@ -24,41 +24,41 @@ const PONG: Duration = Duration::from_secs(3);
 pub(super) struct Endpoint {
     pub(super) url: String,
     settings: Arc<EtcdSettings>,
-    ready: Mutex<Option<Ready>>,
-    seen: Arc<Seen>,
+    ready: Mutex<Option<CheckedMember>>,
+    watermark: Arc<WatermarkCell>,
 }
 
 /// A member that was looked at.
 #[derive(Clone)]
-pub(super) struct Ready {
+pub(super) struct CheckedMember {
     pub(super) client: Client,
     /// The cluster that it says it is of.
     pub(super) cluster: u64,
     /// How often was logged in on this connection.
     logins: u64,
-    once: Once,
+    single_connect: SingleConnect,
 }
 
-impl Ready {
+impl CheckedMember {
     /// Whether its connection has ended: nothing more goes in it, and what was to go was not sent.
     pub(super) fn is_over(&self) -> bool {
-        self.once.is_over()
+        self.single_connect.is_over()
     }
 }
 
-impl std::fmt::Debug for Ready {
+impl std::fmt::Debug for CheckedMember {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ready").field("cluster", &self.cluster).finish_non_exhaustive()
     }
 }
 
 impl Endpoint {
-    pub(super) fn new(url: String, settings: Arc<EtcdSettings>, seen: Arc<Seen>) -> Self {
-        Self { url, settings, ready: Mutex::new(None), seen }
+    pub(super) fn new(url: String, settings: Arc<EtcdSettings>, watermark: Arc<WatermarkCell>) -> Self {
+        Self { url, settings, ready: Mutex::new(None), watermark }
     }
 
     /// A connection whose member may be trusted. Whoever stops waiting has asked for nothing.
-    pub(super) async fn ready(&self) -> Result<Ready, Fault> {
+    pub(super) async fn ready(&self) -> Result<CheckedMember, Fault> {
         let mut ready = self.ready.lock().await;
         if let Some(ready) = ready.as_ref().filter(|ready| !ready.is_over()) {
             return Ok(ready.clone());
@@ -88,7 +88,7 @@ impl Endpoint {
         }
     }
 
-    async fn make(&self) -> Result<Ready, Fault> {
+    async fn make(&self) -> Result<CheckedMember, Fault> {
         let refused = |what: &dyn std::fmt::Display| Fault::Refused(what.to_string());
         let mut address = Address::from_shared(self.url.clone())
             .map_err(|error| refused(&error))?
@@ -100,20 +100,20 @@ impl Endpoint {
         if self.url.starts_with("https://") {
             address = login::with_tls(address, &self.settings).map_err(|why| refused(&why))?;
         }
-        let once = Once::default();
-        let client = Client::new(once::channel(&address, &once, self.settings.dial));
+        let single_connect = SingleConnect::default();
+        let client = Client::new(single_connect::channel(&address, &single_connect, self.settings.dial));
         self.log_in(&client).await?;
         let status = client.status().await.map_err(|error| judge_status(&error))?;
         self.check_version(&status.version)?;
         let cluster = status.header.map_or(0, |header| header.cluster_id);
         self.goes_on(&client).await?;
         tracing::debug!(etcd = %self.url, version = status.version, "connected");
-        Ok(Ready { client, cluster, logins: 1, once })
+        Ok(CheckedMember { client, cluster, logins: 1, single_connect })
     }
 
     /// A snapshot that is restored with the same names and token has the same cluster id: its revision tells it.
     async fn goes_on(&self, client: &Client) -> Result<(), Fault> {
-        let before = self.seen.newest();
+        let before = self.watermark.newest();
         if before.life.is_none() {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl Endpoint {
         let answer = client.range(RangeRequest::one(life)).await.map_err(|error| judge(&error))?;
         let revision = answer.header.map_or(0, |header| header.revision);
         let life = answer.kvs.first().map(|entry| entry.value.as_slice());
-        self.seen.goes_on(&before, revision, life).map_err(Fault::Refused)
+        self.watermark.goes_on(&before, revision, life).map_err(Fault::Refused)
     }
 
     fn check_version(&self, said: &str) -> Result<(), Fault> {
@@ -142,7 +142,7 @@ impl Endpoint {
     }
 
     /// Logs in anew, unless somebody else did since `stale` was handed out.
-    pub(super) async fn log_in_again(&self, stale: &Ready) -> Result<Ready, Fault> {
+    pub(super) async fn log_in_again(&self, stale: &CheckedMember) -> Result<CheckedMember, Fault> {
         let mut ready = self.ready.lock().await;
         match &mut *ready {
             Some(ready) if ready.logins > stale.logins && !ready.is_over() => Ok(ready.clone()),

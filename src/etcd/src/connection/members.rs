@@ -10,7 +10,7 @@ use futures::future::join_all;
 use picket_etcd_api::Client;
 use tokio::time::timeout;
 
-use super::{Connection, Fault, Ready, judge};
+use super::{CheckedMember, Connection, Fault, judge};
 
 /// What is heard at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Connection {
     /// that is seldom asked. `reply` is set as soon as something is heard.
     async fn ask_who(&self, at: usize, reply: &mut Reply) -> Result<(), Fault> {
         let endpoint = &self.endpoints[at];
-        let ask = async |ready: &Ready| ready.client.status().await.map_err(|error| judge(&error));
+        let ask = async |ready: &CheckedMember| ready.client.status().await.map_err(|error| judge(&error));
         // Whoever may not be asked is silent: nobody is asked then, and nothing is fenced by what is told here.
         let mut ready = self.ready(at).await?;
         let mut status = ask(&ready).await;

@@ -8,9 +8,9 @@ mod endpoint;
 mod fault;
 mod login;
 mod members;
-mod once;
-mod seen;
+mod single_connect;
 mod version;
+mod watermark;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -27,10 +27,10 @@ use picket_etcd_api::{
 };
 use tokio::time::{Instant, timeout};
 
-use endpoint::{Endpoint, Ready};
+use endpoint::{CheckedMember, Endpoint};
 pub(crate) use fault::{Fault, judge};
-use seen::Seen;
 pub use version::Version;
+use watermark::WatermarkCell;
 
 /// Whether a request may be sent a second time when it is not known what became of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) struct Connection {
     cluster: Mutex<Option<(u64, String)>>,
     /// Which member, by its number, answered last at an endpoint.
     heard: Mutex<BTreeMap<usize, u64>>,
-    seen: Arc<Seen>,
+    watermark: Arc<WatermarkCell>,
     request: Duration,
 }
 
@@ -98,8 +98,8 @@ impl Connection {
     /// Connects to nobody yet.
     pub(crate) fn new(settings: EtcdSettings) -> Self {
         let settings = Arc::new(settings);
-        let seen: Arc<Seen> = Arc::default();
-        let endpoint = |url: &String| Endpoint::new(url.clone(), settings.clone(), seen.clone());
+        let watermark: Arc<WatermarkCell> = Arc::default();
+        let endpoint = |url: &String| Endpoint::new(url.clone(), settings.clone(), watermark.clone());
         let endpoints = settings.endpoints.iter().map(endpoint).collect();
         Self {
             endpoints,
@@ -108,7 +108,7 @@ impl Connection {
             refused: Mutex::default(),
             cluster: Mutex::default(),
             heard: Mutex::default(),
-            seen,
+            watermark,
             request: settings.request,
         }
     }
@@ -243,7 +243,7 @@ impl Connection {
     fn expect_of_it(&self, at: usize, header: Option<&ResponseHeader>) -> Result<(), Fault> {
         let Some(header) = header else { return Ok(()) };
         self.expect_cluster(at, header.cluster_id)?;
-        self.seen.answered_at(header.revision);
+        self.watermark.answered_at(header.revision);
         Ok(())
     }
 
@@ -267,11 +267,11 @@ impl Connection {
 
     /// The store's life was read at that revision.
     pub(crate) fn lives(&self, life: &[u8], revision: i64) {
-        self.seen.lives(life, revision);
+        self.watermark.lives(life, revision);
     }
 
     /// A member that may be asked.
-    async fn ready(&self, at: usize) -> Result<Ready, Fault> {
+    async fn ready(&self, at: usize) -> Result<CheckedMember, Fault> {
         let endpoint = &self.endpoints[at];
         let judged = match Box::pin(endpoint.ready()).await {
             Ok(ready) => self.same_cluster(&endpoint.url, ready.cluster).map(|()| ready),

@@ -1,10 +1,10 @@
 //! The election: who leads, and who takes part.
 
+mod eligibility;
 mod fleet;
 mod lease;
 mod presence;
 mod settings;
-mod standing;
 mod values;
 mod win;
 
@@ -20,9 +20,9 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::connection::Fault;
-use crate::house::{Etcd, House};
-pub use settings::Accepted;
-pub use standing::short;
+use crate::shared::{Etcd, Shared};
+pub use eligibility::short;
+pub use settings::AcceptedSettings;
 pub use values::Candidate;
 pub(crate) use values::{LeaderValue, MemberValue};
 use win::Attempt;
@@ -67,10 +67,10 @@ impl EtcdElection {
 
     /// Stores the digest of a leader's settings, so that whoever has not got them yet does not stand.
     async fn store_digest(&self, digest: &str) -> Result<(), StoreError> {
-        let house = &self.etcd.house;
-        let held = house.held.lock().clone();
+        let shared = &self.etcd.shared;
+        let held = shared.held.lock().clone();
         match held {
-            Some(held) => fleet::store(house, &held, digest).await,
+            Some(held) => fleet::store(shared, &held, digest).await,
             None => Ok(()),
         }
     }
@@ -107,24 +107,24 @@ impl EtcdElection {
         self.etcd.observe();
         let mut present = self.present.lock();
         if present.is_none() {
-            let (house, said) = (self.etcd.house.clone(), self.said.subscribe());
+            let (shared, said) = (self.etcd.shared.clone(), self.said.subscribe());
             let (gateway, lease) = (self.candidate.me.gateway.clone(), self.candidate.lease);
-            *present = Some(self.etcd.spawn(presence::be_there(house, gateway, lease, said)));
+            *present = Some(self.etcd.spawn(presence::be_there(shared, gateway, lease, said)));
         }
     }
 
     /// Ends what is held, here at once and in etcd as fast as it answers.
     async fn end(&self) -> Result<(), Fault> {
-        let house = &self.etcd.house;
-        let held = house.held.lock().take();
+        let shared = &self.etcd.shared;
+        let held = shared.held.lock().take();
         if let Some(held) = &held {
             held.lease.end();
         }
-        let mut ids = std::mem::take(&mut *house.standing.lock());
+        let mut ids = std::mem::take(&mut *shared.leases_to_revoke.lock());
         ids.extend(held.map(|held| held.lease_id));
         ids.sort_unstable();
         ids.dedup();
-        let revoked = join_all(ids.iter().map(|id| lease::revoke(house, *id))).await;
+        let revoked = join_all(ids.iter().map(|id| lease::revoke(shared, *id))).await;
         revoked.into_iter().collect()
     }
 }
@@ -139,18 +139,18 @@ impl Election for EtcdElection {
         if let Err(fault) = self.end().await {
             tracing::debug!(why = %fault, "a former leadership was not given back: it ends by itself");
         }
-        let house: &House = &self.etcd.house;
-        let mut sight = house.sight.subscribe();
+        let shared: &Shared = &self.etcd.shared;
+        let mut observation = shared.observation.subscribe();
         let mut digest = self.digest.subscribe();
         loop {
-            let seen = sight.borrow_and_update().clone();
+            let seen = observation.borrow_and_update().clone();
             let own = digest.borrow_and_update().clone();
             let mut wait = None;
             match &seen.away {
                 Some(away) if away.refused => return Err(ElectionError::Unavailable(away.why.clone())),
                 Some(_) => {}
                 None => {
-                    let aside = standing::aside(&self.candidate, &own, &seen);
+                    let aside = eligibility::refusal(&self.candidate, &own, &seen);
                     let may = aside.is_none();
                     self.may_not_stand(aside);
                     if may && seen.leader.is_none() {
@@ -158,7 +158,7 @@ impl Election for EtcdElection {
                         match self.attempt(&own).await {
                             Ok(Attempt::Won(won)) => {
                                 // Heard: from here on the leadership itself is what has to be given back.
-                                self.etcd.house.standing.lock().clear();
+                                self.etcd.shared.leases_to_revoke.lock().clear();
                                 tracing::info!(term = won.term.0, "won leadership");
                                 return Ok(won);
                             }
@@ -174,7 +174,7 @@ impl Election for EtcdElection {
             let news = async {
                 tokio::select! {
                     biased;
-                    _ = sight.changed() => {}
+                    _ = observation.changed() => {}
                     _ = digest.changed() => {}
                 }
             };
@@ -196,7 +196,7 @@ impl Election for EtcdElection {
         if let Some(task) = self.present.lock().take() {
             task.abort();
         }
-        self.etcd.house.standing.lock().extend(self.etcd.house.presence.lock().take());
+        self.etcd.shared.leases_to_revoke.lock().extend(self.etcd.shared.presence.lock().take());
         self.resign().await
     }
 
@@ -205,32 +205,32 @@ impl Election for EtcdElection {
     }
 
     fn known(&self) -> Known {
-        let sight = self.etcd.house.sight.borrow();
-        if let Some(away) = &sight.away {
-            return Known::Away(sight.since, away.why.clone());
+        let observation = self.etcd.shared.observation.borrow();
+        if let Some(away) = &observation.away {
+            return Known::Away(observation.since, away.why.clone());
         }
-        match &sight.leader {
+        match &observation.leader {
             Some(leader) => {
                 let value = &leader.value;
-                Known::Leader(value.member(sight.members.get(&value.gateway)), value.term)
+                Known::Leader(value.member(observation.members.get(&value.gateway)), value.term)
             }
-            None => Known::Nobody(sight.since),
+            None => Known::Nobody(observation.since),
         }
     }
 
     fn others(&self) -> Vec<Member> {
-        let sight = self.etcd.house.sight.borrow();
-        let others = sight.members.iter().filter(|(gateway, _)| **gateway != self.candidate.me.gateway);
+        let observation = self.etcd.shared.observation.borrow();
+        let others = observation.members.iter().filter(|(gateway, _)| **gateway != self.candidate.me.gateway);
         others.map(|(gateway, member)| member.member(gateway)).collect()
     }
 
     fn digests(&self) -> Digests {
-        let sight = self.etcd.house.sight.borrow();
+        let observation = self.etcd.shared.observation.borrow();
         let me = &self.candidate.me.gateway;
-        let others = sight.members.iter().filter(|(gateway, _)| *gateway != me);
+        let others = observation.members.iter().filter(|(gateway, _)| *gateway != me);
         Digests {
             own: self.digest.borrow().clone(),
-            led_by: sight.digest.clone().unwrap_or_default(),
+            led_by: observation.digest.clone().unwrap_or_default(),
             others: others.map(|(gateway, member)| (gateway.clone(), member.digest.clone())).collect(),
         }
     }

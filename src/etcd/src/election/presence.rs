@@ -10,15 +10,15 @@ use tokio::time::sleep;
 use super::lease;
 use super::values::MemberValue;
 use crate::connection::Fault;
-use crate::house::House;
 use crate::page;
+use crate::shared::Shared;
 
 /// How long is waited after what failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// What this gateway says of itself, kept in etcd until the task is ended.
 pub(super) async fn be_there(
-    house: Arc<House>,
+    shared: Arc<Shared>,
     gateway: String,
     lease: Duration,
     mut said: watch::Receiver<MemberValue>,
@@ -26,7 +26,7 @@ pub(super) async fn be_there(
     // Twice as long as a leader's, so that who leads is known before the others are.
     let lease = lease * 2;
     loop {
-        if let Err(fault) = once(&house, &gateway, lease, &mut said).await {
+        if let Err(fault) = once(&shared, &gateway, lease, &mut said).await {
             tracing::debug!(why = %fault, "this gateway's own key is not kept in etcd");
         }
         sleep(AGAIN).await;
@@ -34,20 +34,20 @@ pub(super) async fn be_there(
 }
 
 async fn once(
-    house: &House,
+    shared: &Shared,
     gateway: &str,
     lease: Duration,
     said: &mut watch::Receiver<MemberValue>,
 ) -> Result<(), Fault> {
     // The store comes first: it is made only where nothing stands under its prefix.
-    house.life().await.map_err(|error| Fault::Elsewhere(error.to_string()))?;
-    let id = lease::new_id(house);
-    *house.presence.lock() = Some(id);
-    let ttl = lease::grant(house, id, lease).await?;
+    shared.life().await.map_err(|error| Fault::Elsewhere(error.to_string()))?;
+    let id = lease::new_id(shared);
+    *shared.presence.lock() = Some(id);
+    let ttl = lease::grant(shared, id, lease).await?;
     loop {
         let value = said.borrow_and_update().clone();
         let bytes = serde_json::to_vec(&value).map_err(|error| Fault::Refused(error.to_string()))?;
-        put(house, house.keys.member(gateway), bytes, id).await?;
+        put(shared, shared.keys.member(gateway), bytes, id).await?;
         loop {
             tokio::select! {
                 biased;
@@ -56,8 +56,8 @@ async fn once(
                     Err(_) => std::future::pending().await,
                 },
                 () = sleep(ttl / 3) => {
-                    lease::keep(house, id, ttl / 5).await?;
-                    if !is_ours(house, gateway, id).await? {
+                    lease::keep(shared, id, ttl / 5).await?;
+                    if !is_ours(shared, gateway, id).await? {
                         tracing::error!(
                             gateway,
                             "another gateway has this name as well, and nobody can tell who leads: give each a name of its own \
@@ -72,14 +72,14 @@ async fn once(
 }
 
 /// Whether our key still stands under our lease.
-async fn is_ours(house: &House, gateway: &str, lease: i64) -> Result<bool, Fault> {
-    let found = page::one(&house.connection, house.keys.member(gateway)).await?;
+async fn is_ours(shared: &Shared, gateway: &str, lease: i64) -> Result<bool, Fault> {
+    let found = page::one(&shared.connection, shared.keys.member(gateway)).await?;
     Ok(found.is_some_and(|entry| entry.lease == lease))
 }
 
 /// Writing it twice comes to the same.
-async fn put(house: &House, key: Vec<u8>, bytes: Vec<u8>, lease: i64) -> Result<(), Fault> {
-    house
+async fn put(shared: &Shared, key: Vec<u8>, bytes: Vec<u8>, lease: i64) -> Result<(), Fault> {
+    shared
         .connection
         .read(|client: Client| {
             let put = PutRequest { key: key.clone(), value: bytes.clone(), lease };

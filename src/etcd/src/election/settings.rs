@@ -7,14 +7,14 @@ use picket_core::store::StoreError;
 use picket_etcd_api::{Compare, RequestOp, TxnRequest};
 
 use super::LeaderValue;
-use super::standing::short;
+use super::eligibility::short;
 use crate::connection::Fault;
-use crate::house::Etcd;
 use crate::life::gets;
+use crate::shared::Etcd;
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub enum AcceptedSettings {
     /// By these settings the fleet is led from now on; until now by those of this digest.
     Now(String),
     /// It was so already.
@@ -26,18 +26,19 @@ pub enum Accepted {
 impl Etcd {
     /// From now on gateways stand for election whose settings have this digest, and no others. Refused while somebody leads: a
     /// leader takes other settings by a reload.
-    pub async fn accept_settings(&self, digest: &str) -> Result<Accepted, StoreError> {
-        let (house, names) = (&self.house, &self.house.keys);
-        house.look_only().await?;
+    pub async fn accept_settings(&self, digest: &str) -> Result<AcceptedSettings, StoreError> {
+        let (shared, names) = (&self.shared, &self.shared.keys);
+        shared.look_only().await?;
         let own = [names.leader(), names.digest()];
         let reads = own.map(RequestOp::get);
-        let answer = house.read_txn(TxnRequest::default().and_then(reads)).await.map_err(Fault::of_a_read)?;
+        let answer =
+            shared.read_txn(TxnRequest::default().and_then(reads)).await.map_err(Fault::of_a_read)?;
         let mut read = gets(&answer);
         let (leader, stored) = (read.next().flatten(), read.next().flatten());
-        let Some(stored) = stored else { return Ok(Accepted::NobodyLedYet) };
+        let Some(stored) = stored else { return Ok(AcceptedSettings::NobodyLedYet) };
         let before = String::from_utf8_lossy(&stored.value).into_owned();
         if before == digest {
-            return Ok(Accepted::Already);
+            return Ok(AcceptedSettings::Already);
         }
         if let Some(leader) = leader {
             return Err(StoreError::Unavailable(format!(
@@ -57,9 +58,9 @@ impl Etcd {
         let put = RequestOp::put(names.digest(), digest);
         let txn = TxnRequest::default().when(same).and_then([put]);
         // Asked again after an answer that was lost, it is so already.
-        let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+        let answer = shared.connection.commit(txn).await.map_err(Fault::of_a_write)?;
         if answer.succeeded {
-            return Ok(Accepted::Now(before));
+            return Ok(AcceptedSettings::Now(before));
         }
         Err(StoreError::Unavailable(
             "somebody began to lead, or accepted settings, at the same moment: look (picket gateways), and ask again if need be"

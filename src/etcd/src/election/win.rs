@@ -6,12 +6,12 @@ use picket_etcd_api::{Compare, KeyValue, PutRequest, RequestOp, TxnRequest};
 use uuid::Builder;
 
 use super::EtcdElection;
-use super::{fleet, lease, standing};
+use super::{eligibility, fleet, lease};
 use crate::connection::{Fault, Version};
 use crate::election::LeaderValue;
-use crate::house::Held;
 use crate::life::{self, gets, revision_of};
-use crate::observer::Sight;
+use crate::observer::Observation;
+use crate::shared::HeldLeadership;
 
 /// What an attempt came to.
 #[derive(Debug)]
@@ -24,21 +24,21 @@ pub(super) enum Attempt {
 impl EtcdElection {
     /// One attempt, after which either everything is ours or nothing.
     pub(super) async fn attempt(&self, digest: &str) -> Result<Attempt, StoreError> {
-        let (house, candidate) = (&self.etcd.house, &self.candidate);
-        let life = house.look().await?;
+        let (shared, candidate) = (&self.etcd.shared, &self.candidate);
+        let life = shared.look().await?;
         let read = self.binding().await.map_err(Fault::of_a_read)?;
-        if let Some(why) = standing::aside(candidate, digest, &read.sight) {
+        if let Some(why) = eligibility::refusal(candidate, digest, &read.observation) {
             return Ok(Attempt::NotNow(why));
         }
         if read.leader {
             return Ok(Attempt::NotNow("another gateway leads".to_owned()));
         }
 
-        let lease_id = lease::new_id(house);
+        let lease_id = lease::new_id(shared);
         // From here on `resign` gives it back, also where this attempt is dropped before it ends.
-        self.etcd.house.standing.lock().push(lease_id);
-        let asked = house.clock.boot();
-        let ttl = match lease::grant(house, lease_id, candidate.lease).await {
+        self.etcd.shared.leases_to_revoke.lock().push(lease_id);
+        let asked = shared.clock.boot();
+        let ttl = match lease::grant(shared, lease_id, candidate.lease).await {
             Ok(ttl) => ttl,
             Err(fault) => {
                 self.give_up(lease_id).await;
@@ -53,12 +53,12 @@ impl EtcdElection {
             gateway: candidate.me.gateway.clone(),
             endpoints: candidate.me.endpoints.clone(),
             version: candidate.me.version.clone(),
-            campaign: Builder::from_random_bytes(house.random()).into_uuid().to_string(),
+            campaign: Builder::from_random_bytes(shared.random()).into_uuid().to_string(),
         };
         let value = serde_json::to_vec(&value).map_err(|error| {
             StoreError::Unavailable(format!("the leader's key cannot be written: {error}"))
         })?;
-        let names = &house.keys;
+        let names = &shared.keys;
         let compares = vec![
             Compare::version(names.leader(), 0),
             Compare::mod_revision(names.term(), life.term_revision),
@@ -72,15 +72,15 @@ impl EtcdElection {
             PutRequest { key: names.leader(), value, lease: lease_id }.into(),
             RequestOp::put(names.term(), life::term_bytes(term)?),
         ];
-        if !digest.is_empty() && read.sight.digest.as_deref() != Some(digest) {
+        if !digest.is_empty() && read.observation.digest.as_deref() != Some(digest) {
             puts.push(RequestOp::put(names.digest(), digest));
         }
-        let least = read.sight.least_version.as_deref().and_then(Version::parse);
+        let least = read.observation.least_version.as_deref().and_then(Version::parse);
         if let Some(own) = candidate.least_version.filter(|own| least.is_none_or(|least| least < *own)) {
             puts.push(RequestOp::put(names.least_version(), own.to_string()));
         }
         let txn = TxnRequest::default().when(compares).and_then(puts);
-        let answer = match house.connection.commit(txn).await {
+        let answer = match shared.connection.commit(txn).await {
             Ok(answer) if answer.succeeded => answer,
             other => {
                 // Also where it is not known whether it was won: with the lease the key goes.
@@ -92,7 +92,7 @@ impl EtcdElection {
             }
         };
         let revision = match revision_of(&answer) {
-            Ok(revision) if house.clock.boot() < until => revision,
+            Ok(revision) if shared.clock.boot() < until => revision,
             _ => {
                 self.give_up(lease_id).await;
                 return Ok(Attempt::NotNow(
@@ -102,37 +102,43 @@ impl EtcdElection {
         };
         let lease = Lease::until(until);
         let won = Won { term, incarnation: life.incarnation, lease: lease.clone() };
-        let held =
-            Held { term, incarnation: life.incarnation, raw_life: life.raw, revision, lease_id, lease };
-        *house.held.lock() = Some(held.clone());
-        self.etcd.spawn(fleet::keep(house.clone(), held.clone(), self.digest.subscribe()));
-        self.etcd.spawn(lease::keep_leading(house.clone(), held, ttl, until));
+        let held = HeldLeadership {
+            term,
+            incarnation: life.incarnation,
+            raw_life: life.raw,
+            revision,
+            lease_id,
+            lease,
+        };
+        *shared.held.lock() = Some(held.clone());
+        self.etcd.spawn(fleet::keep(shared.clone(), held.clone(), self.digest.subscribe()));
+        self.etcd.spawn(lease::keep_leading(shared.clone(), held, ttl, until));
         Ok(Attempt::Won(won))
     }
 
     /// What binds whoever stands, read anew: what was seen may be old.
     async fn binding(&self) -> Result<Binding, Fault> {
-        let house = &self.etcd.house;
-        let own = [house.keys.leader(), house.keys.digest(), house.keys.least_version()];
+        let shared = &self.etcd.shared;
+        let own = [shared.keys.leader(), shared.keys.digest(), shared.keys.least_version()];
         let reads = own.map(RequestOp::get);
-        let answer = house.read_txn(TxnRequest::default().and_then(reads)).await?;
+        let answer = shared.read_txn(TxnRequest::default().and_then(reads)).await?;
         let mut read = gets(&answer);
         let mut next = || read.next().unwrap_or_default();
         let (leader, digest, least) = (next(), next(), next());
         let at = |entry: &Option<KeyValue>| entry.as_ref().map_or(0, |entry| entry.mod_revision);
         let text = |entry: &KeyValue| String::from_utf8_lossy(&entry.value).into_owned();
-        let mut sight = Sight::not_yet(house.clock.wall());
-        sight.digest = digest.as_ref().map(text);
-        sight.least_version = least.as_ref().map(text);
-        Ok(Binding { leader: leader.is_some(), digest_at: at(&digest), least_at: at(&least), sight })
+        let mut observation = Observation::not_yet(shared.clock.wall());
+        observation.digest = digest.as_ref().map(text);
+        observation.least_version = least.as_ref().map(text);
+        Ok(Binding { leader: leader.is_some(), digest_at: at(&digest), least_at: at(&least), observation })
     }
 
     /// Revokes the lease of an attempt.
     async fn give_up(&self, lease_id: i64) {
-        if let Err(fault) = lease::revoke(&self.etcd.house, lease_id).await {
+        if let Err(fault) = lease::revoke(&self.etcd.shared, lease_id).await {
             tracing::debug!(why = %fault, "the lease of an attempt was not given back: it ends by itself");
         }
-        self.etcd.house.standing.lock().retain(|id| *id != lease_id);
+        self.etcd.shared.leases_to_revoke.lock().retain(|id| *id != lease_id);
     }
 }
 
@@ -140,5 +146,5 @@ struct Binding {
     leader: bool,
     digest_at: i64,
     least_at: i64,
-    sight: Sight,
+    observation: Observation,
 }

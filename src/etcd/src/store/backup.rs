@@ -12,25 +12,25 @@ use super::Snapshot;
 use super::stored;
 use crate::connection::Fault;
 use crate::election::LeaderValue;
-use crate::house::House;
 use crate::keys::{end_of, fence_id_of, name_in, node_and_key};
 use crate::life::{self, Life};
 use crate::page;
+use crate::shared::Shared;
 
 /// How many keys are put by one transaction: fewer than etcd takes, its compare included.
 const TOGETHER: usize = 100;
 /// And how many bytes: etcd takes 1.5 MiB in a request.
 const BYTES: usize = 768 << 10;
 
-pub(super) async fn dump(house: &House) -> Result<Content, StoreError> {
-    let life = house.look().await?;
-    Ok(read(house, life).await?.content)
+pub(super) async fn dump(shared: &Shared) -> Result<Content, StoreError> {
+    let life = shared.look().await?;
+    Ok(read(shared, life).await?.content)
 }
 
 /// All that the store keeps at one revision, and what must be so still when the store is left.
-pub(super) async fn read(house: &House, life: Life) -> Result<Snapshot, StoreError> {
-    let keys = &house.keys;
-    let read = page::all(&house.connection, keys.all()).await.map_err(Fault::of_a_read)?;
+pub(super) async fn read(shared: &Shared, life: Life) -> Result<Snapshot, StoreError> {
+    let keys = &shared.keys;
+    let read = page::all(&shared.connection, keys.all()).await.map_err(Fault::of_a_read)?;
     let damaged = |what: &str| StoreError::Damaged(format!("{what} in etcd has a name that cannot be read"));
     let content = Content {
         incarnation: life.incarnation,
@@ -74,13 +74,13 @@ pub(super) async fn read(house: &House, life: Life) -> Result<Snapshot, StoreErr
     Ok(seen)
 }
 
-pub(super) async fn fill(house: &House, content: &Content) -> Result<(), StoreError> {
-    let keys = &house.keys;
-    let token: [u8; 16] = house.random();
+pub(super) async fn fill(shared: &Shared, content: &Content) -> Result<(), StoreError> {
+    let keys = &shared.keys;
+    let token: [u8; 16] = shared.random();
     let nothing = Compare::version(keys.all(), 0).up_to(end_of(&keys.all()));
     let begin =
         TxnRequest::default().when([nothing]).and_then([RequestOp::put(keys.filling(), token.to_vec())]);
-    if !commit(house, begin).await? {
+    if !commit(shared, begin).await? {
         return Err(StoreError::Unavailable(format!(
             "under {0} in etcd something stands already, and a backup is restored into an empty prefix only: name another \
              prefix, or, if what stands there is surely of no use any more: etcdctl del --prefix {0}",
@@ -88,7 +88,7 @@ pub(super) async fn fill(house: &House, content: &Content) -> Result<(), StoreEr
         )));
     }
     let ours = || Compare::value(keys.filling(), token);
-    let mut entries = entries(house, content)?.into_iter().peekable();
+    let mut entries = entries(shared, content)?.into_iter().peekable();
     while entries.peek().is_some() {
         let (mut ops, mut bytes) = (Vec::new(), 0);
         while let Some((key, value)) = entries.next_if(|(key, value)| {
@@ -97,7 +97,7 @@ pub(super) async fn fill(house: &House, content: &Content) -> Result<(), StoreEr
             bytes += key.len() + value.len();
             ops.push(RequestOp::put(key, value));
         }
-        expect_ours(house, commit(house, TxnRequest::default().when([ours()]).and_then(ops)).await?)?;
+        expect_ours(shared, commit(shared, TxnRequest::default().when([ours()]).and_then(ops)).await?)?;
     }
     let end = [
         RequestOp::put(keys.format(), format::encode_meta("format", &FORMAT)?),
@@ -105,21 +105,21 @@ pub(super) async fn fill(house: &House, content: &Content) -> Result<(), StoreEr
         RequestOp::put(keys.term(), life::term_bytes(content.term)?),
         RequestOp::delete(keys.filling()),
     ];
-    expect_ours(house, commit(house, TxnRequest::default().when([ours()]).and_then(end)).await?)
+    expect_ours(shared, commit(shared, TxnRequest::default().when([ours()]).and_then(end)).await?)
 }
 
-fn expect_ours(house: &House, done: bool) -> Result<(), StoreError> {
+fn expect_ours(shared: &Shared, done: bool) -> Result<(), StoreError> {
     if done {
         return Ok(());
     }
-    let prefix = house.keys.prefix();
+    let prefix = shared.keys.prefix();
     Err(StoreError::Unavailable(format!(
         "somebody else fills, or emptied, {prefix} in etcd: nothing more was written"
     )))
 }
 
-async fn commit(house: &House, txn: TxnRequest) -> Result<bool, StoreError> {
-    let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+async fn commit(shared: &Shared, txn: TxnRequest) -> Result<bool, StoreError> {
+    let answer = shared.connection.commit(txn).await.map_err(Fault::of_a_write)?;
     Ok(answer.succeeded)
 }
 
@@ -127,8 +127,8 @@ async fn commit(house: &House, txn: TxnRequest) -> Result<bool, StoreError> {
 type Pair = (Vec<u8>, Vec<u8>);
 
 /// Every key with its bytes. Records in the order of their last changes, so that their revisions have it too.
-fn entries(house: &House, content: &Content) -> Result<Vec<Pair>, StoreError> {
-    let keys = &house.keys;
+fn entries(shared: &Shared, content: &Content) -> Result<Vec<Pair>, StoreError> {
+    let keys = &shared.keys;
     let mut records: Vec<&Stored> = content.records.iter().collect();
     records.sort_by_key(|stored| stored.revision);
     let mut all = Vec::new();

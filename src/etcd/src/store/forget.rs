@@ -14,10 +14,10 @@ use picket_store::format;
 use super::MOST_OPERATIONS;
 use super::write::guarded;
 use crate::connection::Fault;
-use crate::house::{Held, House};
 use crate::keys::{fence_id_of, node_and_key};
 use crate::life::gets;
 use crate::page;
+use crate::shared::{HeldLeadership, Shared};
 
 /// How many entries are looked at at once, so that no write waits for long behind it.
 const STEP: i64 = 250;
@@ -26,19 +26,23 @@ const BATCH: usize = 60;
 /// How often a batch is looked at anew because something of it changed meanwhile.
 const ATTEMPTS: usize = 3;
 
-pub(super) async fn forget(house: &House, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
-    let held = house.held_for(guard)?;
-    let fences = forget_fences(house, &held, before).await?;
-    forget_keys(house, &held, before).await?;
+pub(super) async fn forget(shared: &Shared, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
+    let held = shared.held_for(guard)?;
+    let fences = forget_fences(shared, &held, before).await?;
+    forget_keys(shared, &held, before).await?;
     Ok(fences)
 }
 
-async fn forget_fences(house: &House, held: &Held, before: WallTime) -> Result<usize, StoreError> {
-    let room = house.keys.fences();
+async fn forget_fences(
+    shared: &Shared,
+    held: &HeldLeadership,
+    before: WallTime,
+) -> Result<usize, StoreError> {
+    let room = shared.keys.fences();
     let (mut from, mut gone, mut failed) = (room.clone(), 0, 0);
     loop {
         let (seen, more, _) =
-            page::page(&house.connection, &from, &room, 0, STEP).await.map_err(Fault::of_a_read)?;
+            page::page(&shared.connection, &from, &room, 0, STEP).await.map_err(Fault::of_a_read)?;
         let mut going = Vec::new();
         let mut all_newer = false;
         for entry in &seen {
@@ -51,7 +55,7 @@ async fn forget_fences(house: &House, held: &Held, before: WallTime) -> Result<u
             }
             let fence = format::decode_fence(id, &entry.value)?;
             if fence.ended_at.is_some_and(|ended| ended < before) {
-                going.push((entry, house.keys.fence_of_node(&fence.node, id)));
+                going.push((entry, shared.keys.fence_of_node(&fence.node, id)));
             }
         }
         let mut again = false;
@@ -60,7 +64,7 @@ async fn forget_fences(house: &House, held: &Held, before: WallTime) -> Result<u
             let removals = batch
                 .iter()
                 .flat_map(|(entry, of)| [&entry.key, of].map(|key| RequestOp::delete(key.clone())));
-            match guarded(house, held, same, removals.collect(), Vec::new()).await? {
+            match guarded(shared, held, same, removals.collect(), Vec::new()).await? {
                 Ok(()) => gone += batch.len(),
                 Err(_) => again = true,
             }
@@ -76,12 +80,12 @@ async fn forget_fences(house: &House, held: &Held, before: WallTime) -> Result<u
     }
 }
 
-async fn forget_keys(house: &House, held: &Held, before: WallTime) -> Result<(), StoreError> {
-    let room = house.keys.all_keys();
+async fn forget_keys(shared: &Shared, held: &HeldLeadership, before: WallTime) -> Result<(), StoreError> {
+    let room = shared.keys.all_keys();
     let (mut from, mut failed) = (room.clone(), 0);
     loop {
         let (seen, more, _) =
-            page::page(&house.connection, &from, &room, 0, STEP).await.map_err(Fault::of_a_read)?;
+            page::page(&shared.connection, &from, &room, 0, STEP).await.map_err(Fault::of_a_read)?;
         let mut old: Vec<(&KeyValue, KeyEntry)> = Vec::new();
         for entry in &seen {
             let (_, key) = node_and_key(&room, &entry.key)
@@ -91,7 +95,7 @@ async fn forget_keys(house: &House, held: &Held, before: WallTime) -> Result<(),
                 old.push((entry, bound));
             }
         }
-        let kept = still_there(house, old.iter().filter_map(|(_, bound)| bound.fence).collect()).await?;
+        let kept = still_there(shared, old.iter().filter_map(|(_, bound)| bound.fence).collect()).await?;
         old.retain(|(_, bound)| bound.fence.is_none_or(|fence| !kept.contains(&fence)));
         let mut again = false;
         for batch in old.chunks(BATCH) {
@@ -99,11 +103,11 @@ async fn forget_keys(house: &House, held: &Held, before: WallTime) -> Result<(),
             let gone: BTreeMap<FenceId, Compare> = batch
                 .iter()
                 .filter_map(|(_, bound)| bound.fence)
-                .map(|fence| (fence, Compare::version(house.keys.fence(fence), 0)))
+                .map(|fence| (fence, Compare::version(shared.keys.fence(fence), 0)))
                 .collect();
             same.extend(gone.into_values());
             let removals = batch.iter().map(|(entry, _)| RequestOp::delete(entry.key.clone())).collect();
-            again |= guarded(house, held, same, removals, Vec::new()).await?.is_err();
+            again |= guarded(shared, held, same, removals, Vec::new()).await?.is_err();
         }
         if again && failed < ATTEMPTS {
             failed += 1;
@@ -121,13 +125,14 @@ fn unchanged(entry: &KeyValue) -> Compare {
 }
 
 /// Those of these fences that are in the history.
-async fn still_there(house: &House, ids: BTreeSet<FenceId>) -> Result<BTreeSet<FenceId>, StoreError> {
+async fn still_there(shared: &Shared, ids: BTreeSet<FenceId>) -> Result<BTreeSet<FenceId>, StoreError> {
     let ids: Vec<FenceId> = ids.into_iter().collect();
     let mut there = BTreeSet::new();
     for ids in ids.chunks(MOST_OPERATIONS) {
         let only_key = |key| RangeRequest { keys_only: true, ..RangeRequest::one(key) };
-        let reads: Vec<RequestOp> = ids.iter().map(|id| only_key(house.keys.fence(*id)).into()).collect();
-        let answer = house.read_txn(TxnRequest::default().and_then(reads)).await.map_err(Fault::of_a_read)?;
+        let reads: Vec<RequestOp> = ids.iter().map(|id| only_key(shared.keys.fence(*id)).into()).collect();
+        let answer =
+            shared.read_txn(TxnRequest::default().and_then(reads)).await.map_err(Fault::of_a_read)?;
         there.extend(ids.iter().zip(gets(&answer)).filter(|(_, found)| found.is_some()).map(|(id, _)| *id));
     }
     Ok(there)

@@ -6,8 +6,8 @@
 mod backup;
 mod forget;
 mod history;
-mod leave;
 mod notes;
+mod seal;
 mod write;
 
 use std::collections::BTreeSet;
@@ -24,10 +24,10 @@ use picket_store::format;
 
 use crate::changes;
 use crate::connection::Fault;
-use crate::house::Etcd;
 use crate::keys::name_in;
 use crate::page;
-pub use leave::Snapshot;
+use crate::shared::Etcd;
+pub use seal::Snapshot;
 
 /// The most operations that etcd takes in one transaction (`--max-txn-ops`, 128 unless it was raised).
 pub(crate) const MOST_OPERATIONS: usize = 128;
@@ -60,36 +60,36 @@ impl EtcdStore {
     /// Fills an empty prefix with all of this: it is a store once it is there wholly. Where that did not end, nobody uses what
     /// is there, and it says so.
     pub async fn fill(&self, content: &Content) -> Result<(), StoreError> {
-        backup::fill(&self.etcd.house, content).await
+        backup::fill(&self.etcd.shared, content).await
     }
 
     /// All that the store keeps at one moment, for a backup that is taken while no gateway is asked. No store is made.
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        let life = self.etcd.house.look_only().await?;
-        backup::read(&self.etcd.house, life).await
+        let life = self.etcd.shared.look_only().await?;
+        backup::read(&self.etcd.shared, life).await
     }
 
     /// Marks the store as moved to `to`, in words, if nothing changed since `of` was taken: from then on nobody leads over
     /// it and nothing is written. An error [`StoreError::Unknown`] says that it may be marked: asked again, it is found out.
     pub async fn seal(&self, to: &str, of: &Snapshot) -> Result<(), StoreError> {
-        leave::seal(&self.etcd.house, to, of).await
+        seal::seal(&self.etcd.shared, to, of).await
     }
 
     /// Where everything was moved to; `None`: it is here.
     pub async fn moved(&self) -> Result<Option<String>, StoreError> {
-        leave::moved(&self.etcd.house).await
+        seal::moved(&self.etcd.shared).await
     }
 
     /// Takes the mark away, and says where everything had been moved to; `None`: there was none.
     pub async fn unseal(&self) -> Result<Option<String>, StoreError> {
-        leave::unseal(&self.etcd.house).await
+        seal::unseal(&self.etcd.shared).await
     }
 }
 
 #[async_trait]
 impl Store for EtcdStore {
     fn incarnation(&self) -> Incarnation {
-        self.etcd.house.incarnation()
+        self.etcd.shared.incarnation()
     }
 
     /// A term of this store is won together with leadership, by its election alone.
@@ -98,10 +98,10 @@ impl Store for EtcdStore {
     }
 
     async fn load_all(&self) -> Result<Vec<Stored>, StoreError> {
-        let house = &self.etcd.house;
-        house.life().await?;
-        let nodes = house.keys.nodes();
-        let read = page::all(&house.connection, nodes.clone()).await.map_err(Fault::of_a_read)?;
+        let shared = &self.etcd.shared;
+        shared.life().await?;
+        let nodes = shared.keys.nodes();
+        let read = page::all(&shared.connection, nodes.clone()).await.map_err(Fault::of_a_read)?;
         let records = read.entries.iter().map(|entry| {
             let name = name_in(&nodes, &entry.key);
             let damaged = || StoreError::Damaged("a record in etcd has a name that is no text".to_owned());
@@ -111,53 +111,53 @@ impl Store for EtcdStore {
     }
 
     async fn load(&self, node: &NodeId) -> Result<Option<Stored>, StoreError> {
-        let house = &self.etcd.house;
-        house.life().await?;
-        let found = page::one(&house.connection, house.keys.node(node)).await.map_err(Fault::of_a_read)?;
+        let shared = &self.etcd.shared;
+        shared.life().await?;
+        let found = page::one(&shared.connection, shared.keys.node(node)).await.map_err(Fault::of_a_read)?;
         found.map(|entry| stored(node.as_str(), &entry)).transpose()
     }
 
     async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
-        write::write(&self.etcd.house, guard, &write).await
+        write::write(&self.etcd.shared, guard, &write).await
     }
 
     async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
-        write::check(&self.etcd.house, guard, node, version).await
+        write::check(&self.etcd.shared, guard, node, version).await
     }
 
     async fn silent_members(&self) -> BTreeSet<String> {
-        self.etcd.house.connection.silent_members().await
+        self.etcd.shared.connection.silent_members().await
     }
 
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
-        let house = &self.etcd.house;
-        house.life().await?;
+        let shared = &self.etcd.shared;
+        shared.life().await?;
         let found =
-            page::one(&house.connection, house.keys.key(node, key)).await.map_err(Fault::of_a_read)?;
+            page::one(&shared.connection, shared.keys.key(node, key)).await.map_err(Fault::of_a_read)?;
         found.map(|entry| format::decode_key(key, &entry.value)).transpose()
     }
 
     async fn fence(&self, id: FenceId) -> Result<Option<Fence>, StoreError> {
-        let house = &self.etcd.house;
-        house.life().await?;
-        let found = page::one(&house.connection, house.keys.fence(id)).await.map_err(Fault::of_a_read)?;
+        let shared = &self.etcd.shared;
+        shared.life().await?;
+        let found = page::one(&shared.connection, shared.keys.fence(id)).await.map_err(Fault::of_a_read)?;
         found.map(|entry| format::decode_fence(id, &entry.value)).transpose()
     }
 
     async fn fences(&self, query: FenceQuery) -> Result<Vec<Fence>, StoreError> {
-        self.etcd.house.life().await?;
-        history::fences(&self.etcd.house, &query).await
+        self.etcd.shared.life().await?;
+        history::fences(&self.etcd.shared, &query).await
     }
 
     /// The revision of the whole of etcd: other changes count as well. The store's life is looked at with it.
     async fn revision(&self) -> Result<Revision, StoreError> {
-        let house = &self.etcd.house;
-        house.life().await?;
-        house.newest().await
+        let shared = &self.etcd.shared;
+        shared.life().await?;
+        shared.newest().await
     }
 
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
-        changes::since(&self.etcd.house, since).await
+        changes::since(&self.etcd.shared, since).await
     }
 
     async fn changed(&self, since: Revision) -> Result<(), StoreError> {
@@ -165,15 +165,15 @@ impl Store for EtcdStore {
     }
 
     async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {
-        let house = &self.etcd.house;
-        house.life().await?;
-        notes::note(house, name).await
+        let shared = &self.etcd.shared;
+        shared.life().await?;
+        notes::note(shared, name).await
     }
 
     async fn notes(&self, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
-        let house = &self.etcd.house;
-        house.life().await?;
-        notes::notes(house, prefix).await
+        let shared = &self.etcd.shared;
+        shared.life().await?;
+        notes::notes(shared, prefix).await
     }
 
     async fn put_note(
@@ -183,14 +183,14 @@ impl Store for EtcdStore {
         expected: Version,
         text: Option<String>,
     ) -> Result<Version, StoreError> {
-        notes::put(&self.etcd.house, guard, name, expected, text).await
+        notes::put(&self.etcd.shared, guard, name, expected, text).await
     }
 
     async fn dump(&self) -> Result<Content, StoreError> {
-        backup::dump(&self.etcd.house).await
+        backup::dump(&self.etcd.shared).await
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
-        forget::forget(&self.etcd.house, guard, before).await
+        forget::forget(&self.etcd.shared, guard, before).await
     }
 }

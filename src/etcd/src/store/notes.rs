@@ -8,23 +8,23 @@ use picket_store::format;
 use super::version_of;
 use super::write::guarded;
 use crate::connection::Fault;
-use crate::house::House;
 use crate::keys::name_in;
 use crate::page;
+use crate::shared::Shared;
 
 fn read(name: &str, entry: &KeyValue) -> Result<Note, StoreError> {
     let note = format::decode_note(name, &entry.value)?;
     Ok(Note { version: version_of(entry), ..note })
 }
 
-pub(super) async fn note(house: &House, name: &str) -> Result<Option<Note>, StoreError> {
-    let found = page::one(&house.connection, house.keys.note(name)).await.map_err(Fault::of_a_read)?;
+pub(super) async fn note(shared: &Shared, name: &str) -> Result<Option<Note>, StoreError> {
+    let found = page::one(&shared.connection, shared.keys.note(name)).await.map_err(Fault::of_a_read)?;
     found.map(|entry| read(name, &entry)).transpose()
 }
 
-pub(super) async fn notes(house: &House, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
-    let room = house.keys.notes();
-    let found = page::all(&house.connection, house.keys.note(prefix)).await.map_err(Fault::of_a_read)?;
+pub(super) async fn notes(shared: &Shared, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
+    let room = shared.keys.notes();
+    let found = page::all(&shared.connection, shared.keys.note(prefix)).await.map_err(Fault::of_a_read)?;
     let read = found.entries.iter().map(|entry| {
         let name = name_in(&room, &entry.key)
             .ok_or_else(|| StoreError::Damaged("a note in etcd has a name that is no text".to_owned()))?;
@@ -34,15 +34,15 @@ pub(super) async fn notes(house: &House, prefix: &str) -> Result<Vec<(String, No
 }
 
 pub(super) async fn put(
-    house: &House,
+    shared: &Shared,
     guard: Guard,
     name: &str,
     expected: Version,
     text: Option<String>,
 ) -> Result<Version, StoreError> {
-    let held = house.held_for(guard)?;
+    let held = shared.held_for(guard)?;
     format::check_note_name(name)?;
-    let key = house.keys.note(name);
+    let key = shared.keys.note(name);
     let (bytes, version) = match text {
         None => (None, Version(0)),
         Some(text) => {
@@ -56,8 +56,9 @@ pub(super) async fn put(
     };
     let number = i64::try_from(expected.0).unwrap_or(i64::MAX);
     let same = Compare::version(key.clone(), number);
-    let ask =
-        || guarded(house, &held, vec![same.clone()], vec![change.clone()], vec![RequestOp::get(key.clone())]);
+    let ask = || {
+        guarded(shared, &held, vec![same.clone()], vec![change.clone()], vec![RequestOp::get(key.clone())])
+    };
     let (answer, lost) = match ask().await {
         // Sent again it happens once at most, since it compares the version.
         Err(StoreError::Unknown(why)) => match ask().await {

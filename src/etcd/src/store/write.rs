@@ -10,9 +10,9 @@ use picket_store::format;
 
 use super::{MOST_OPERATIONS, version_of};
 use crate::connection::Fault;
-use crate::house::{Held, House};
 use crate::life::{gets, revision_of};
 use crate::page;
+use crate::shared::{HeldLeadership, Shared};
 
 /// How often a write is tried because somebody bound one of its keys, to the same request, at the same moment.
 const ATTEMPTS: usize = 4;
@@ -36,14 +36,14 @@ fn keys_of(write: &Write) -> Option<Vec<(&str, &KeyEntry)>> {
 }
 
 /// Why a write that binds a key to two requests is refused: in the order in which every store looks.
-async fn refused(house: &House, guard: Guard, write: &Write) -> StoreError {
+async fn refused(shared: &Shared, guard: Guard, write: &Write) -> StoreError {
     let node = &write.record.node;
-    if let Err(error) = check(house, guard, node, write.expected).await {
+    if let Err(error) = check(shared, guard, node, write.expected).await {
         return error;
     }
     let mut digests: BTreeMap<&str, String> = BTreeMap::new();
     for (name, entry) in &write.keys {
-        let stored = match page::one(&house.connection, house.keys.key(node, name)).await {
+        let stored = match page::one(&shared.connection, shared.keys.key(node, name)).await {
             Ok(stored) => stored.map(|stored| format::decode_key(name, &stored.value)).transpose(),
             Err(fault) => return fault.of_a_read(),
         };
@@ -69,12 +69,12 @@ fn record_of(write: &Write) -> Result<Vec<u8>, StoreError> {
 }
 
 fn puts(
-    house: &House,
+    shared: &Shared,
     write: &Write,
     record: &[u8],
     keys: &[(&str, &KeyEntry)],
 ) -> Result<Vec<RequestOp>, StoreError> {
-    let (names, node) = (&house.keys, &write.record.node);
+    let (names, node) = (&shared.keys, &write.record.node);
     let mut puts = vec![RequestOp::put(names.node(node), record.to_vec())];
     let fences: BTreeMap<FenceId, &Fence> = write.fences.iter().map(|fence| (fence.id, fence)).collect();
     for (id, fence) in fences {
@@ -87,14 +87,14 @@ fn puts(
     Ok(puts)
 }
 
-pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<Written, StoreError> {
-    let held = house.held_for(guard)?;
-    let names = &house.keys;
+pub(super) async fn write(shared: &Shared, guard: Guard, write: &Write) -> Result<Written, StoreError> {
+    let held = shared.held_for(guard)?;
+    let names = &shared.keys;
     let node = &write.record.node;
-    let Some(keys) = keys_of(write) else { return Err(refused(house, guard, write).await) };
+    let Some(keys) = keys_of(write) else { return Err(refused(shared, guard, write).await) };
     let record = record_of(write)?;
-    let puts = puts(house, write, &record, &keys)?;
-    let mut reads = house.guard_reads();
+    let puts = puts(shared, write, &record, &keys)?;
+    let mut reads = shared.guard_reads();
     reads.push(RequestOp::get(names.node(node)));
     reads.extend(keys.iter().map(|(name, _)| RequestOp::get(names.key(node, name))));
     let most = puts.len().max(reads.len());
@@ -108,14 +108,14 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
     // Why it is not known what became of the first copy.
     let mut lost: Option<String> = None;
     for _ in 0..ATTEMPTS {
-        let mut compares = house.guards(&held)?;
+        let mut compares = shared.guards(&held)?;
         compares.push(Compare::version(names.node(node), number(write.expected)));
         compares.extend(keys.iter().map(|(name, _)| {
             let at = bound.get(*name).copied().unwrap_or(0);
             Compare::mod_revision(names.key(node, name), at)
         }));
         let txn = TxnRequest::default().when(compares).and_then(puts.clone()).or_else(reads.clone());
-        let answer = match house.connection.commit(txn).await {
+        let answer = match shared.connection.commit(txn).await {
             Ok(answer) => answer,
             // Sent again it happens once at most, since it compares the version; and whichever of the two comes later, after this
             // one was answered, changes nothing any more.
@@ -131,7 +131,7 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
             return Ok(Written { version: write.expected.next(), revision });
         }
         let mut read = gets(&answer);
-        house.guard_says(&held, &mut read)?;
+        shared.guard_says(&held, &mut read)?;
         let found = read.next().flatten();
         let is_ours = |found: &&KeyValue| version_of(found) == write.expected.next() && found.value == record;
         if let Some(ours) = found.as_ref().filter(is_ours).filter(|_| lost.is_some()) {
@@ -163,46 +163,46 @@ fn version_says(node: &NodeId, expected: Version, found: Option<&KeyValue>) -> R
 /// One round trip that compares and changes nothing. It reads a key also where everything holds: a transaction without a
 /// reading is answered by the member that was asked from what it has, which may be old.
 pub(super) async fn check(
-    house: &House,
+    shared: &Shared,
     guard: Guard,
     node: &NodeId,
     version: Version,
 ) -> Result<(), StoreError> {
-    let held = house.held_for(guard)?;
-    let key = house.keys.node(node);
-    let mut compares = house.guards(&held)?;
+    let held = shared.held_for(guard)?;
+    let key = shared.keys.node(node);
+    let mut compares = shared.guards(&held)?;
     compares.push(Compare::version(key.clone(), number(version)));
-    let mut reads = house.guard_reads();
+    let mut reads = shared.guard_reads();
     reads.push(RequestOp::get(key.clone()));
     let txn = TxnRequest::default().when(compares).and_then([RequestOp::get(key)]).or_else(reads);
-    let answer = house.read_txn(txn).await.map_err(Fault::of_a_read)?;
+    let answer = shared.read_txn(txn).await.map_err(Fault::of_a_read)?;
     if answer.succeeded {
         return Ok(());
     }
     let mut read = gets(&answer);
-    house.guard_says(&held, &mut read)?;
+    shared.guard_says(&held, &mut read)?;
     version_says(node, version, read.next().flatten().as_ref())?;
     Err(StoreError::Unavailable(format!("etcd contradicts itself about {node}: ask again")))
 }
 
 /// Commits changes that compare `further` beside the guard; `None`: the guard holds, and one of `further` does not.
 pub(super) async fn guarded(
-    house: &House,
-    held: &Held,
+    shared: &Shared,
+    held: &HeldLeadership,
     further: Vec<Compare>,
     changes: Vec<RequestOp>,
     reads: Vec<RequestOp>,
 ) -> Result<Result<(), Vec<Option<KeyValue>>>, StoreError> {
-    let mut compares = house.guards(held)?;
+    let mut compares = shared.guards(held)?;
     compares.extend(further);
-    let mut all_reads = house.guard_reads();
+    let mut all_reads = shared.guard_reads();
     all_reads.extend(reads);
     let txn = TxnRequest::default().when(compares).and_then(changes).or_else(all_reads);
-    let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+    let answer = shared.connection.commit(txn).await.map_err(Fault::of_a_write)?;
     if answer.succeeded {
         return Ok(Ok(()));
     }
     let mut read = gets(&answer);
-    house.guard_says(held, &mut read)?;
+    shared.guard_says(held, &mut read)?;
     Ok(Err(read.collect()))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use picket_config::EtcdSettings;
 use picket_core::store::Content;
 use picket_driver::Context;
-use picket_etcd::{Accepted, Etcd};
+use picket_etcd::{AcceptedSettings, Etcd};
 
 use super::{keep, lines, tell_sealed};
 use crate::failure::Failure;
@@ -66,15 +66,15 @@ pub(super) async fn accept(
 ) -> Result<String, Failure> {
     let (short, place) = (picket_etcd::short(digest), place(settings));
     Ok(match there(settings, context).accept_settings(digest).await? {
-        Accepted::Now(before) => format!(
+        AcceptedSettings::Now(before) => format!(
             "the fleet of {place} is led by these settings ({short}) from now on, no more by {}: gateways that have them \
              stand for election, others do not",
             picket_etcd::short(&before)
         ),
-        Accepted::Already => {
+        AcceptedSettings::Already => {
             format!("the fleet of {place} is led by these settings ({short}) already: nothing was done")
         }
-        Accepted::NobodyLedYet => {
+        AcceptedSettings::NobodyLedYet => {
             format!(
                 "nobody has led the fleet of {place} yet: whoever does first, does by its own settings. Nothing was done"
             )

@@ -22,11 +22,11 @@ use picket_core::restore::HOLD;
 use picket_core::store::{Content, Store};
 use picket_driver::Context;
 use picket_store::EmbeddedStore;
-use picket_store::backup::{self, BackupError, Lines, Rebirth};
+use picket_store::backup::{self, BackupError, Lines, RestoreOptions};
 
 use crate::arguments::Task;
 use crate::failure::Failure;
-use crate::{build, sharing};
+use crate::{build, store_choice};
 
 /// Does it, and says what was done.
 pub(crate) fn run(task: &Task, config: &Path, context: &Context) -> Result<(), Failure> {
@@ -83,7 +83,7 @@ fn accept(config: &Path, context: &Context) -> Result<(), Failure> {
             config.display()
         )));
     };
-    let digest = sharing::digest(&settings, &nodes);
+    let digest = store_choice::digest(&settings, &nodes);
     let said = runtime()?.block_on(etcd::accept(there, &digest, context))?;
     println!("{}: {said}", config.display());
     Ok(())
@@ -176,7 +176,7 @@ fn restore(config: &Path, from: &Path, context: &Context) -> Result<(), Failure>
     let incarnation = mint(context);
     let mut mint_fence = || FenceId::mint(context.clock.wall(), random(context));
     let at = context.clock.wall();
-    let content = backup::reborn(backup, Rebirth { at, incarnation, mint: &mut mint_fence });
+    let content = backup::restored_content(backup, RestoreOptions { at, incarnation, mint: &mut mint_fence });
     let place = match &store {
         StoreSettings::Memory => return Err(in_memory(config)),
         StoreSettings::Embedded { path } => {

@@ -19,7 +19,7 @@ fn simulated(node: &str) -> String {
     format!("[nodes.{node}.devices.bmc]\ndriver = \"sim\"\nmachine = \"{node}\"\n")
 }
 
-pub(super) fn build(text: &str, drivers: &Drivers) -> Result<Built, Faults> {
+pub(super) fn build(text: &str, drivers: &Drivers) -> Result<BuiltParts, Faults> {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("picket.toml");
     std::fs::write(&file, format!("{HEAD}{text}")).expect("written");
@@ -29,7 +29,7 @@ pub(super) fn build(text: &str, drivers: &Drivers) -> Result<Built, Faults> {
 }
 
 #[track_caller]
-fn unit(built: &Built, node: &str) -> Arc<Unit> {
+fn unit(built: &BuiltParts, node: &str) -> Arc<Unit> {
     let plan = built.nodes.iter().find(|plan| plan.id.as_str() == node).expect("a node");
     plan.units.values().next().expect("it shares something").clone()
 }
@@ -169,7 +169,7 @@ fn who_uses_its_pod_s_account_says_on_which_node_it_stands() {
     let built = |gateway: &str, release: &str| build(&text(gateway, release), &Drivers::default());
     let told = built("", "").expect_err("it does not know").to_string();
     assert!(told.contains("PICKET__GATEWAY__KUBERNETES_NODE") && told.contains("releases.pods"), "{told}");
-    let own = |built: Built| built.nodes[0].own_host;
+    let own = |built: BuiltParts| built.nodes[0].own_host;
     // Its Node may be one of ours, or none.
     assert!(own(built("kubernetes_node = \"n1\"", "").expect("it knows")));
     assert!(!own(built("kubernetes_node = \"m1\"", "").expect("it knows")));

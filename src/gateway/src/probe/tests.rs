@@ -106,7 +106,7 @@ impl PowerDriver for Noting {
     }
 }
 
-async fn asked_of(driver: &Noting) -> Found {
+async fn asked_of(driver: &Noting) -> DeviceAnswer {
     let context = Context { clock: Arc::new(SystemClock), random: Arc::new(|_: &mut [u8]| {}) };
     ask(driver, Duration::from_secs(5), &context).await
 }

@@ -5,33 +5,33 @@ use picket_proto::v1::{self, backup_response::Piece};
 use picket_store::backup::Lines;
 use tonic::Status;
 
-use super::Desk;
+use super::FencingHandlers;
+use crate::admission::AuthenticatedCaller;
 use crate::convert::time::timestamp;
-use crate::door::Guest;
 use crate::errors;
 
 /// Lines go together in pieces of about so many bytes.
 const PIECE: usize = 256 << 10;
 
 /// A backup on its way out.
-struct Going {
+struct BackupStream {
     lines: Lines,
     first: Option<v1::BackupAbout>,
     bytes: u64,
     is_over: bool,
 }
 
-impl Desk {
+impl FencingHandlers {
     /// Takes a backup, and sends it piece by piece. It is of one moment: what changes meanwhile is not in it.
     pub(crate) async fn backup(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         _request: v1::BackupRequest,
     ) -> Result<impl Stream<Item = Result<v1::BackupResponse, Status>> + Send + use<>, Status> {
         self.may_everything()?;
         self.leads()?;
-        tracing::info!(caller = guest.caller, "a backup is taken");
-        let content = self.engine.backup(&guest.caller).await.map_err(errors::store)?;
+        tracing::info!(caller = caller.name, "a backup is taken");
+        let content = self.engine.backup(&caller.name).await.map_err(errors::store)?;
         let lines = Lines::new(content, self.now().wall, concat!("picketd ", env!("CARGO_PKG_VERSION")));
         let header = lines.header();
         let about = v1::BackupAbout {
@@ -40,17 +40,17 @@ impl Desk {
             nodes: header.nodes,
             fences: header.fences,
         };
-        let going = Going { lines, first: Some(about), bytes: 0, is_over: false };
-        let place = guest.place;
-        Ok(stream::unfold((going, place), |(mut going, place)| async move {
+        let going = BackupStream { lines, first: Some(about), bytes: 0, is_over: false };
+        let slot = caller.slot;
+        Ok(stream::unfold((going, slot), |(mut going, slot)| async move {
             let piece = going.next()?;
             let answer = piece.map(|piece| v1::BackupResponse { piece: Some(piece) });
-            Some((answer.map_err(|error| errors::store(error).into()), (going, place)))
+            Some((answer.map_err(|error| errors::store(error).into()), (going, slot)))
         }))
     }
 }
 
-impl Going {
+impl BackupStream {
     fn next(&mut self) -> Option<Result<Piece, picket_core::store::StoreError>> {
         if let Some(about) = self.first.take() {
             return Some(Ok(Piece::About(about)));

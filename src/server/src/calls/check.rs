@@ -11,28 +11,28 @@ use picket_proto::v1::{self, ErrorReason};
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::Desk;
+use super::FencingHandlers;
+use crate::admission::AuthenticatedCaller;
 use crate::convert::device::devices;
 use crate::convert::request;
 use crate::convert::time::duration;
-use crate::door::Guest;
 use crate::errors::{self, Verb};
 use crate::fault::{Fault, Fields};
-use crate::select::WantedSet;
+use crate::select::NodeSetTarget;
 
 /// So many nodes are asked side by side.
 const AT_ONCE: usize = 64;
 
-impl Desk {
+impl FencingHandlers {
     /// Asks the devices of these nodes, and tells each as it answers. Of a node that is fenced, or on its way there, what is
     /// known is told: its devices are read all the time, and nothing else is asked of them.
     pub(crate) async fn check_devices(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::CheckDevicesRequest,
     ) -> Result<impl Stream<Item = Result<v1::CheckDevicesResponse, Status>> + Send + use<>, Status> {
         let mut fields = Fields::default();
-        let wanted = WantedSet::of(request.nodes.as_ref(), "nodes", &mut fields);
+        let wanted = NodeSetTarget::of(request.nodes.as_ref(), "nodes", &mut fields);
         let device = match request.device.as_str() {
             "" => None,
             text => request::device(text, &mut fields),
@@ -73,21 +73,21 @@ impl Desk {
             return Err(fault.resource("device", device.as_str()).with_list("devices", &names).into());
         }
         let mut left: usize = nodes.iter().map(|(_, devices)| devices).sum();
-        let (desk, place) = (self.clone(), guest.place);
+        let (handlers, slot) = (self.clone(), caller.slot);
         let asked = stream::iter(nodes).map(move |(node, _)| {
-            let desk = desk.clone();
+            let handlers = handlers.clone();
             async move {
                 let began = Instant::now();
-                let answer = desk.checked(&node).await;
+                let answer = handlers.checked(&node).await;
                 (node, began.elapsed(), answer)
             }
         });
-        let desk = self.clone();
+        let handlers = self.clone();
         let told = asked.buffer_unordered(AT_ONCE).map(move |(node, took, answer)| {
-            let _place = &place;
+            let _slot = &slot;
             // Devices took their time, and whoever asked may have for the answer before.
-            match answer.and_then(|view| desk.may(&node).map(|()| view)) {
-                Ok(view) => desk.told(&node, &view, device.as_ref(), took, &mut left),
+            match answer.and_then(|view| handlers.may(&node).map(|()| view)) {
+                Ok(view) => handlers.told(&node, &view, device.as_ref(), took, &mut left),
                 Err(fault) => vec![Err(fault.into())],
             }
         });

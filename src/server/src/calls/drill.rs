@@ -9,35 +9,39 @@ use picket_engine::{Admission, EngineError, FenceCall, NodeView};
 use picket_proto::v1::{self, ErrorReason, OutcomeKind};
 use tonic::Status;
 
-use super::Desk;
-use crate::convert::request::{self, DrillAsked, DrillTarget};
+use super::FencingHandlers;
+use crate::admission::AuthenticatedCaller;
+use crate::convert::request::{self, DrillParameters, DrillTarget};
 use crate::convert::{outcome, plan};
-use crate::door::Guest;
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
-use crate::follow::{self, Follower, Following, Goal, Start};
-use crate::names;
+use crate::follow::{self, FollowRequest, Follower, Goal, StreamStart};
+use crate::natural_order;
 
 /// The messages of a drill.
-pub(crate) type Drilled = BoxStream<'static, Result<v1::DrillResponse, Status>>;
+pub(crate) type DrillUpdates = BoxStream<'static, Result<v1::DrillResponse, Status>>;
 
-impl Desk {
+impl FencingHandlers {
     /// Fences a node of a group whose settings allow it, and follows it until it is back.
-    pub(crate) async fn drill(&self, guest: Guest, request: v1::DrillRequest) -> Result<Drilled, Status> {
-        let mut asked = self.heard(&guest, "drill", request::drill(&request, &guest.caller))?;
-        asked.call.holder.asker = Some(self.who.caller.person());
+    pub(crate) async fn drill(
+        &self,
+        caller: AuthenticatedCaller,
+        request: v1::DrillRequest,
+    ) -> Result<DrillUpdates, Status> {
+        let mut asked = self.heard(&caller, "drill", request::drill(&request, &caller.name))?;
+        asked.call.holder.asker = Some(self.rights.caller.person());
         let found = self.to_drill(&asked).await;
-        let node = self.heard(&guest, "drill", found)?;
-        let view = self.heard(&guest, "drill", self.view(&node))?;
+        let node = self.heard(&caller, "drill", found)?;
+        let view = self.heard(&caller, "drill", self.view(&node))?;
         if asked.dry_run {
             return self.drill_planned(&view, asked.call).await;
         }
-        tracing::info!(%node, caller = guest.caller, reason = asked.call.holder.reason, "a drill is asked for");
+        tracing::info!(%node, caller = caller.name, reason = asked.call.holder.reason, "a drill is asked for");
         let (fence, start) = match self.engine.drill(&node, asked.call).await {
-            Ok(Admission::Opened(id)) => (id, Start::Opened),
-            Ok(Admission::Joined(id) | Admission::Already(id)) => (id, Start::Joined),
+            Ok(Admission::Opened(id)) => (id, StreamStart::Opened),
+            Ok(Admission::Joined(id) | Admission::Already(id)) => (id, StreamStart::Joined),
             // Asked again after its end: told as it ended.
-            Ok(Admission::Superseded(fence)) => (fence.id, Start::Joined),
+            Ok(Admission::Superseded(fence)) => (fence.id, StreamStart::Joined),
             // Nothing is sent to an orphan, whoever asks again.
             Err(EngineError::Blocked { reason, detail }) if reason != Reason::Orphaned => {
                 let end = outcome::outcome(&Outcome::Blocked(reason), detail);
@@ -49,8 +53,8 @@ impl Desk {
             }
             Err(error) => return Err(errors::engine(error, Verb::Drill, &node, &self.engine).into()),
         };
-        let following = Following { node, fence, goal: Goal::Drill, deadline: None, start };
-        let updates = Follower::new(self, following, guest.place)?.updates();
+        let following = FollowRequest { node, fence, goal: Goal::Drill, deadline: None, start };
+        let updates = Follower::new(self, following, caller.slot)?.updates();
         let engine = self.engine.clone();
         let told = updates.then(move |update| {
             let engine = engine.clone();
@@ -66,7 +70,7 @@ impl Desk {
 
     /// The node that is meant. Of a group the one whose last drill is the longest ago, of those that could be drilled now;
     /// asked again with the same key it is the same one.
-    async fn to_drill(&self, asked: &DrillAsked) -> Result<NodeId, Fault> {
+    async fn to_drill(&self, asked: &DrillParameters) -> Result<NodeId, Fault> {
         let group = match &asked.target {
             DrillTarget::Node(node) => return node.find(self),
             DrillTarget::Group(group) => group,
@@ -86,7 +90,7 @@ impl Desk {
         let possible = |view: &&NodeView| view.plan.may_be_drilled(&view.stored.record).is_ok();
         let next = views.iter().filter(possible).min_by(|a, b| {
             let of = |view: &NodeView| view.stored.record.drilled_at;
-            of(a).cmp(&of(b)).then_with(|| names::compare(a.plan.id.as_str(), b.plan.id.as_str()))
+            of(a).cmp(&of(b)).then_with(|| natural_order::compare(a.plan.id.as_str(), b.plan.id.as_str()))
         });
         next.map(|view| view.plan.id.clone()).ok_or_else(|| self.none_to_drill(&views))
     }
@@ -110,7 +114,7 @@ impl Desk {
     }
 
     /// What a drill would do, by the same admission. Nothing is stored, and nothing is sent that changes power.
-    async fn drill_planned(&self, view: &NodeView, call: FenceCall) -> Result<Drilled, Status> {
+    async fn drill_planned(&self, view: &NodeView, call: FenceCall) -> Result<DrillUpdates, Status> {
         let (record, node) = (&view.stored.record, &view.plan.id);
         let found = self.engine.plan_drill(node, call).await;
         let found = found.map_err(|error| errors::engine(error, Verb::Drill, node, &self.engine))?;
@@ -134,6 +138,6 @@ impl Desk {
     }
 }
 
-fn one(update: v1::FenceUpdate, findings: Vec<String>) -> Drilled {
+fn one(update: v1::FenceUpdate, findings: Vec<String>) -> DrillUpdates {
     stream::iter([Ok(v1::DrillResponse { update: Some(update), findings })]).boxed()
 }

@@ -10,28 +10,28 @@ use picket_core::record::Then;
 use picket_engine::{Admission, EngineError, LetIn, Until};
 use picket_proto::v1;
 
-use super::{Desk, Updates, waiting};
-use crate::convert::request::fence::FenceAsked;
+use super::{FencingHandlers, Updates, queue_wait};
+use crate::admission::{AuthenticatedCaller, Slot};
+use crate::convert::request::fence::FenceParameters;
 use crate::convert::{outcome, request};
-use crate::door::{Guest, Place};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
-use crate::follow::{self, Follower, Following, Goal, Start};
+use crate::follow::{self, FollowRequest, Follower, Goal, StreamStart};
 
-impl Desk {
+impl FencingHandlers {
     /// Opens or joins a fence, and follows it to its outcome.
     pub(crate) async fn fence(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::FenceRequest,
     ) -> Result<Updates, tonic::Status> {
-        let (node, asked) = self.fence_asked(&guest, &request)?;
-        self.is_meant(&guest, &node, &asked).await?;
+        let (node, asked) = self.fence_parameters(&caller, &request)?;
+        self.is_meant(&caller, &node, &asked).await?;
         if asked.dry_run {
             return self.dry_run(&node, asked).await;
         }
         let present = self
-            .heard(&guest, "fence", self.view(&node))?
+            .heard(&caller, "fence", self.view(&node))?
             .stored
             .record
             .fence
@@ -41,35 +41,35 @@ impl Desk {
         tracing::info!(
             %node,
             fence = present,
-            caller = guest.caller,
+            caller = caller.name,
             holder = asked.call.holder.name,
             reason = asked.call.holder.reason,
             key,
             "a fence is asked for"
         );
-        let wishes = Wishes::of(&asked);
+        let options = FenceStreamOptions::of(&asked);
         let let_in = match asked.queue {
             Some(at_most) => self.engine.fence_or_wait(&node, asked.call, at_most).await,
             None => self.engine.fence(&node, asked.call).await.map(LetIn::In),
         };
         match let_in {
-            Ok(LetIn::In(admission)) => self.admitted(guest.place, node, admission, &wishes),
-            Ok(LetIn::Waits(waits)) => Ok(waiting::stream(self, guest.place, node, waits, wishes)?),
+            Ok(LetIn::In(admission)) => self.admitted(caller.slot, node, admission, &options),
+            Ok(LetIn::Waits(waits)) => Ok(queue_wait::stream(self, caller.slot, node, waits, options)?),
             Err(error) => self.not_admitted(&node, error),
         }
     }
 
     /// A request for a fence, checked: its node, and whether its caller may ask for it so.
-    pub(crate) fn fence_asked(
+    pub(crate) fn fence_parameters(
         &self,
-        guest: &Guest,
+        caller: &AuthenticatedCaller,
         request: &v1::FenceRequest,
-    ) -> Result<(NodeId, FenceAsked), Fault> {
-        let mut asked = self.heard(guest, "fence", request::fence(request, &guest.caller))?;
-        let node = self.heard(guest, "fence", asked.node.find(self))?;
+    ) -> Result<(NodeId, FenceParameters), Fault> {
+        let mut asked = self.heard(caller, "fence", request::fence(request, &caller.name))?;
+        let node = self.heard(caller, "fence", asked.node.find(self))?;
         self.may_act_for(&asked.call.holder.name, &node)?;
         asked.call.holder.by_person = self.is_a_person(&node);
-        asked.call.holder.asker = Some(self.who.caller.person());
+        asked.call.holder.asker = Some(self.rights.caller.person());
         if request.override_budget.is_some() {
             self.may_set_aside("a budget", &node)?;
         }
@@ -94,19 +94,19 @@ impl Desk {
     /// Follows what a request was let in to.
     pub(crate) fn admitted(
         &self,
-        place: Place,
+        slot: Slot,
         node: NodeId,
         admission: Admission,
-        wishes: &Wishes,
+        options: &FenceStreamOptions,
     ) -> Result<Updates, tonic::Status> {
-        let Wishes { until, grade, then, .. } = *wishes;
+        let FenceStreamOptions { until, grade, then, .. } = *options;
         // Whoever has the fence's id finds by the key who asked for it.
         let how = word(&admission);
-        tracing::info!(%node, fence = %admission.fence(), key = wishes.key, how, "the request for a fence was admitted");
+        tracing::info!(%node, fence = %admission.fence(), key = options.key, how, "the request for a fence was admitted");
         let (start, already) = match &admission {
-            Admission::Opened(_) => (Start::Opened, false),
-            Admission::Joined(_) => (Start::Joined, false),
-            Admission::Already(_) => (Start::Joined, true),
+            Admission::Opened(_) => (StreamStart::Opened, false),
+            Admission::Joined(_) => (StreamStart::Joined, false),
+            Admission::Already(_) => (StreamStart::Joined, true),
             Admission::Superseded(fence) => {
                 let view = self.view_after(&node)?;
                 let end = outcome::superseded(Some(fence), &view.stored.record.phase);
@@ -114,29 +114,29 @@ impl Desk {
                 return Ok(stream::iter([Ok(update)]).boxed());
             }
         };
-        let opened = matches!(start, Start::Opened);
-        let first = wishes.superfluous(opened).map(|text| {
+        let opened = matches!(start, StreamStart::Opened);
+        let first = options.superfluous(opened).map(|text| {
             let mut update =
                 follow::at_once(&self.view_after(&node)?, self.now().wall, None, v1::Outcome::default());
             (update.text, update.outcome) = (text, None);
             Ok::<_, Fault>(update)
         });
         let first = first.transpose()?;
-        let following = Following {
+        let following = FollowRequest {
             node,
             fence: admission.fence(),
             goal: Goal::Fence { until, grade, then, already },
-            deadline: wishes.deadline,
+            deadline: options.deadline,
             start,
         };
-        let follower = Follower::new(self, following, place)?;
+        let follower = Follower::new(self, following, slot)?;
         Ok(stream::iter(first.map(Ok)).chain(follower.updates()).boxed())
     }
 }
 
 /// What a caller of Fence wants of its stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Wishes {
+pub(crate) struct FenceStreamOptions {
     until: Until,
     grade: Option<Grade>,
     then: Then,
@@ -146,8 +146,8 @@ pub(crate) struct Wishes {
     aside: bool,
 }
 
-impl Wishes {
-    fn of(asked: &FenceAsked) -> Self {
+impl FenceStreamOptions {
+    fn of(asked: &FenceParameters) -> Self {
         let call = &asked.call;
         Self {
             until: asked.until,

@@ -4,12 +4,12 @@ use picket_engine::Part;
 use picket_proto::v1;
 use tonic::Status;
 
-use super::Desk;
+use super::FencingHandlers;
 use crate::convert::gateway;
 use crate::errors;
 use crate::fault::Fault;
 
-impl Desk {
+impl FencingHandlers {
     /// The gateways, and which of them leads. It is answered in whatever part.
     pub(crate) async fn list_gateways(
         &self,

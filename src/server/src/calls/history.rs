@@ -13,14 +13,14 @@ use picket_engine::EngineError;
 use picket_proto::v1::{self, ErrorReason};
 use tonic::Status;
 
-use super::Desk;
+use super::FencingHandlers;
 use crate::convert::request::{choice, page_size};
 use crate::convert::time::wall;
 use crate::convert::{fence, outcome};
 use crate::errors;
 use crate::fault::{Fault, Fields};
 use crate::page::Page;
-use crate::select::WantedSet;
+use crate::select::NodeSetTarget;
 
 /// How many fences are read from the store at once.
 const BATCH: usize = 256;
@@ -60,7 +60,7 @@ impl Filter {
     }
 }
 
-impl Desk {
+impl FencingHandlers {
     /// One fence.
     pub(crate) async fn get_fence(
         &self,
@@ -103,7 +103,7 @@ impl Desk {
         let window = Window { from: found.opened_at.millis().saturating_sub(EARLIER), to };
         let bounds = Bounds { window, exchanges: EXCHANGES, bytes: BYTES };
         let id = found.id.to_string();
-        let Ok(turn) = self.door.readers.clone().acquire_owned().await else { return Found::default() };
+        let Ok(turn) = self.admission.readers.clone().acquire_owned().await else { return Found::default() };
         // It goes with this future, which is dropped when the caller hangs up.
         let asker = Arc::new(());
         let wanted = Arc::downgrade(&asker);
@@ -132,7 +132,7 @@ impl Desk {
         request: v1::ListFencesRequest,
     ) -> Result<v1::ListFencesResponse, Status> {
         let mut fields = Fields::default();
-        let wanted = WantedSet::of(request.nodes.as_ref(), "nodes", &mut fields);
+        let wanted = NodeSetTarget::of(request.nodes.as_ref(), "nodes", &mut fields);
         let mut moment = |at: Option<&prost_types::Timestamp>, field: &str| {
             let read = at.and_then(wall);
             if at.is_some() && read.is_none() {
@@ -150,8 +150,8 @@ impl Desk {
         let from = page.after.as_deref().and_then(|after| read_id(after, "page_token", &mut fields));
         fields.done()?;
         let nodes = match wanted {
-            None | Some(WantedSet::All) if self.sees_all() => None,
-            None => Some(WantedSet::All.members(self)?.into_iter().collect()),
+            None | Some(NodeSetTarget::All) if self.sees_all() => None,
+            None => Some(NodeSetTarget::All.members(self)?.into_iter().collect()),
             Some(wanted) => Some(wanted.members(self)?.into_iter().collect()),
         };
         let filter = Filter { nodes, after, before, open_only: request.open_only, outcomes };

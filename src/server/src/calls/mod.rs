@@ -6,15 +6,15 @@ pub(crate) mod drill;
 pub(crate) mod fence;
 pub(crate) mod gateways;
 mod history;
-mod meant;
+mod kubernetes_node;
 pub(crate) mod motion;
 pub(crate) mod nodes;
+pub(crate) mod operator_requests;
 pub(crate) mod pause;
 pub(crate) mod plan;
+pub(crate) mod queue_wait;
 pub(crate) mod receipts;
-pub(crate) mod waiting;
 pub(crate) mod watch;
-pub(crate) mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,12 +32,12 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::convert::device::Now;
+use crate::admission::{AdmissionControl, AuthenticatedCaller};
+use crate::convert::device::CurrentTime;
 use crate::convert::{outcome, pause as pauses, queue};
-use crate::door::{Door, Guest};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
-use crate::guard::Admitted;
+use crate::guard::CallerRights;
 use crate::guard::calls::OVERRIDE;
 
 /// The messages of a stream that follows a node.
@@ -45,58 +45,58 @@ pub(crate) type Updates = BoxStream<'static, Result<v1::FenceUpdate, Status>>;
 
 /// What every call needs. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Desk {
+pub(crate) struct FencingHandlers {
     pub(crate) engine: Engine,
-    pub(crate) door: Arc<Door>,
+    pub(crate) admission: Arc<AdmissionControl>,
     /// For whom it works.
-    who: Admitted,
+    rights: CallerRights,
     /// Ends what it answers with a stream.
     pub(crate) stop: CancellationToken,
 }
 
-impl Desk {
-    /// A desk that works for nobody yet.
-    pub(crate) fn new(engine: Engine, door: Arc<Door>) -> Self {
-        Self { engine, door, who: Admitted::nobody(), stop: CancellationToken::new() }
+impl FencingHandlers {
+    /// Handlers that work for no caller yet.
+    pub(crate) fn new(engine: Engine, admission: Arc<AdmissionControl>) -> Self {
+        Self { engine, admission, rights: CallerRights::nobody(), stop: CancellationToken::new() }
     }
 
-    /// The desk, working for that guest.
-    pub(crate) fn of(&self, guest: &Guest) -> Self {
-        let (who, stop) = (guest.who.clone(), guest.stop.clone());
-        let right = Some((who.caller.person(), who.needs()));
-        let engine = self.engine.acting_as(Acting { roles: who.caller.roles().join(","), right });
-        Self { engine, who, door: self.door.clone(), stop }
+    /// The handlers, working for that caller.
+    pub(crate) fn of(&self, caller: &AuthenticatedCaller) -> Self {
+        let (rights, stop) = (caller.rights.clone(), caller.stop.clone());
+        let right = Some((rights.caller.person(), rights.needs()));
+        let engine = self.engine.acting_as(Acting { roles: rights.caller.roles().join(","), right });
+        Self { engine, rights, admission: self.admission.clone(), stop }
     }
 
     /// Whether the call may be made for that node; of one that the settings do not know any more only the name counts.
     pub(crate) fn sees(&self, node: &NodeId) -> bool {
-        self.who.may(node, &self.labels(node))
+        self.rights.may(node, &self.labels(node))
     }
 
     /// Whether the caller may be told that there is that node: it may look at it, or make the call for it.
     pub(crate) fn knows(&self, node: &NodeId) -> bool {
         let labels = self.labels(node);
-        self.who.caller.may(Role::Viewer, node, &labels) || self.who.may(node, &labels)
+        self.rights.caller.may(Role::Viewer, node, &labels) || self.rights.may(node, &labels)
     }
 
     /// Whether the caller may be told of any node.
     pub(crate) fn knows_all(&self) -> bool {
-        self.who.caller.has_everywhere(Role::Viewer)
+        self.rights.caller.has_everywhere(Role::Viewer)
     }
 
     /// Tells of a call for a node of which the caller is told nothing, not even that it is there.
     pub(crate) fn conceal(&self, node: &NodeId) {
-        drop(self.denied(self.who.not_for(self.who.needs(), node)));
+        drop(self.denied(self.rights.not_for(self.rights.needs(), node)));
     }
 
     /// Whether the call may be made for all nodes, whichever there are.
     pub(crate) fn sees_all(&self) -> bool {
-        self.who.caller.has_everywhere(self.who.needs())
+        self.rights.caller.has_everywhere(self.rights.needs())
     }
 
     /// Refuses the call for a node that the caller has no role for.
     pub(crate) fn may(&self, node: &NodeId) -> Result<(), Fault> {
-        self.may_as(self.who.needs(), node)
+        self.may_as(self.rights.needs(), node)
     }
 
     /// Refuses the call for a group that has a node for which the caller has no role.
@@ -107,35 +107,35 @@ impl Desk {
             // The caller named the group, and not the node: the audit alone is told which one it is.
             Some(node) => {
                 self.conceal(node);
-                Err(self.who.not_for_group(self.who.needs(), group))
+                Err(self.rights.not_for_group(self.rights.needs(), group))
             }
         }
     }
 
     /// Refuses what needs that role for that node.
     fn may_as(&self, role: Role, node: &NodeId) -> Result<(), Fault> {
-        if self.who.caller.may(role, node, &self.labels(node)) {
+        if self.rights.caller.may(role, node, &self.labels(node)) {
             return Ok(());
         }
-        Err(self.denied(self.who.not_for(role, node)))
+        Err(self.denied(self.rights.not_for(role, node)))
     }
 
     /// Refuses to set a budget or a quorum aside for that node.
     pub(crate) fn may_set_aside(&self, what: &str, node: &NodeId) -> Result<(), Fault> {
-        if self.who.caller.may(OVERRIDE, node, &self.labels(node)) {
+        if self.rights.caller.may(OVERRIDE, node, &self.labels(node)) {
             return Ok(());
         }
-        Err(self.denied(self.who.not_aside(OVERRIDE, what, node)))
+        Err(self.denied(self.rights.not_aside(OVERRIDE, what, node)))
     }
 
     /// Whoever may decide what a fence does next, for that node, is a person; a program is a controller and no more (K9).
     pub(crate) fn is_a_person(&self, node: &NodeId) -> bool {
-        self.who.caller.may(Role::Operator, node, &self.labels(node))
+        self.rights.caller.may(Role::Operator, node, &self.labels(node))
     }
 
     /// Refuses to act on that node for a holder who is neither the caller nor one that its roles list.
     pub(crate) fn may_act_for(&self, holder: &str, node: &NodeId) -> Result<(), Fault> {
-        let caller = &self.who.caller;
+        let caller = &self.rights.caller;
         if caller.may_act_for(holder, node, &self.labels(node)) {
             return Ok(());
         }
@@ -178,7 +178,7 @@ impl Desk {
         if self.sees_all() {
             return Ok(());
         }
-        let (caller, role) = (&self.who.caller, self.who.needs());
+        let (caller, role) = (&self.rights.caller, self.rights.needs());
         let groups = caller.groups(role);
         let message = format!(
             "{} has the role {role} only for {}, and this concerns all nodes: name a group or a node",
@@ -193,8 +193,8 @@ impl Desk {
     }
 
     fn denied(&self, fault: Fault) -> Fault {
-        let call = self.who.call.map_or("", |call| call.name);
-        self.door.guard.denied(&self.who.origin, call, fault)
+        let call = self.rights.call.map_or("", |call| call.name);
+        self.admission.guard.denied(&self.rights.origin, call, fault)
     }
 
     fn labels(&self, node: &NodeId) -> Arc<BTreeMap<String, String>> {
@@ -202,9 +202,9 @@ impl Desk {
     }
 
     /// What time it is.
-    pub(crate) fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> CurrentTime {
         let clock = self.engine.clock();
-        Now { wall: clock.wall(), boot: clock.boot() }
+        CurrentTime { wall: clock.wall(), boot: clock.boot() }
     }
 
     /// What is known of a node here, where this gateway leads: what it knew before, or never learned, is not the truth.
@@ -226,17 +226,22 @@ impl Desk {
     }
 
     /// What a request came to before any node's task heard of it: a refusal is audited with its caller and reason.
-    pub(crate) fn heard<T>(&self, guest: &Guest, call: &str, came: Result<T, Fault>) -> Result<T, Fault> {
+    pub(crate) fn heard<T>(
+        &self,
+        caller: &AuthenticatedCaller,
+        call: &str,
+        came: Result<T, Fault>,
+    ) -> Result<T, Fault> {
         came.inspect_err(|fault| {
             let audit = self.engine.audit();
             let mut details = json!({ "call": call, "outcome": "refused", "how": fault.message() });
-            if let Some(shown) = &self.who.origin.shown {
+            if let Some(shown) = &self.rights.origin.shown {
                 details["person"] = json!(&**shown);
             }
             audit.tell_counted(Told {
                 at: self.engine.clock().wall().millis(),
-                who: guest.caller.clone(),
-                role: self.who.caller.roles().join(","),
+                who: caller.name.clone(),
+                role: self.rights.caller.roles().join(","),
                 what: "request".to_owned(),
                 details,
                 ..Told::default()

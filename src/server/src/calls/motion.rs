@@ -13,31 +13,35 @@ use picket_engine::{EngineError, NodeView, Stale, Taken, Until};
 use picket_proto::v1;
 use tonic::Status;
 
-use super::{Desk, Updates};
+use super::{FencingHandlers, Updates};
+use crate::admission::AuthenticatedCaller;
 use crate::convert::outcome;
-use crate::convert::request::{self, MotionAsked};
-use crate::door::Guest;
+use crate::convert::request::{self, MotionParameters};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
-use crate::follow::{self, Follower, Following, Goal, Start};
+use crate::follow::{self, FollowRequest, Follower, Goal, StreamStart};
 
-impl Desk {
+impl FencingHandlers {
     /// Drops a hold, and follows the node until it is back, or held by others.
     ///
     /// Asked of a node that is not fenced it is UNFENCED at once, and of one that is being brought back it follows:
     /// what was asked for is so, or is coming. So it does where it was not seen on, unless an operator asks: then it is tried again.
     /// What the holder has waiting in the queue ends first.
-    pub(crate) async fn unfence(&self, guest: Guest, request: v1::UnfenceRequest) -> Result<Updates, Status> {
-        let mut asked = self.heard(&guest, "unfence", request::unfence(&request, &guest.caller))?;
-        let node = self.heard(&guest, "unfence", asked.node.find(self))?;
+    pub(crate) async fn unfence(
+        &self,
+        caller: AuthenticatedCaller,
+        request: v1::UnfenceRequest,
+    ) -> Result<Updates, Status> {
+        let mut asked = self.heard(&caller, "unfence", request::unfence(&request, &caller.name))?;
+        let node = self.heard(&caller, "unfence", asked.node.find(self))?;
         asked.ask.by_person = self.is_a_person(&node);
         self.may_drop(&asked.holder, &node)?;
-        let before = self.heard(&guest, "unfence", self.view(&node))?;
-        log("unfence", &before, &guest, &asked);
-        let withdrawn = self.withdraw(&guest, "unfence", &node, &asked).await?;
+        let before = self.heard(&caller, "unfence", self.view(&node))?;
+        log("unfence", &before, &caller, &asked);
+        let withdrawn = self.withdraw(&caller, "unfence", &node, &asked).await?;
         let expected = asked.ask.expected_generation;
         let updates = match self.dropped(&node, asked.holder.clone(), asked.ask).await {
-            Ok(taken) => self.follow(guest, Verb::Unfence, before, taken, asked.deadline)?,
+            Ok(taken) => self.follow(caller, Verb::Unfence, before, taken, asked.deadline)?,
             Err(error) => {
                 let view = self.view_after(&node)?;
                 if !is_repeated(&error, expected, &view) {
@@ -48,7 +52,7 @@ impl Desk {
                     (_, Some(words)) if is_normal => {
                         return Ok(self.unfenced_at_once(&view, &format!("it was not fenced, and {words}")));
                     }
-                    (Some(id), _) => self.join(guest, node.clone(), id, Goal::Back, asked.deadline)?,
+                    (Some(id), _) => self.join(caller, node.clone(), id, Goal::Back, asked.deadline)?,
                     (None, _) => {
                         let detail = "it was not fenced, so nothing was to be done";
                         return Ok(self.unfenced_at_once(&view, detail));
@@ -71,32 +75,36 @@ impl Desk {
     /// Ends what the holder has waiting for the node in the queue; says which requests those were, if there were any.
     pub(super) async fn withdraw(
         &self,
-        guest: &Guest,
+        caller: &AuthenticatedCaller,
         call: &str,
         node: &NodeId,
-        asked: &MotionAsked,
+        asked: &MotionParameters,
     ) -> Result<Option<String>, Fault> {
         let ended = self.engine.withdraw(node, &asked.holder, &asked.ask).await;
         let ended = ended.map_err(|error| errors::engine(error, Verb::Unfence, node, &self.engine));
         let numbers: Vec<String> =
-            self.heard(guest, call, ended)?.iter().map(|ticket| format!("number {ticket}")).collect();
+            self.heard(caller, call, ended)?.iter().map(|ticket| format!("number {ticket}")).collect();
         Ok((!numbers.is_empty()).then(|| {
             format!("what waited in the queue for {} was withdrawn ({})", asked.holder, numbers.join(", "))
         }))
     }
 
     /// Tries again, and follows to whatever was tried.
-    pub(crate) async fn retry(&self, guest: Guest, request: v1::RetryRequest) -> Result<Updates, Status> {
-        let asked = self.heard(&guest, "retry", request::retry(&request, &guest.caller))?;
-        let node = self.heard(&guest, "retry", asked.node.find(self))?;
-        let before = self.heard(&guest, "retry", self.view(&node))?;
-        log("retry", &before, &guest, &asked);
+    pub(crate) async fn retry(
+        &self,
+        caller: AuthenticatedCaller,
+        request: v1::RetryRequest,
+    ) -> Result<Updates, Status> {
+        let asked = self.heard(&caller, "retry", request::retry(&request, &caller.name))?;
+        let node = self.heard(&caller, "retry", asked.node.find(self))?;
+        let before = self.heard(&caller, "retry", self.view(&node))?;
+        log("retry", &before, &caller, &asked);
         let tried = match request.seen_off {
             true => self.engine.retry_seen_off(&node, asked.ask).await,
             false => self.engine.retry(&node, asked.ask).await,
         };
         match tried {
-            Ok(taken) => self.follow(guest, Verb::Retry, before, taken, asked.deadline),
+            Ok(taken) => self.follow(caller, Verb::Retry, before, taken, asked.deadline),
             Err(error) => Err(errors::engine(error, Verb::Retry, &node, &self.engine).into()),
         }
     }
@@ -104,15 +112,15 @@ impl Desk {
     /// It was alive: follows until it is seen on, or the person's word is taken.
     pub(crate) async fn stand_down(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::StandDownRequest,
     ) -> Result<Updates, Status> {
-        let asked = self.heard(&guest, "stand_down", request::stand_down(&request, &guest.caller))?;
-        let node = self.heard(&guest, "stand_down", asked.node.find(self))?;
-        let before = self.heard(&guest, "stand_down", self.view(&node))?;
-        log("stand-down", &before, &guest, &asked);
+        let asked = self.heard(&caller, "stand_down", request::stand_down(&request, &caller.name))?;
+        let node = self.heard(&caller, "stand_down", asked.node.find(self))?;
+        let before = self.heard(&caller, "stand_down", self.view(&node))?;
+        log("stand-down", &before, &caller, &asked);
         match self.engine.stand_down(&node, asked.ask).await {
-            Ok(taken) => self.follow(guest, Verb::StandDown, before, taken, None),
+            Ok(taken) => self.follow(caller, Verb::StandDown, before, taken, None),
             Err(error) => Err(errors::engine(error, Verb::StandDown, &node, &self.engine).into()),
         }
     }
@@ -120,12 +128,12 @@ impl Desk {
     /// Gives a release up, by name.
     pub(crate) async fn abandon(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::AbandonReleaseRequest,
     ) -> Result<v1::Node, Status> {
-        let (asked, release) = self.heard(&guest, "abandon", request::abandon(&request, &guest.caller))?;
-        let node = self.heard(&guest, "abandon", asked.node.find(self))?;
-        log("abandon", &self.heard(&guest, "abandon", self.view(&node))?, &guest, &asked);
+        let (asked, release) = self.heard(&caller, "abandon", request::abandon(&request, &caller.name))?;
+        let node = self.heard(&caller, "abandon", asked.node.find(self))?;
+        log("abandon", &self.heard(&caller, "abandon", self.view(&node))?, &caller, &asked);
         let record = self
             .engine
             .abandon(&node, release, asked.ask)
@@ -139,7 +147,7 @@ impl Desk {
     /// Follows what was set in motion, or what a request with the same key had set in motion before.
     pub(super) fn follow(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         verb: Verb,
         before: NodeView,
         taken: Taken,
@@ -164,43 +172,47 @@ impl Desk {
             }
             Taken::Before(Some(id)) => {
                 let goal = goal(verb, &self.view_after(&node)?.stored.record, id);
-                self.join(guest, node, id, goal, deadline)
+                self.join(caller, node, id, goal, deadline)
             }
             Taken::Now(record) => {
                 let Some(id) = record.fence.as_ref().map(|fence| fence.id) else {
                     return Err(errors::internal("what was set in motion has no fence").into());
                 };
                 let goal = goal(verb, &record, id);
-                let start = Start::Moved(Box::new(before));
-                self.start(guest, Following { node, fence: id, goal, deadline, start })
+                let start = StreamStart::Moved(Box::new(before));
+                self.start(caller, FollowRequest { node, fence: id, goal, deadline, start })
             }
         }
     }
 
     fn join(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         node: NodeId,
         fence: FenceId,
         goal: Goal,
         deadline: Option<Duration>,
     ) -> Result<Updates, Status> {
-        self.start(guest, Following { node, fence, goal, deadline, start: Start::Joined })
+        self.start(caller, FollowRequest { node, fence, goal, deadline, start: StreamStart::Joined })
     }
 
-    pub(super) fn start(&self, guest: Guest, following: Following) -> Result<Updates, Status> {
-        Ok(Follower::new(self, following, guest.place)?.updates().boxed())
+    pub(super) fn start(
+        &self,
+        caller: AuthenticatedCaller,
+        following: FollowRequest,
+    ) -> Result<Updates, Status> {
+        Ok(Follower::new(self, following, caller.slot)?.updates().boxed())
     }
 }
 
 /// Who asks for what, of the fence as it stands.
-pub(super) fn log(call: &str, view: &NodeView, guest: &Guest, asked: &MotionAsked) {
+pub(super) fn log(call: &str, view: &NodeView, caller: &AuthenticatedCaller, asked: &MotionParameters) {
     let record = &view.stored.record;
     tracing::info!(
         call,
         node = %record.node,
         fence = record.fence.as_ref().map(|fence| fence.id.to_string()),
-        caller = guest.caller,
+        caller = caller.name,
         holder = asked.holder,
         reason = asked.ask.person.reason,
         key = asked.ask.key.as_ref().map(BoundKey::written),

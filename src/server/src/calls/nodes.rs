@@ -9,23 +9,23 @@ use picket_engine::NodeView;
 use picket_proto::v1::{self, ErrorReason};
 use tonic::Status;
 
-use super::Desk;
+use super::FencingHandlers;
 use crate::convert::request::{choice, page_size};
 use crate::convert::words;
 use crate::errors::{self, Verb};
 use crate::fault::{Fault, Fields};
 use crate::page::Page;
 use crate::revision::Position;
-use crate::select::{Wanted, WantedSet};
+use crate::select::{NodeSetTarget, NodeTarget};
 
 /// What a node's task may take besides its devices' calls.
 const BESIDES: Duration = Duration::from_secs(2);
 
-impl Desk {
+impl FencingHandlers {
     /// One node.
     pub(crate) async fn get_node(&self, request: v1::GetNodeRequest) -> Result<v1::GetNodeResponse, Status> {
         let mut fields = Fields::default();
-        let wanted = Wanted::of(request.node.as_ref(), "node", &mut fields);
+        let wanted = NodeTarget::of(request.node.as_ref(), "node", &mut fields);
         fields.done()?;
         let Some(wanted) = wanted else { return Err(errors::internal("a selector was lost").into()) };
         self.tells()?;
@@ -47,7 +47,7 @@ impl Desk {
         request: v1::ListNodesRequest,
     ) -> Result<v1::ListNodesResponse, Status> {
         let mut fields = Fields::default();
-        let wanted = WantedSet::of(request.nodes.as_ref(), "nodes", &mut fields);
+        let wanted = NodeSetTarget::of(request.nodes.as_ref(), "nodes", &mut fields);
         let phases: Vec<v1::Phase> =
             request.phases.iter().map(|phase| choice("phases", *phase, &mut fields)).collect();
         let size = page_size(request.page_size, &mut fields);

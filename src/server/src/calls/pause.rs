@@ -4,22 +4,22 @@ use picket_core::budget::pause::{Pause, PauseScope};
 use picket_proto::v1::{self, ErrorReason};
 use tonic::Status;
 
-use super::Desk;
+use super::FencingHandlers;
+use crate::admission::AuthenticatedCaller;
 use crate::convert::{pause, request};
-use crate::door::Guest;
 use crate::errors;
 use crate::fault::Fault;
-use crate::select::{Wanted, group_members};
+use crate::select::{NodeTarget, group_members};
 
-impl Desk {
+impl FencingHandlers {
     /// From now on no new fence starts within the scope.
     pub(crate) async fn pause(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::PauseRequest,
     ) -> Result<v1::PauseResponse, Status> {
-        let (asked, lasts) = self.heard(&guest, "pause", request::pause::pause(&request, &guest.caller))?;
-        self.heard(&guest, "pause", self.may_scope(&asked.scope))?;
+        let (asked, lasts) = self.heard(&caller, "pause", request::pause::pause(&request, &caller.name))?;
+        self.heard(&caller, "pause", self.may_scope(&asked.scope))?;
         let paused = self.engine.pause(asked.scope, asked.person, lasts).await.map_err(errors::asked)?;
         Ok(v1::PauseResponse { pause: Some(pause::pause(&paused)) })
     }
@@ -27,12 +27,12 @@ impl Desk {
     /// Ends a pause early; of everything, the brake as well.
     pub(crate) async fn resume(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::ResumeRequest,
     ) -> Result<v1::ResumeResponse, Status> {
-        let asked = self.heard(&guest, "resume", request::pause::resume(&request, &guest.caller))?;
+        let asked = self.heard(&caller, "resume", request::pause::resume(&request, &caller.name))?;
         let scope = asked.scope;
-        self.heard(&guest, "resume", self.may_scope(&scope))?;
+        self.heard(&caller, "resume", self.may_scope(&scope))?;
         let ended = self.engine.resume(scope.clone(), asked.person).await.map_err(errors::asked)?;
         let left: Vec<Pause> =
             self.engine.pauses().into_iter().filter(|pause| self.may_hear_of(&pause.scope)).collect();
@@ -68,7 +68,7 @@ impl Desk {
         match scope {
             PauseScope::Everything => self.may_everything(),
             PauseScope::Group(name) => self.may_all_of(name, &group_members(self, name)?),
-            PauseScope::Node(node) => Wanted::Name(node.clone()).find(self).map(drop),
+            PauseScope::Node(node) => NodeTarget::Name(node.clone()).find(self).map(drop),
         }
     }
 }

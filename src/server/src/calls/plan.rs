@@ -6,30 +6,30 @@ use picket_engine::Plan;
 use picket_proto::v1;
 use tonic::Status;
 
-use super::{Desk, Updates};
+use super::{FencingHandlers, Updates};
+use crate::admission::AuthenticatedCaller;
 use crate::convert::plan;
-use crate::convert::request::fence::FenceAsked;
-use crate::door::Guest;
+use crate::convert::request::fence::FenceParameters;
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
 use crate::follow;
 
-impl Desk {
+impl FencingHandlers {
     /// Plans the fence that the request would open.
     pub(crate) async fn plan_fence(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::PlanFenceRequest,
     ) -> Result<v1::PlanFenceResponse, Status> {
         let request = request.fence.unwrap_or_default();
-        let (node, asked) = self.fence_asked(&guest, &request)?;
-        self.is_meant(&guest, &node, &asked).await?;
+        let (node, asked) = self.fence_parameters(&caller, &request)?;
+        self.is_meant(&caller, &node, &asked).await?;
         let (found, outcome) = self.planned(&node, asked).await?;
         Ok(self.hiding(plan::plan(&node, &found, outcome)))
     }
 
     /// The same as a stream: a message a step, and the outcome.
-    pub(super) async fn dry_run(&self, node: &NodeId, asked: FenceAsked) -> Result<Updates, Status> {
+    pub(super) async fn dry_run(&self, node: &NodeId, asked: FenceParameters) -> Result<Updates, Status> {
         let (found, outcome) = self.planned(node, asked).await?;
         let view = self.view(node)?;
         let now = self.now().wall;
@@ -43,7 +43,7 @@ impl Desk {
         Ok(stream::iter(updates).boxed())
     }
 
-    async fn planned(&self, node: &NodeId, asked: FenceAsked) -> Result<(Plan, v1::Outcome), Fault> {
+    async fn planned(&self, node: &NodeId, asked: FenceParameters) -> Result<(Plan, v1::Outcome), Fault> {
         let found = self.engine.plan(node, asked.call).await;
         let found = found.map_err(|error| errors::engine(error, Verb::Fence, node, &self.engine))?;
         let outcome = plan::outcome_of(&found, self.knows_all());

@@ -6,27 +6,27 @@ use picket_proto::v1::{self, ErrorReason, SignatureAlgorithm};
 use picket_receipt::{ListedKey, PublicKeys, Signed};
 use tonic::Status;
 
-use super::Desk;
+use super::FencingHandlers;
+use crate::admission::AuthenticatedCaller;
 use crate::convert::receipt;
-use crate::door::Guest;
 use crate::errors::{self, Verb};
 use crate::fault::{Fault, Fields};
-use crate::select::Wanted;
+use crate::select::NodeTarget;
 
-impl Desk {
+impl FencingHandlers {
     /// A signed receipt that the node is dark.
     pub(crate) async fn get_receipt(
         &self,
-        guest: &Guest,
+        caller: &AuthenticatedCaller,
         request: v1::GetReceiptRequest,
     ) -> Result<v1::GetReceiptResponse, Status> {
         let mut fields = Fields::default();
-        let wanted = Wanted::of(request.node.as_ref(), "node", &mut fields);
-        let call = receipt::call(&request, &guest.caller, &mut fields);
-        self.heard(guest, "get_receipt", fields.done())?;
+        let wanted = NodeTarget::of(request.node.as_ref(), "node", &mut fields);
+        let call = receipt::call(&request, &caller.name, &mut fields);
+        self.heard(caller, "get_receipt", fields.done())?;
         let Some(wanted) = wanted else { return Err(errors::internal("a selector was lost").into()) };
-        self.heard(guest, "get_receipt", self.leads())?;
-        let node = self.heard(guest, "get_receipt", wanted.find(self))?;
+        self.heard(caller, "get_receipt", self.leads())?;
+        let node = self.heard(caller, "get_receipt", wanted.find(self))?;
         let told = |error| errors::engine(error, Verb::Receipt, &node, &self.engine);
         Ok(receipt::issued(self.engine.receipt(&node, call).await.map_err(told)?))
     }
@@ -34,7 +34,7 @@ impl Desk {
     /// Hands a receipt back; only the caller who got it does.
     pub(crate) async fn return_receipt(
         &self,
-        guest: &Guest,
+        caller: &AuthenticatedCaller,
         request: v1::ReturnReceiptRequest,
     ) -> Result<v1::ReturnReceiptResponse, Status> {
         let mut fields = Fields::default();
@@ -42,19 +42,19 @@ impl Desk {
         if request.receipt_id.is_empty() {
             fields.wrong("receipt_id", "is missing: say which receipt");
         }
-        self.heard(guest, "return_receipt", fields.done())?;
+        self.heard(caller, "return_receipt", fields.done())?;
         let Some(id) = id else { return Err(errors::internal("an id was lost").into()) };
-        self.heard(guest, "return_receipt", self.leads())?;
+        self.heard(caller, "return_receipt", self.leads())?;
         let Some(node) = self.engine.node_of_receipt(id) else {
             let message =
                 format!("there is no receipt {id}: it has expired, or its node is back, or it never was");
             let fault = Fault::new(ErrorReason::ReceiptNotFound, message);
             let fault = fault.resource("receipt", &request.receipt_id);
-            return Ok(self.heard(guest, "return_receipt", Err(fault))?);
+            return Ok(self.heard(caller, "return_receipt", Err(fault))?);
         };
         self.may(&node)?;
         let told = |error| errors::engine(error, Verb::Receipt, &node, &self.engine);
-        self.engine.return_receipt(&node, id, guest.caller.clone()).await.map_err(told)?;
+        self.engine.return_receipt(&node, id, caller.name.clone()).await.map_err(told)?;
         Ok(v1::ReturnReceiptResponse {})
     }
 

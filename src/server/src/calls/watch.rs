@@ -18,12 +18,12 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 
-use super::Desk;
-use crate::door::{Guest, Place};
+use super::FencingHandlers;
+use crate::admission::{AuthenticatedCaller, Slot};
 use crate::errors;
 use crate::fault::{Fault, Fields};
 use crate::revision::Position;
-use crate::select::WantedSet;
+use crate::select::NodeSetTarget;
 
 /// A sign of life comes at least so often.
 const SIGN: Duration = Duration::from_secs(60);
@@ -44,8 +44,8 @@ enum Due {
 /// One watch.
 #[derive(Debug)]
 struct Watch {
-    desk: Desk,
-    wanted: WantedSet,
+    handlers: FencingHandlers,
+    wanted: NodeSetTarget,
     members: BTreeSet<NodeId>,
     /// The groups by which the members were found: with other settings there are others.
     groups: Arc<Groups>,
@@ -59,18 +59,18 @@ struct Watch {
     /// The brake as it was found, and when.
     brake: Option<(Instant, Option<Bar>)>,
     over: bool,
-    _place: Place,
+    _slot: Slot,
 }
 
-impl Desk {
+impl FencingHandlers {
     /// Begins a watch.
     pub(crate) async fn watch(
         &self,
-        guest: Guest,
+        caller: AuthenticatedCaller,
         request: v1::WatchNodesRequest,
     ) -> Result<impl Stream<Item = Result<v1::WatchNodesResponse, Status>> + Send + use<>, Status> {
         let mut fields = Fields::default();
-        let wanted = WantedSet::of(request.nodes.as_ref(), "nodes", &mut fields);
+        let wanted = NodeSetTarget::of(request.nodes.as_ref(), "nodes", &mut fields);
         let resumed = match request.revision.as_str() {
             "" => None,
             text => Position::of(text, "revision", &mut fields),
@@ -90,7 +90,7 @@ impl Desk {
             None => Position::settled(&self.engine).await.map_err(errors::asked)?,
         };
         let mut watch = Watch {
-            desk: self.clone(),
+            handlers: self.clone(),
             wanted,
             members: members.iter().cloned().collect(),
             groups,
@@ -102,7 +102,7 @@ impl Desk {
             sign_at: Instant::now() + SIGN,
             brake: None,
             over: false,
-            _place: guest.place,
+            _slot: caller.slot,
         };
         if resumed.is_none() {
             watch.present(members);
@@ -127,12 +127,12 @@ impl Watch {
         if change.is_some_and(|change| self.told.get(&node).is_some_and(|told| *told >= change)) {
             return Ok(None);
         }
-        self.desk.tells()?;
+        self.handlers.tells()?;
         if !self.may_tell_of(&node) {
             return Ok(self.leaves(&node).then(|| self.removed(&node)));
         }
         // One that has left the settings since is told of by its own change.
-        let Ok(view) = self.desk.engine.node(&node) else { return Ok(None) };
+        let Ok(view) = self.handlers.engine.node(&node) else { return Ok(None) };
         self.told.insert(node, view.stored.revision);
         let at = change.map(|revision| Position { revision, ..self.at }.text());
         let event = Some(Event::Node(self.under_brake(&view)));
@@ -141,8 +141,8 @@ impl Watch {
 
     /// A node as it is now, whatever was told of it. Whoever may not look at it any more is told so with the next change.
     fn look_again(&mut self, node: &NodeId) -> Result<Option<v1::WatchNodesResponse>, Fault> {
-        self.desk.tells()?;
-        let view = self.desk.engine.node(node).ok().filter(|_| self.may_tell_of(node));
+        self.handlers.tells()?;
+        let view = self.handlers.engine.node(node).ok().filter(|_| self.may_tell_of(node));
         Ok(view.map(|view| {
             let event = Some(Event::Node(self.under_brake(&view)));
             v1::WatchNodesResponse { revision: self.at.text(), event }
@@ -153,14 +153,14 @@ impl Watch {
     fn under_brake(&mut self, view: &NodeView) -> v1::Node {
         let now = Instant::now();
         if self.brake.as_ref().is_none_or(|(at, _)| now - *at > BRAKED) {
-            self.brake = Some((now, self.desk.engine.braked()));
+            self.brake = Some((now, self.handlers.engine.braked()));
         }
-        self.desk.node_under(view, self.brake.as_ref().and_then(|(_, brake)| brake.as_ref()))
+        self.handlers.node_under(view, self.brake.as_ref().and_then(|(_, brake)| brake.as_ref()))
     }
 
     /// Whether the caller may be told of that node still. Its labels may differ since it was found, and the roles go by these.
     fn may_tell_of(&self, node: &NodeId) -> bool {
-        self.desk.sees(node)
+        self.handlers.sees(node)
     }
 
     /// The caller is told nothing of that node any more. False: it was told nothing before.
@@ -174,7 +174,7 @@ impl Watch {
     }
 
     fn synced(&mut self) {
-        let served = self.desk.served().ok();
+        let served = self.handlers.served().ok();
         self.tell(Event::Synced(v1::WatchSynced { served }));
         self.sign_at = Instant::now() + SIGN;
     }
@@ -221,12 +221,12 @@ impl Watch {
     /// Tells what changed since; what is stored and not shown yet has to wait for its turn.
     async fn catch_up(&mut self) -> Result<(), Fault> {
         self.take_new_settings()?;
-        let changes = self.desk.engine.changed_since(self.at.revision).await.map_err(errors::asked)?;
+        let changes = self.handlers.engine.changed_since(self.at.revision).await.map_err(errors::asked)?;
         for (revision, node) in changes {
-            let Ok(view) = self.desk.engine.node(&node) else {
+            let Ok(view) = self.handlers.engine.node(&node) else {
                 // It stands in the store and not in the settings any more.
                 self.at.revision = revision;
-                if matches!(self.wanted, WantedSet::All) && self.desk.sees_all() {
+                if matches!(self.wanted, NodeSetTarget::All) && self.handlers.sees_all() {
                     self.tell(Event::Removed(node.to_string()));
                 }
                 continue;
@@ -244,13 +244,13 @@ impl Watch {
 
     /// After a reload there may be other nodes: those that came are told, and those that went.
     fn take_new_settings(&mut self) -> Result<(), Fault> {
-        let groups = self.desk.engine.groups();
+        let groups = self.handlers.engine.groups();
         if Arc::ptr_eq(&groups, &self.groups) {
             return Ok(());
         }
         self.groups = groups;
-        if let WantedSet::Names(_) | WantedSet::One(_) = self.wanted {
-            let is_gone = |id: &&NodeId| self.desk.engine.node(id).is_err() || !self.may_tell_of(id);
+        if let NodeSetTarget::Names(_) | NodeSetTarget::One(_) = self.wanted {
+            let is_gone = |id: &&NodeId| self.handlers.engine.node(id).is_err() || !self.may_tell_of(id);
             let gone: Vec<NodeId> = self.members.iter().filter(is_gone).cloned().collect();
             for id in gone {
                 self.leaves(&id);
@@ -258,7 +258,7 @@ impl Watch {
             }
             return Ok(());
         }
-        let now: BTreeSet<NodeId> = self.wanted.members(&self.desk)?.into_iter().collect();
+        let now: BTreeSet<NodeId> = self.wanted.members(&self.handlers)?.into_iter().collect();
         for gone in self.members.difference(&now).cloned().collect::<Vec<_>>() {
             self.told.remove(&gone);
             self.tell(Event::Removed(gone.to_string()));
@@ -292,7 +292,7 @@ impl Watch {
                 }
                 Ok(())
             }
-            () = self.desk.stop.cancelled() => Err(errors::shutting_down()),
+            () = self.handlers.stop.cancelled() => Err(errors::shutting_down()),
             () = sleep_until(self.sign_at) => {
                 self.synced();
                 Ok(())

@@ -10,7 +10,7 @@ use super::words;
 
 /// What time it is, on both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
+pub(crate) struct CurrentTime {
     /// On the wall clock.
     pub(crate) wall: WallTime,
     /// On the boot-time clock.
@@ -18,7 +18,7 @@ pub(crate) struct Now {
 }
 
 /// Every device of a node, level by level.
-pub(crate) fn devices(view: &NodeView, now: Now) -> Vec<v1::Device> {
+pub(crate) fn devices(view: &NodeView, now: CurrentTime) -> Vec<v1::Device> {
     let unseen = DeviceLive::default();
     let topology = view.plan.levels_now(&view.stored.record);
     let levels = topology.levels().iter().enumerate();
@@ -31,7 +31,7 @@ pub(crate) fn devices(view: &NodeView, now: Now) -> Vec<v1::Device> {
         .collect()
 }
 
-fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now: Now) -> v1::Device {
+fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now: CurrentTime) -> v1::Device {
     // An orphan has no drivers: where its devices were is what its fence remembers.
     let endpoint = view.plan.drivers.get(&spec.id).map(|driver| driver.traits().endpoint.clone());
     let endpoint = endpoint.or_else(|| view.plan.topology.addresses().get(&spec.id).cloned());
@@ -71,7 +71,7 @@ pub(crate) fn identity(identity: &Identity) -> v1::Identity {
 }
 
 /// What a device showed last; `None`: nothing yet.
-pub(crate) fn reading(device: &str, live: &DeviceLive, now: Now) -> Option<v1::DeviceReading> {
+pub(crate) fn reading(device: &str, live: &DeviceLive, now: CurrentTime) -> Option<v1::DeviceReading> {
     let (power, asked_at) = live.power?;
     let taken = live.reading.as_ref();
     let ago = |at: BootTime| u64::try_from(now.boot.since(at).as_millis()).unwrap_or(u64::MAX);
@@ -129,8 +129,11 @@ mod tests {
 
     use super::*;
 
-    fn now() -> Now {
-        Now { wall: WallTime::from_millis(100_000), boot: BootTime::from_boot(Duration::from_secs(50)) }
+    fn now() -> CurrentTime {
+        CurrentTime {
+            wall: WallTime::from_millis(100_000),
+            boot: BootTime::from_boot(Duration::from_secs(50)),
+        }
     }
 
     #[test]

@@ -9,13 +9,13 @@ use picket_core::time::WallTime;
 use picket_engine::{LIVENESS_SOURCE, NodeView, Wait, whose_release};
 use picket_proto::v1;
 
-use super::device::{Now, devices};
+use super::device::{CurrentTime, devices};
 use super::evidence;
 use super::time::{between, duration, timestamp};
 use super::words;
 
 /// A node. `leading`: whether this gateway leads; without, it holds no proof.
-pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
+pub(crate) fn node(view: &NodeView, now: CurrentTime, leading: bool) -> v1::Node {
     let record = &view.stored.record;
     let fence = record.fence.as_ref();
     let devices = devices(view, now);
@@ -91,7 +91,7 @@ fn phase_since(view: &NodeView) -> Option<WallTime> {
 }
 
 /// The power of a node in one word: what its host devices say; without any, Off of all supplies.
-fn power(view: &NodeView, now: Now) -> v1::NodePower {
+fn power(view: &NodeView, now: CurrentTime) -> v1::NodePower {
     use picket_core::power::Power;
     let (mut power, mut asked) = view.power();
     if view.plan.topology.hosts().next().is_none() {

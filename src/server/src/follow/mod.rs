@@ -6,7 +6,7 @@
 //! leadership under which the stream began.
 
 mod goal;
-mod told;
+mod update_dedup;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,20 +22,20 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 
-use crate::calls::Desk;
-use crate::convert::device::{Now, reading};
+use crate::admission::Slot;
+use crate::calls::FencingHandlers;
+use crate::convert::device::{CurrentTime, reading};
 use crate::convert::time::{between, duration, timestamp};
 use crate::convert::{evidence, node, outcome, words};
-use crate::door::Place;
 use crate::errors::{self, Verb};
 pub(crate) use goal::Goal;
 #[cfg(test)]
 pub(crate) use goal::tests::a_fence;
-use told::{Due, Told};
+use update_dedup::{Due, UpdateDedup};
 
 /// What is followed, and for whom.
 #[derive(Debug)]
-pub(crate) struct Following {
+pub(crate) struct FollowRequest {
     /// The node.
     pub(crate) node: NodeId,
     /// The fence.
@@ -45,12 +45,12 @@ pub(crate) struct Following {
     /// The caller's own deadline, from now.
     pub(crate) deadline: Option<Duration>,
     /// What is news to the caller.
-    pub(crate) start: Start,
+    pub(crate) start: StreamStart,
 }
 
 /// Where a stream begins.
 #[derive(Debug)]
-pub(crate) enum Start {
+pub(crate) enum StreamStart {
     /// The fence was opened by this call: all that happened is news.
     Opened,
     /// This call set the node in motion, whose fence stood so before it.
@@ -62,45 +62,49 @@ pub(crate) enum Start {
 /// A stream on its way to its outcome.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    desk: Desk,
-    following: Following,
+    handlers: FencingHandlers,
+    following: FollowRequest,
     view: watch::Receiver<NodeView>,
     term: Term,
-    told: Told,
+    dedup: UpdateDedup,
     queue: VecDeque<v1::FenceUpdate>,
     began: Instant,
     wake: Option<Instant>,
     joins: bool,
     over: bool,
-    _place: Place,
+    _slot: Slot,
 }
 
 impl Follower {
     /// Begins to follow. Fails where nobody leads here.
-    pub(crate) fn new(desk: &Desk, following: Following, place: Place) -> Result<Self, Status> {
-        let engine = &desk.engine;
+    pub(crate) fn new(
+        handlers: &FencingHandlers,
+        following: FollowRequest,
+        slot: Slot,
+    ) -> Result<Self, Status> {
+        let engine = &handlers.engine;
         let term = engine.leading().map_err(|why| errors::ended(&why))?;
         let node = &following.node;
         let view = engine.follow(node).map_err(|error| errors::engine(error, Verb::Look, node, engine))?;
-        let mut told = Told::from_now(&view.borrow().live);
-        if let Start::Moved(before) = &following.start
+        let mut dedup = UpdateDedup::from_now(&view.borrow().live);
+        if let StreamStart::Moved(before) = &following.start
             && let Some(fence) =
                 before.stored.record.fence.as_ref().filter(|fence| fence.id == following.fence)
         {
-            told.skip_moments(fence);
+            dedup.skip_moments(fence);
         }
         Ok(Self {
-            desk: desk.clone(),
-            joins: matches!(following.start, Start::Joined),
+            handlers: handlers.clone(),
+            joins: matches!(following.start, StreamStart::Joined),
             following,
             view,
             term,
-            told,
+            dedup,
             queue: VecDeque::new(),
             began: Instant::now(),
             wake: None,
             over: false,
-            _place: place,
+            _slot: slot,
         })
     }
 
@@ -145,7 +149,7 @@ impl Follower {
 
     /// Whether the leadership under which the stream began still lasts.
     fn expect_leadership(&self) -> Result<(), Status> {
-        let over = match self.desk.engine.leading() {
+        let over = match self.handlers.engine.leading() {
             Ok(term) if term == self.term => return Ok(()),
             Ok(_) => "another leadership has begun".to_owned(),
             Err(why) => why,
@@ -165,8 +169,8 @@ impl Follower {
         tokio::select! {
             biased;
             changed = self.view.changed() => changed.map_err(|_| errors::shutting_down().into()),
-            () = self.desk.stop.cancelled() => Err(errors::shutting_down().into()),
-            () = self.desk.engine.until_over(self.term) => self.expect_leadership(),
+            () = self.handlers.stop.cancelled() => Err(errors::shutting_down().into()),
+            () = self.handlers.engine.until_over(self.term) => self.expect_leadership(),
             () = timer => Ok(()),
         }
     }
@@ -174,19 +178,18 @@ impl Follower {
     /// Tells what is new in the view.
     async fn take(&mut self, view: &NodeView) -> Result<(), Status> {
         // Its labels may differ since the call was let in, and the roles go by these.
-        self.desk.may(&self.following.node)?;
+        self.handlers.may(&self.following.node)?;
         let (goal, id) = (self.following.goal.clone(), self.following.fence);
-        let (fence, mut end) = goal
-            .end(&self.desk.engine, view, id)
-            .await
-            .map_err(|error| errors::engine(error, Verb::Look, &self.following.node, &self.desk.engine))?;
+        let (fence, mut end) = goal.end(&self.handlers.engine, view, id).await.map_err(|error| {
+            errors::engine(error, Verb::Look, &self.following.node, &self.handlers.engine)
+        })?;
         let now = Instant::now();
         self.wake = None;
         let deadline =
             self.following.deadline.filter(|_| end.is_none() && goal.has_deadline(&view.stored.record));
         // What the one who opened the fence gave it stands in the record, and the engine sees to it: unless somebody joined who has longer.
         let is_the_fence_s = |deadline: &Duration| {
-            let opened = matches!(self.following.start, Start::Opened);
+            let opened = matches!(self.following.start, StreamStart::Opened);
             opened && fence.as_ref().is_some_and(|fence| fence.deadline <= *deadline)
         };
         let deadline = deadline.filter(|deadline| !is_the_fence_s(deadline));
@@ -202,12 +205,12 @@ impl Follower {
         // A warning, and no reason to wait: who waits for the fence may know better (K9). Of the fence that is followed, and of no later one.
         let is_now = view.stored.record.fence.as_ref().is_some_and(|now| now.id == id);
         if is_now && self.following.goal.is_fence() {
-            let warnings = self.told.new_unannounced(&view.live).into_iter();
+            let warnings = self.dedup.new_unannounced(&view.live).into_iter();
             let base = self.update(view, fence.as_ref());
             updates.extend(warnings.map(|text| v1::FenceUpdate { text, ..base.clone() }));
         }
         if updates.is_empty() && end.is_none() {
-            match self.told.due(&view.live, now) {
+            match self.dedup.due(&view.live, now) {
                 Due::No => {}
                 Due::Now => updates.push(self.update(view, fence.as_ref())),
                 Due::At(at) => self.wake = Some(self.wake.map_or(at, |wake| wake.min(at))),
@@ -220,13 +223,13 @@ impl Follower {
         }
         if let Some(last) = updates.last_mut() {
             let at = self.now();
-            let fresh = self.told.new_readings(&view.live);
+            let fresh = self.dedup.new_readings(&view.live);
             last.readings =
                 fresh.iter().filter_map(|(device, live)| reading(device.as_str(), live, at)).collect();
             if last.text.is_empty() {
                 last.text = readings_in_words(&last.readings);
             }
-            self.told.note(&view.live, now);
+            self.dedup.note(&view.live, now);
         }
         self.queue.extend(updates);
         Ok(())
@@ -236,12 +239,12 @@ impl Follower {
     fn moments(&mut self, view: &NodeView, fence: Option<&Fence>) -> Vec<v1::FenceUpdate> {
         let Some(fence) = fence else { return Vec::new() };
         if std::mem::take(&mut self.joins) {
-            self.told.skip_moments(fence);
+            self.dedup.skip_moments(fence);
             let text = fence.moments.last().map(|moment| moment.what.clone()).unwrap_or_default();
             return vec![v1::FenceUpdate { text, ..self.update(view, Some(fence)) }];
         }
         let base = self.update(view, Some(fence));
-        let moments = self.told.new_moments(&fence.moments);
+        let moments = self.dedup.new_moments(&fence.moments);
         let told = moments.iter().enumerate().map(|(index, moment)| v1::FenceUpdate {
             time: Some(timestamp(moment.at)),
             phase: words::phase_of(&moment.phase).into(),
@@ -256,13 +259,13 @@ impl Follower {
     /// Where the node stands, now.
     fn update(&self, view: &NodeView, fence: Option<&Fence>) -> v1::FenceUpdate {
         let record = &view.stored.record;
-        let now = self.desk.engine.clock().wall();
+        let now = self.handlers.engine.clock().wall();
         let fencing = words::phase(&record.phase) == v1::Phase::Fencing;
         let level =
             fence.filter(|_| fencing).map_or(0, |fence| u32::try_from(fence.level + 1).unwrap_or(u32::MAX));
         let elapsed = match self.following.start {
-            Start::Opened | Start::Moved(_) => self.began.elapsed(),
-            Start::Joined => fence.map(|fence| between(self.began_at(fence), now)).unwrap_or_default(),
+            StreamStart::Opened | StreamStart::Moved(_) => self.began.elapsed(),
+            StreamStart::Joined => fence.map(|fence| between(self.began_at(fence), now)).unwrap_or_default(),
         };
         // What once proved says nothing of a node whose fence has ended, or that is brought back.
         let evident = fence.filter(|fence| fence.ended_at.is_none() && self.following.goal.is_fence());
@@ -293,9 +296,9 @@ impl Follower {
         back.filter(|_| !self.following.goal.is_fence()).map_or(fence.opened_at, |moment| moment.at)
     }
 
-    fn now(&self) -> Now {
-        let clock = self.desk.engine.clock();
-        Now { wall: clock.wall(), boot: clock.boot() }
+    fn now(&self) -> CurrentTime {
+        let clock = self.handlers.engine.clock();
+        CurrentTime { wall: clock.wall(), boot: clock.boot() }
     }
 }
 

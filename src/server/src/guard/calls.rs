@@ -16,7 +16,7 @@ pub(crate) struct Call {
 
 /// What a path asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestTarget {
     /// A call of ours.
     Ours(&'static Call),
     /// Another service, whose answers say nothing of nodes (health, reflection), by its word.
@@ -25,13 +25,13 @@ pub(crate) enum Asked {
     Unknown,
 }
 
-impl Asked {
+impl RequestTarget {
     /// In denials. What somebody thought of is not told: there is no end to it.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Asked::Ours(call) => call.name,
-            Asked::Aside(word) => word,
-            Asked::Unknown => "unknown",
+            RequestTarget::Ours(call) => call.name,
+            RequestTarget::Aside(word) => word,
+            RequestTarget::Unknown => "unknown",
         }
     }
 }
@@ -86,16 +86,16 @@ static CALLS: [Call; 26] = [
 ];
 
 /// What is behind a path (`/picket.v1.FencingService/Fence`).
-pub(crate) fn of(path: &str) -> Asked {
+pub(crate) fn of(path: &str) -> RequestTarget {
     let name = path
         .strip_prefix('/')
         .and_then(|path| path.strip_prefix(picket_proto::SERVICE_NAME))
         .and_then(|path| path.strip_prefix('/'));
     if let Some(call) = name.and_then(|name| CALLS.iter().find(|call| call.name == name)) {
-        return Asked::Ours(call);
+        return RequestTarget::Ours(call);
     }
     let aside = ASIDES.iter().find(|(service, _)| path.starts_with(service));
-    aside.map_or(Asked::Unknown, |(_, word)| Asked::Aside(word))
+    aside.map_or(RequestTarget::Unknown, |(_, word)| RequestTarget::Aside(word))
 }
 
 #[cfg(test)]
@@ -153,12 +153,12 @@ mod tests {
     #[test]
     fn a_path_is_a_call_another_service_or_nothing_that_anybody_may() {
         let path = |name: &str| format!("/{}/{name}", picket_proto::SERVICE_NAME);
-        assert!(matches!(of(&path("Attest")), Asked::Ours(call) if call.needs == Attest));
+        assert!(matches!(of(&path("Attest")), RequestTarget::Ours(call) if call.needs == Attest));
         for name in ["", "Shoot", "fence", "Fence/", "Fence/x"] {
-            assert_eq!(of(&path(name)), Asked::Unknown, "{name}");
+            assert_eq!(of(&path(name)), RequestTarget::Unknown, "{name}");
         }
-        assert_eq!(of("/grpc.health.v1.Health/Check"), Asked::Aside("health"));
-        assert_eq!(of("/grpc.health.v1.Health"), Asked::Unknown);
-        assert_eq!(of("/other.Service/Check"), Asked::Unknown);
+        assert_eq!(of("/grpc.health.v1.Health/Check"), RequestTarget::Aside("health"));
+        assert_eq!(of("/grpc.health.v1.Health"), RequestTarget::Unknown);
+        assert_eq!(of("/other.Service/Check"), RequestTarget::Unknown);
     }
 }

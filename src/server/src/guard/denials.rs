@@ -42,16 +42,16 @@ pub struct Denial {
 }
 
 /// Who is told of denials. Must not wait.
-pub trait Denials: std::fmt::Debug + Send + Sync {
+pub trait DenialSink: std::fmt::Debug + Send + Sync {
     /// Something was refused.
     fn denied(&self, denial: &Denial);
 }
 
 /// Nobody is told.
 #[derive(Debug)]
-pub struct Untold;
+pub struct DiscardDenials;
 
-impl Denials for Untold {
+impl DenialSink for DiscardDenials {
     fn denied(&self, _: &Denial) {}
 }
 
@@ -62,8 +62,8 @@ type Kinds = BTreeMap<Kind, Option<Denial>>;
 
 /// Gathers equal ones.
 #[derive(Debug)]
-pub(crate) struct Gathered {
-    told: Arc<dyn Denials>,
+pub(crate) struct DenialAggregator {
+    told: Arc<dyn DenialSink>,
     open: Mutex<Open>,
 }
 
@@ -74,8 +74,8 @@ struct Open {
     strangers: BTreeMap<String, Kinds>,
 }
 
-impl Gathered {
-    pub(crate) fn new(told: Arc<dyn Denials>) -> Self {
+impl DenialAggregator {
+    pub(crate) fn new(told: Arc<dyn DenialSink>) -> Self {
         Self { told, open: Mutex::default() }
     }
 
@@ -153,24 +153,24 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Default)]
-    struct Kept(Mutex<Vec<Denial>>);
+    struct DenialLog(Mutex<Vec<Denial>>);
 
-    impl Denials for Kept {
+    impl DenialSink for DenialLog {
         fn denied(&self, denial: &Denial) {
             self.0.lock().push(denial.clone());
         }
     }
 
-    impl Kept {
+    impl DenialLog {
         fn take(&self) -> Vec<(String, u64)> {
             let kept = std::mem::take(&mut *self.0.lock());
             kept.into_iter().map(|denial| (denial.caller, denial.count)).collect()
         }
     }
 
-    fn gathered() -> (Arc<Kept>, Gathered) {
-        let kept = Arc::new(Kept::default());
-        (kept.clone(), Gathered::new(kept))
+    fn gathered() -> (Arc<DenialLog>, DenialAggregator) {
+        let kept = Arc::new(DenialLog::default());
+        (kept.clone(), DenialAggregator::new(kept))
     }
 
     fn told(caller: &str, count: usize) -> (String, u64) {

@@ -1,7 +1,7 @@
-//! The gate before all services, as a layer: lets requests through with who sent them and with their place, or answers
+//! The gate before all services, as a layer: lets requests through with who sent them and with their slot, or answers
 //! them itself.
 //!
-//! **Invariants.** A place is taken before a byte of the request's message is read, and kept until the last of the
+//! **Invariants.** A slot is taken before a byte of the request's message is read, and kept until the last of the
 //! answer is sent, or nobody waits for it any more. No request takes for ever to read, and no answer goes on when the
 //! certificate of who asked has expired.
 
@@ -16,11 +16,11 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
-use super::calls::Asked;
+use super::body_timeout::TimedBody;
+use super::calls::RequestTarget;
 use super::peer::Peer;
-use super::reading::Reading;
-use super::staying::Staying;
-use crate::door::{Door, Guest};
+use super::stream_expiry::ExpiringBody;
+use crate::admission::{AdmissionControl, AuthenticatedCaller};
 
 /// How long a request may take to be here in whole.
 const READ: Duration = Duration::from_secs(10);
@@ -29,20 +29,20 @@ const READ_BY_TURNS: Duration = Duration::from_secs(60);
 
 /// Puts the gate before a service.
 #[derive(Clone, Debug)]
-pub(crate) struct GateLayer(pub(crate) Arc<Door>);
+pub(crate) struct GateLayer(pub(crate) Arc<AdmissionControl>);
 
 /// A service behind the gate.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate<S> {
     inner: S,
-    door: Arc<Door>,
+    admission: Arc<AdmissionControl>,
 }
 
 impl<S> Layer<S> for GateLayer {
     type Service = Gate<S>;
 
     fn layer(&self, inner: S) -> Gate<S> {
-        Gate { inner, door: self.0.clone() }
+        Gate { inner, admission: self.0.clone() }
     }
 }
 
@@ -62,26 +62,26 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let from = Instant::now();
-        let metrics = self.door.guard.metrics.clone();
+        let metrics = self.admission.guard.metrics.clone();
         let call = super::calls::of(request.uri().path()).word();
         let peer = request.extensions().get::<Arc<Peer>>().cloned();
-        let guest = match self.door.enter(request.uri().path(), peer.as_deref()) {
-            Ok(guest) => guest,
+        let caller = match self.admission.admit(request.uri().path(), peer.as_deref()) {
+            Ok(caller) => caller,
             Err(fault) => {
                 let answer = fault.status().into_http();
                 count(&metrics, call, &answer, from);
                 return Box::pin(ready(Ok(answer)));
             }
         };
-        let end = peer.and_then(|peer| self.door.guard.end_of(&peer));
-        let time = time_to_read(&guest);
-        let place = guest.place.clone();
-        request.extensions_mut().insert(guest);
-        let answer = self.inner.call(request.map(|body| Body::new(Reading::new(body, time))));
+        let end = peer.and_then(|peer| self.admission.guard.expiry_of(&peer));
+        let time = time_to_read(&caller);
+        let slot = caller.slot.clone();
+        request.extensions_mut().insert(caller);
+        let answer = self.inner.call(request.map(|body| Body::new(TimedBody::new(body, time))));
         Box::pin(async move {
             let answer = answer.await?;
             count(&metrics, call, &answer, from);
-            Ok(answer.map(|body| Body::new(Staying::new(body, place, end))))
+            Ok(answer.map(|body| Body::new(ExpiringBody::new(body, slot, end))))
         })
     }
 }
@@ -116,9 +116,9 @@ fn word(code: Code) -> &'static str {
     }
 }
 
-fn time_to_read(guest: &Guest) -> Duration {
-    match guest.who.asked {
-        Asked::Aside("reflection") => READ_BY_TURNS,
+fn time_to_read(caller: &AuthenticatedCaller) -> Duration {
+    match caller.rights.target {
+        RequestTarget::Aside("reflection") => READ_BY_TURNS,
         _ => READ,
     }
 }

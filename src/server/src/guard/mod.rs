@@ -1,24 +1,24 @@
 //! Who may: each request passes here before anything of it is read.
 //!
-//! **Invariants.** A request whose caller is not known, or has no role for the call, or for which there is no place, is
-//! refused before a byte of its message is read. Every refusal is told to [`Denials`]. For which nodes the role holds is asked where the nodes are known:
-//! there is no other way to a node than [`Wanted::find`](crate::select::Wanted::find), which asks.
+//! **Invariants.** A request whose caller is not known, or has no role for the call, or for which there is no slot, is
+//! refused before a byte of its message is read. Every refusal is told to [`DenialSink`]. For which nodes the role holds is asked where the nodes are known:
+//! there is no other way to a node than [`NodeTarget::find`](crate::select::NodeTarget::find), which asks.
 
+mod body_timeout;
 pub(crate) mod calls;
 mod denials;
 pub(crate) mod gate;
 mod login;
 pub(crate) mod origin;
 pub(crate) mod peer;
-mod reading;
-mod staying;
-pub(crate) mod visitors;
+pub(crate) mod rate_limits;
+mod stream_expiry;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use denials::Gathered;
-pub use denials::{Denial, Denials, Untold};
+use denials::DenialAggregator;
+pub use denials::{Denial, DenialSink, DiscardDenials};
 use parking_lot::RwLock;
 use picket_core::ids::NodeId;
 use picket_core::roles::{Caller, Person, Proof, Role, Roles};
@@ -26,37 +26,37 @@ use picket_core::time::{Clock, WallTime};
 use picket_metrics::{self as metrics, Metrics};
 use picket_proto::v1::ErrorReason;
 
-use crate::door::Limits;
+use crate::admission::Limits;
 use crate::fault::Fault;
-use calls::{Asked, Call};
+use calls::{Call, RequestTarget};
 use origin::Origin;
 use peer::Peer;
-use staying::End;
-use visitors::Visitors;
+use rate_limits::RateLimits;
+use stream_expiry::CertificateExpiry;
 
 /// So many letters of a call that there is not are told.
 const SHOWN: usize = 80;
 
 /// Who may what, how much, and who is told of what was refused.
 #[derive(Clone, Debug)]
-pub struct HouseRules {
+pub struct AccessRules {
     /// How much is taken in.
     pub limits: Limits,
     /// Who may what.
     pub roles: Roles,
     /// Who is told of denials.
-    pub denials: Arc<dyn Denials>,
+    pub denials: Arc<dyn DenialSink>,
     /// What counts requests.
     pub metrics: Metrics,
 }
 
-impl Default for HouseRules {
+impl Default for AccessRules {
     /// Whoever is on this machine is admin.
     fn default() -> Self {
         Self {
             limits: Limits::default(),
             roles: Roles::of_this_machine(),
-            denials: Arc::new(Untold),
+            denials: Arc::new(DiscardDenials),
             metrics: Metrics::default(),
         }
     }
@@ -64,25 +64,25 @@ impl Default for HouseRules {
 
 /// A caller who may make a call, though not yet for which nodes.
 #[derive(Clone, Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct CallerRights {
     /// Who.
     pub(crate) caller: Arc<Caller>,
     /// Which call; `None` for another service than ours.
     pub(crate) call: Option<&'static Call>,
     /// What is asked for.
-    pub(crate) asked: Asked,
+    pub(crate) target: RequestTarget,
     /// Where the caller comes from.
     pub(crate) origin: Arc<Origin>,
 }
 
-impl Admitted {
+impl CallerRights {
     /// Somebody who may nothing.
     pub(crate) fn nobody() -> Self {
         let nobody = Person { name: String::new(), proof: Proof::Address };
         Self {
             caller: Arc::new(Roles::new(Vec::new()).of(nobody)),
             call: None,
-            asked: Asked::Unknown,
+            target: RequestTarget::Unknown,
             origin: Arc::new(Origin::stranger("", "")),
         }
     }
@@ -132,16 +132,16 @@ impl Admitted {
 pub(crate) struct Guard {
     roles: RwLock<Roles>,
     pub(crate) metrics: Metrics,
-    denials: Gathered,
-    pub(crate) visitors: Visitors,
+    denials: DenialAggregator,
+    pub(crate) rate_limits: RateLimits,
     clock: Arc<dyn Clock>,
 }
 
 impl Guard {
-    pub(crate) fn new(rules: HouseRules, clock: Arc<dyn Clock>) -> Self {
-        let visitors = Visitors::new(&rules.limits);
+    pub(crate) fn new(rules: AccessRules, clock: Arc<dyn Clock>) -> Self {
+        let rate_limits = RateLimits::new(&rules.limits);
         let (roles, metrics) = (RwLock::new(rules.roles), rules.metrics);
-        Self { roles, metrics, denials: Gathered::new(rules.denials), visitors, clock }
+        Self { roles, metrics, denials: DenialAggregator::new(rules.denials), rate_limits, clock }
     }
 
     /// Others may what they may from now on; true if anything differs.
@@ -153,39 +153,39 @@ impl Guard {
     }
 
     /// Lets a request in, or says why not.
-    pub(crate) fn admit(&self, path: &str, peer: Option<&Peer>) -> Result<Admitted, Fault> {
-        let asked = calls::of(path);
+    pub(crate) fn authorize(&self, path: &str, peer: Option<&Peer>) -> Result<CallerRights, Fault> {
+        let target = calls::of(path);
         let Some(peer) = peer else {
             let fault = Fault::new(
                 ErrorReason::Unauthenticated,
                 "who calls is not known: the connection tells neither certificate nor user nor address",
             );
-            return Err(self.denied(&Origin::stranger("", ""), asked.word(), fault));
+            return Err(self.denied(&Origin::stranger("", ""), target.word(), fault));
         };
         let origin = peer.origin();
-        match self.check(path, asked, peer, &origin) {
+        match self.check(path, target, peer, &origin) {
             Ok((caller, call)) => {
-                Ok(Admitted { caller: Arc::new(caller), call, asked, origin: Arc::new(origin) })
+                Ok(CallerRights { caller: Arc::new(caller), call, target, origin: Arc::new(origin) })
             }
-            Err(fault) => Err(self.denied(&origin, asked.word(), fault)),
+            Err(fault) => Err(self.denied(&origin, target.word(), fault)),
         }
     }
 
     fn check(
         &self,
         path: &str,
-        asked: Asked,
+        target: RequestTarget,
         peer: &Peer,
         origin: &Origin,
     ) -> Result<(Caller, Option<&'static Call>), Fault> {
         self.is_current(peer)?;
-        self.visitors.count(&origin.as_one)?;
+        self.rate_limits.count(&origin.as_one)?;
         let caller = self.roles.read().of(peer.person());
-        let call = match asked {
-            Asked::Aside(_) => None,
-            Asked::Ours(call) if caller.has(call.needs) => Some(call),
-            Asked::Ours(call) => return Err(lacks(&caller, call)),
-            Asked::Unknown => {
+        let call = match target {
+            RequestTarget::Aside(_) => None,
+            RequestTarget::Ours(call) if caller.has(call.needs) => Some(call),
+            RequestTarget::Ours(call) => return Err(lacks(&caller, call)),
+            RequestTarget::Unknown => {
                 let shown: String = path.chars().take(SHOWN).collect();
                 let message = format!("there is no call {shown:?}; nothing was changed");
                 return Err(Fault::new(ErrorReason::NotOffered, message));
@@ -202,17 +202,17 @@ impl Guard {
 
     /// A connection may outlive the certificate that opened it; what is asked over it may not.
     fn is_current(&self, peer: &Peer) -> Result<(), Fault> {
-        match self.end_of(peer) {
+        match self.expiry_of(peer) {
             Some(end) if self.clock.wall() > end.last => Err(expired(&end.name)),
             _ => Ok(()),
         }
     }
 
     /// When what vouches for somebody does so no more.
-    fn end_of(&self, peer: &Peer) -> Option<End> {
+    fn expiry_of(&self, peer: &Peer) -> Option<CertificateExpiry> {
         let Peer::Certified { name, not_after } = peer else { return None };
         let last = WallTime::from_millis(u64::try_from(*not_after).unwrap_or(0).saturating_mul(1_000));
-        Some(End { clock: self.clock.clone(), last, fault: expired, name: name.to_string() })
+        Some(CertificateExpiry { clock: self.clock.clone(), last, fault: expired, name: name.to_string() })
     }
 
     /// Tells a denial, and hands its fault on.
@@ -288,13 +288,13 @@ mod tests {
             nodes: Scope::default(),
             holders: vec![],
         };
-        let rules = HouseRules { roles: Roles::new(vec![viewer]), ..HouseRules::default() };
+        let rules = AccessRules { roles: Roles::new(vec![viewer]), ..AccessRules::default() };
         Guard::new(rules, Arc::new(Stands(now)))
     }
 
-    fn admit(guard: &Guard, call: &str, peer: Option<Peer>) -> Result<Admitted, Code> {
+    fn admit(guard: &Guard, call: &str, peer: Option<Peer>) -> Result<CallerRights, Code> {
         let path = format!("/{}/{call}", picket_proto::SERVICE_NAME);
-        guard.admit(&path, peer.as_ref()).map_err(|fault| fault.status().code())
+        guard.authorize(&path, peer.as_ref()).map_err(|fault| fault.status().code())
     }
 
     #[tokio::test]
@@ -311,6 +311,6 @@ mod tests {
         assert_eq!(admit(&guard, "GetNode", None).err(), Some(Code::Unauthenticated));
         assert_eq!(admit(&guard, "Shoot", peer()).err(), Some(Code::Unimplemented));
         assert_eq!(admit(&guard, "Fence", peer()).err(), Some(Code::PermissionDenied));
-        assert!(!Admitted::nobody().may(&NodeId::new("n1").expect("a good name"), &BTreeMap::new()));
+        assert!(!CallerRights::nobody().may(&NodeId::new("n1").expect("a good name"), &BTreeMap::new()));
     }
 }

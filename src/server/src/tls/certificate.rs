@@ -12,7 +12,7 @@ const LONGEST: usize = 253;
 
 /// What counts of a caller's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct CallerCertificate {
     /// The caller's name.
     pub(crate) name: String,
     /// When it expires, in seconds since 1970.
@@ -23,7 +23,7 @@ pub(crate) struct Shown {
 ///
 /// Its name is its SPIFFE id (an URI in the subject's alternative names that begins with `spiffe://`), else the first
 /// DNS name there, else the first e-mail address there, else, where it has none of these, the subject's common name.
-pub(crate) fn read(certificate: &CertificateDer<'_>) -> Result<Shown, String> {
+pub(crate) fn read(certificate: &CertificateDer<'_>) -> Result<CallerCertificate, String> {
     let parsed = parse(certificate)?;
     let names =
         parsed.subject_alternative_name().map_err(|error| format!("its names cannot be read: {error}"))?;
@@ -52,7 +52,9 @@ pub(crate) fn read(certificate: &CertificateDer<'_>) -> Result<Shown, String> {
         None => None,
     };
     match name {
-        Some(name) if is_plain(name) => Ok(Shown { name: name.to_owned(), not_after: end(&parsed) }),
+        Some(name) if is_plain(name) => {
+            Ok(CallerCertificate { name: name.to_owned(), not_after: end(&parsed) })
+        }
         _ => Err(
             "it names nobody: a SPIFFE id, a DNS name or an e-mail address as alternative name is wanted, \
                   or a plain common name"

@@ -29,7 +29,7 @@ pub struct TlsFiles {
 
 /// What the files come to.
 #[derive(Clone, Debug)]
-pub(super) struct Read {
+pub(super) struct LoadedFiles {
     /// What TLS is spoken with.
     pub(super) config: Arc<ServerConfig>,
     /// Who vouches for callers.
@@ -51,7 +51,7 @@ fn wrong(key: &'static str) -> impl Fn(String) -> TlsFault {
 
 impl TlsFiles {
     /// Reads them all, and tells all that is wrong.
-    pub(super) fn read(&self) -> Result<Read, Vec<TlsFault>> {
+    pub(super) fn read(&self) -> Result<LoadedFiles, Vec<TlsFault>> {
         let mut faults = Vec::new();
         let mut keep = |fault: TlsFault| faults.push(fault);
         let chain = certificates(&self.certificate).map_err(wrong("cert_file")).map_err(&mut keep).ok();
@@ -82,7 +82,7 @@ fn config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     roots: RootCertStore,
-) -> Result<Read, TlsFault> {
+) -> Result<LoadedFiles, TlsFault> {
     // The provider is named, so that no default of the process is needed and none can change this.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
@@ -101,7 +101,7 @@ fn config(
     config.alpn_protocols = vec![b"h2".to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
-    Ok(Read { config: Arc::new(config), verifier })
+    Ok(LoadedFiles { config: Arc::new(config), verifier })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -148,7 +148,7 @@ fn tell_expiry(path: &Path, chain: &[CertificateDer<'_>]) {
 
 /// A file as it stands on the disk; another one, or other contents, has another mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct FileStamp {
     inode: u64,
     size: u64,
     modified: (i64, i64),
@@ -156,11 +156,11 @@ pub(super) struct Mark {
 }
 
 /// Those of all files; `None` for one that is not to be had.
-pub(super) type Marks = [Option<Mark>; 3];
+pub(super) type FileStamps = [Option<FileStamp>; 3];
 
-impl Mark {
-    pub(super) fn of(files: &TlsFiles) -> Marks {
-        let mark = |found: Metadata| Mark {
+impl FileStamp {
+    pub(super) fn of(files: &TlsFiles) -> FileStamps {
+        let mark = |found: Metadata| FileStamp {
             inode: found.ino(),
             size: found.size(),
             modified: (found.mtime(), found.mtime_nsec()),

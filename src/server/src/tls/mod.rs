@@ -8,17 +8,17 @@
 pub(crate) mod certificate;
 mod files;
 pub(crate) mod refusal;
-pub(crate) mod standing;
+pub(crate) mod trusted_connections;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use files::{Mark, Marks, Read};
+use files::{FileStamp, FileStamps, LoadedFiles};
 pub use files::{TlsFault, TlsFiles};
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
-use standing::{Standing, Standings};
+use trusted_connections::{TrustedConnection, TrustedConnections};
 
 /// The files are looked at no more often than this.
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,9 +34,9 @@ pub struct Tls {
 struct State {
     looked_at: Instant,
     /// The files as they were when they were last read, whether or not they could be used.
-    marks: Marks,
-    read: Read,
-    standings: Standings,
+    marks: FileStamps,
+    read: LoadedFiles,
+    trusted_connections: TrustedConnections,
     ends: Vec<(&'static str, i64)>,
 }
 
@@ -46,13 +46,13 @@ impl Tls {
     /// # Errors
     /// Everything that is wrong with them, each with the key of the settings that names the file.
     pub fn load(files: TlsFiles) -> Result<Self, Vec<TlsFault>> {
-        let marks = Mark::of(&files);
+        let marks = FileStamp::of(&files);
         let read = files.read()?;
         let state = State {
             looked_at: Instant::now(),
             marks,
             read,
-            standings: Standings::default(),
+            trusted_connections: TrustedConnections::default(),
             ends: files.ends(),
         };
         let state = Mutex::new(state);
@@ -81,14 +81,14 @@ impl Tls {
 
     fn look(&self, state: &mut State) -> bool {
         state.looked_at = Instant::now();
-        let marks = Mark::of(&self.files);
+        let marks = FileStamp::of(&self.files);
         if marks == state.marks {
             return false;
         }
         state.marks = marks;
         match self.files.read() {
             Ok(read) => {
-                let closed = state.standings.judge(&*read.verifier);
+                let closed = state.trusted_connections.judge(&*read.verifier);
                 state.read = read;
                 state.ends = self.files.ends();
                 tracing::info!("the certificates were replaced: new connections use the new ones");
@@ -114,16 +114,16 @@ impl Tls {
     }
 
     /// What a new connection stands by, whose handshake was served with `served`.
-    pub(crate) fn standing(
+    pub(crate) fn trusted(
         &self,
         chain: &[CertificateDer<'_>],
         served: &Arc<ServerConfig>,
-    ) -> Result<Arc<Standing>, String> {
+    ) -> Result<Arc<TrustedConnection>, String> {
         let mut state = self.state.lock();
-        let State { read, standings, .. } = &mut *state;
+        let State { read, trusted_connections, .. } = &mut *state;
         // The files may have been replaced while hands were shaken.
         let verifier = (!Arc::ptr_eq(served, &read.config)).then_some(&*read.verifier);
-        standings.add(chain, verifier)
+        trusted_connections.add(chain, verifier)
     }
 
     /// Looks at the files for as long as it is polled, so that also who is connected already is judged by new ones.

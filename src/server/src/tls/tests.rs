@@ -116,13 +116,13 @@ fn who_is_connected_stays_so_only_while_a_ca_in_force_vouches_for_them() {
     write(dir.path(), "a", &format!("{}{}", one.pem(), other.pem()), 0o644);
     later();
     let served = tls.current();
-    let first = tls.standing(&chain(&one), &served).expect("vouched for");
-    let second = tls.standing(&chain(&other), &served).expect("vouched for");
+    let first = tls.trusted(&chain(&one), &served).expect("vouched for");
+    let second = tls.trusted(&chain(&other), &served).expect("vouched for");
 
     write(dir.path(), "a", &other.pem(), 0o644);
     later();
     tls.current();
     assert!(first.over.is_cancelled() && !second.over.is_cancelled());
-    assert!(tls.standing(&chain(&one), &served).is_err(), "replaced while hands were shaken");
-    assert!(tls.standing(&chain(&other), &served).is_ok());
+    assert!(tls.trusted(&chain(&one), &served).is_err(), "replaced while hands were shaken");
+    assert!(tls.trusted(&chain(&other), &served).is_ok());
 }

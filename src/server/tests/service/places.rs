@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use picket_core::roles::Roles;
 use picket_proto::v1::{AbandonReleaseRequest, GetNodeRequest, ListNodesRequest, WatchNodesRequest};
-use picket_server::{Addresses, HouseRules, Limits, SocketFile, Untold, serve_by};
+use picket_server::{AccessRules, Addresses, DiscardDenials, Limits, SocketFile, serve_by};
 use tokio_stream::StreamExt;
 use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
@@ -104,10 +104,10 @@ async fn a_crowd_on_the_loopback_leaves_places_for_the_socket() {
     let listeners = Addresses { unix, tcp }.bind().await.expect("bound");
     let address = listeners.tcp_address().expect("an address");
     let limits = Limits { connections: 8, connections_each: 8, rate: 1, burst: 20, ..Limits::default() };
-    let rules = HouseRules {
+    let rules = AccessRules {
         limits,
         roles: Roles::of_this_machine(),
-        denials: Arc::new(Untold),
+        denials: Arc::new(DiscardDenials),
         metrics: Default::default(),
     };
     let serving = serve_by(rules, lab.engine.clone(), listeners, lab.stop.clone());

@@ -14,7 +14,7 @@ use picket_proto::v1::{
     PauseScope, PlanFenceRequest, QueueWish, RetryRequest, WatchNodesRequest, node_selector, node_set,
     pause_scope,
 };
-use picket_server::{Addresses, Denial, Denials, HouseRules, Limits, SocketFile, serve_by};
+use picket_server::{AccessRules, Addresses, Denial, DenialSink, Limits, SocketFile, serve_by};
 use tempfile::TempDir;
 use tokio_stream::StreamExt;
 use tonic::{Code, Status};
@@ -28,7 +28,7 @@ use crate::lab::{Client, Lab, channel, connect, fence_request, lab, named, reaso
 #[derive(Debug, Default)]
 pub struct Told(Mutex<Vec<Denial>>);
 
-impl Denials for Told {
+impl DenialSink for Told {
     fn denied(&self, denial: &Denial) {
         self.0.lock().push(denial.clone());
     }
@@ -62,7 +62,7 @@ pub async fn side(lab: &Lab, grants: Vec<Grant>, limits: Limits) -> Side {
     let listeners = Addresses { unix, tcp: None }.bind().await.expect("bound");
     let told = Arc::new(Told::default());
     let rules =
-        HouseRules { limits, roles: Roles::new(grants), denials: told.clone(), metrics: Default::default() };
+        AccessRules { limits, roles: Roles::new(grants), denials: told.clone(), metrics: Default::default() };
     let serving = serve_by(rules, lab.engine.clone(), listeners, lab.stop.clone());
     tokio::spawn(async move { serving.await.expect("served") });
     Side { client: connect(&socket).await, told, dir }

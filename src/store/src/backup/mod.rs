@@ -10,12 +10,12 @@
 
 mod error;
 mod read;
-mod reborn;
+mod restore;
 mod write;
 
 pub use error::BackupError;
 pub use read::read;
-pub use reborn::{Rebirth, reborn};
+pub use restore::{RestoreOptions, restored_content};
 pub use write::Lines;
 
 use picket_core::ids::{Incarnation, Term};

@@ -8,7 +8,7 @@ use redb::{DatabaseError, StorageBackend};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     #[cfg(test)]
-    pub(super) plan: std::sync::Arc<super::faulty::Plan>,
+    pub(super) plan: std::sync::Arc<super::faulty::FailurePlan>,
 }
 
 impl Faults {

@@ -167,14 +167,14 @@ impl OpenError {
 
 /// What redb says, before it is known whether a change happened: damage, or the disk's own words.
 #[derive(Clone, Debug)]
-pub(super) enum Broken {
+pub(super) enum RedbError {
     /// The bytes make no sense.
     Damaged(String),
     /// The disk refused.
     Io(String),
 }
 
-impl Broken {
+impl RedbError {
     pub(super) fn of(error: impl Into<redb::Error>) -> Self {
         match error.into() {
             // A file that ends too early, or that never was redb's.
@@ -184,24 +184,24 @@ impl Broken {
                     std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData
                 ) =>
             {
-                Broken::Damaged(error.to_string())
+                RedbError::Damaged(error.to_string())
             }
             redb::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-                Broken::Io(format!("the disk is full: make room on it ({error})"))
+                RedbError::Io(format!("the disk is full: make room on it ({error})"))
             }
-            redb::Error::Io(error) => Broken::Io(error.to_string()),
-            redb::Error::PreviousIo => Broken::Io("an earlier write failed".to_owned()),
-            redb::Error::Corrupted(what) => Broken::Damaged(what),
-            other => Broken::Damaged(other.to_string()),
+            redb::Error::Io(error) => RedbError::Io(error.to_string()),
+            redb::Error::PreviousIo => RedbError::Io("an earlier write failed".to_owned()),
+            redb::Error::Corrupted(what) => RedbError::Damaged(what),
+            other => RedbError::Damaged(other.to_string()),
         }
     }
 }
 
-impl From<Broken> for StoreError {
-    fn from(broken: Broken) -> Self {
+impl From<RedbError> for StoreError {
+    fn from(broken: RedbError) -> Self {
         match broken {
-            Broken::Damaged(what) => StoreError::Damaged(what),
-            Broken::Io(what) => StoreError::Unavailable(what),
+            RedbError::Damaged(what) => StoreError::Damaged(what),
+            RedbError::Io(what) => StoreError::Unavailable(what),
         }
     }
 }

@@ -12,7 +12,7 @@ use redb::{BackendError, DatabaseError, StorageBackend};
 
 /// What the disk was told.
 #[derive(Clone, Debug)]
-pub(super) enum Event {
+pub(super) enum DiskCall {
     Write { offset: u64, data: Vec<u8> },
     SetLen(u64),
     Sync,
@@ -20,36 +20,36 @@ pub(super) enum Event {
 
 /// When the disk fails.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct FailurePlan {
     /// The disk is full: nothing is written beyond so many bytes.
     pub(super) room: AtomicU64,
     /// How many more changes and flushes succeed before one fails; negative: all.
     pub(super) until_fault: AtomicI64,
     /// Whether everything after that fault fails as well.
     pub(super) stays: AtomicBool,
-    events: Mutex<Option<Vec<Event>>>,
+    events: Mutex<Option<Vec<DiskCall>>>,
 }
 
-impl Default for Plan {
+impl Default for FailurePlan {
     fn default() -> Self {
         let (room, until_fault) = (AtomicU64::new(u64::MAX), AtomicI64::new(-1));
         Self { room, until_fault, stays: AtomicBool::new(false), events: Mutex::new(None) }
     }
 }
 
-impl Plan {
+impl FailurePlan {
     /// Records from now on, beginning with a file of these bytes.
     pub(super) fn record(&self, bytes: &[u8]) {
-        let whole = Event::Write { offset: 0, data: bytes.to_vec() };
-        *self.events.lock() = Some(vec![whole, Event::Sync]);
+        let whole = DiskCall::Write { offset: 0, data: bytes.to_vec() };
+        *self.events.lock() = Some(vec![whole, DiskCall::Sync]);
     }
 
     /// What was recorded so far.
-    pub(super) fn recorded(&self) -> Vec<Event> {
+    pub(super) fn recorded(&self) -> Vec<DiskCall> {
         self.events.lock().clone().unwrap_or_default()
     }
 
-    fn before(&self, event: impl FnOnce() -> Event, end: u64) -> io::Result<()> {
+    fn before(&self, event: impl FnOnce() -> DiskCall, end: u64) -> io::Result<()> {
         if end > self.room.load(SeqCst) {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -70,11 +70,11 @@ impl Plan {
 #[derive(Debug)]
 pub(super) struct FaultyDisk {
     file: FileBackend,
-    plan: Arc<Plan>,
+    plan: Arc<FailurePlan>,
 }
 
 impl FaultyDisk {
-    pub(super) fn new(file: File, plan: Arc<Plan>) -> Result<Self, DatabaseError> {
+    pub(super) fn new(file: File, plan: Arc<FailurePlan>) -> Result<Self, DatabaseError> {
         Ok(Self { file: FileBackend::new(file)?, plan })
     }
 }
@@ -89,17 +89,17 @@ impl StorageBackend for FaultyDisk {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.plan.before(|| Event::SetLen(len), len)?;
+        self.plan.before(|| DiskCall::SetLen(len), len)?;
         self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.plan.before(|| Event::Sync, 0)?;
+        self.plan.before(|| DiskCall::Sync, 0)?;
         self.file.sync_data()
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.plan.before(|| Event::Write { offset, data: data.to_vec() }, offset + data.len() as u64)?;
+        self.plan.before(|| DiskCall::Write { offset, data: data.to_vec() }, offset + data.len() as u64)?;
         self.file.write(offset, data)
     }
 

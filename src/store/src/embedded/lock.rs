@@ -18,7 +18,7 @@ pub(super) struct LockFile {
 }
 
 /// Why the lock was not had.
-pub(super) enum Refused {
+pub(super) enum LockError {
     Held(Option<u32>),
     Io(io::Error),
 }
@@ -31,21 +31,21 @@ pub(super) fn lock_path(path: &Path) -> PathBuf {
 }
 
 impl LockFile {
-    pub(super) fn take(path: &Path) -> Result<Self, Refused> {
+    pub(super) fn take(path: &Path) -> Result<Self, LockError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(path).map_err(Refused::Io)?;
+        let file = options.open(path).map_err(LockError::Io)?;
         let lock = Self { file };
         match flock(&lock.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {
-                let made = lock.made().map_err(Refused::Io)?;
-                lock.write(made.as_deref()).map_err(Refused::Io)?;
+                let made = lock.made().map_err(LockError::Io)?;
+                lock.write(made.as_deref()).map_err(LockError::Io)?;
                 Ok(lock)
             }
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                Err(Refused::Held(lock.line("pid").ok().flatten().and_then(|pid| pid.parse().ok())))
+                Err(LockError::Held(lock.line("pid").ok().flatten().and_then(|pid| pid.parse().ok())))
             }
-            Err(error) => Err(Refused::Io(error.into())),
+            Err(error) => Err(LockError::Io(error.into())),
         }
     }
 

@@ -6,6 +6,7 @@
 //! After an I/O error the file is read anew from the disk; whether the write is there decides what is answered.
 //! No call blocks the async runtime.
 
+mod db_file;
 mod disk;
 mod error;
 #[cfg(test)]
@@ -14,7 +15,6 @@ mod filesystem;
 mod lock;
 mod open;
 mod queue;
-mod shelf;
 mod table;
 
 use std::path::Path;
@@ -29,19 +29,19 @@ use picket_core::store::{
 use picket_core::time::WallTime;
 use tokio::task::spawn_blocking;
 
-use crate::map::{Change, Read};
+use crate::map::{OrderedRead, OrderedWrite};
 use crate::{content, notes, semantics};
-use queue::{Queue, Turn};
-use shelf::Shelf;
+use db_file::DbFile;
+use queue::{Queue, QueueWorker};
 
 pub use error::OpenError;
-pub use open::Sealed;
+pub use open::SealMark;
 
 /// Keeps everything in one file. Dropping it closes the file and frees its lock, after the commit under way.
 ///
 /// Its calls want a tokio runtime; the last one to leave waits for the disk.
 pub struct EmbeddedStore {
-    shelf: Arc<Shelf>,
+    db_file: Arc<DbFile>,
     queue: Arc<Queue>,
 }
 
@@ -61,12 +61,12 @@ impl EmbeddedStore {
     }
 
     fn open_on(path: &Path, fresh: Incarnation, faults: disk::Faults) -> Result<Self, OpenError> {
-        Ok(Self { shelf: Arc::new(Shelf::open(path, fresh, faults)?), queue: Arc::default() })
+        Ok(Self { db_file: Arc::new(DbFile::open(path, fresh, faults)?), queue: Arc::default() })
     }
 
     /// Makes the store at `path` with all of this in it; there must be none. Wholly, durably, or not at all.
     pub fn restore(path: &Path, content: &Content) -> Result<(), OpenError> {
-        shelf::restore(path, content)
+        db_file::restore(path, content)
     }
 
     /// Marks the store as moved `to` another one, in words: from then on no gateway opens it.
@@ -75,16 +75,16 @@ impl EmbeddedStore {
     }
 
     /// Takes that mark away from the store at `path`. Answers what it said.
-    pub fn unseal(path: &Path) -> Result<Sealed, OpenError> {
-        shelf::unseal(path)
+    pub fn unseal(path: &Path) -> Result<SealMark, OpenError> {
+        db_file::unseal(path)
     }
 
     async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn Read) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&dyn OrderedRead) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let shelf = Arc::clone(&self.shelf);
-        match spawn_blocking(move || shelf.read(work)).await {
+        let db_file = Arc::clone(&self.db_file);
+        match spawn_blocking(move || db_file.read(work)).await {
             Ok(answer) => answer,
             Err(gone) => Err(StoreError::Unavailable(format!("the read did not end: {gone}"))),
         }
@@ -92,12 +92,12 @@ impl EmbeddedStore {
 
     async fn change<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut dyn Change) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut dyn OrderedWrite) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, first) = self.queue.enter(work);
         if first {
-            let turn = Turn::new(Arc::clone(&self.queue), Arc::clone(&self.shelf));
-            drop(spawn_blocking(move || turn.run()));
+            let worker = QueueWorker::new(Arc::clone(&self.queue), Arc::clone(&self.db_file));
+            drop(spawn_blocking(move || worker.run()));
         }
         let gone = |_| StoreError::Unknown("the process is ending".to_owned());
         answer.await.map_err(gone)?
@@ -106,20 +106,20 @@ impl EmbeddedStore {
 
 impl std::fmt::Debug for EmbeddedStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EmbeddedStore").field("path", &self.shelf.path()).finish_non_exhaustive()
+        f.debug_struct("EmbeddedStore").field("path", &self.db_file.path()).finish_non_exhaustive()
     }
 }
 
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        self.shelf.close();
+        self.db_file.close();
     }
 }
 
 #[async_trait]
 impl Store for EmbeddedStore {
     fn incarnation(&self) -> Incarnation {
-        self.shelf.incarnation()
+        self.db_file.incarnation()
     }
 
     async fn take_term(&self) -> Result<Term, StoreError> {

@@ -14,13 +14,13 @@ use redb::{Database, DatabaseError, ReadableDatabase, TableError};
 use rustix::fs::{Access, Advice, AtFlags, CWD, accessat, fadvise};
 
 use super::disk::Faults;
-use super::error::{Broken, OpenError};
+use super::error::{OpenError, RedbError};
 use super::filesystem;
-use super::lock::{LockFile, Refused, lock_path};
+use super::lock::{LockError, LockFile, lock_path};
 use super::table::{RedbMap, TABLE};
 use crate::content;
 use crate::format::FORMAT;
-use crate::map::Change;
+use crate::map::OrderedWrite;
 use crate::semantics::{self, SEALED};
 
 /// What redb may keep in memory. A record takes about 4 kB, so that those of a thousand nodes fit.
@@ -95,8 +95,8 @@ fn check_file(path: &Path, about: &fs::Metadata) -> Result<(), OpenError> {
 pub(super) fn take_lock(path: &Path) -> Result<LockFile, OpenError> {
     let lock = lock_path(path);
     LockFile::take(&lock).map_err(|refused| match refused {
-        Refused::Held(pid) => OpenError::Locked { path: path.to_owned(), pid },
-        Refused::Io(source) => OpenError::Io { path: lock, doing: "lock", source },
+        LockError::Held(pid) => OpenError::Locked { path: path.to_owned(), pid },
+        LockError::Io(source) => OpenError::Io { path: lock, doing: "lock", source },
     })
 }
 
@@ -136,7 +136,7 @@ pub(super) fn restore(
 fn make(
     path: &Path,
     faults: &Faults,
-    begin: impl FnOnce(&mut dyn Change) -> Result<(), StoreError>,
+    begin: impl FnOnce(&mut dyn OrderedWrite) -> Result<(), StoreError>,
 ) -> Result<(), OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -155,7 +155,7 @@ fn make(
             Ok(())
         })
     });
-    made.map_err(|broken| broken_file(&new, broken, "make"))?;
+    made.map_err(|broken| open_error(&new, broken, "make"))?;
     File::open(&new).and_then(|file| file.sync_all()).map_err(io_error(&new, "flush"))?;
     fs::rename(&new, path).map_err(io_error(path, "rename the new store to"))?;
     let directory = directory(path);
@@ -172,15 +172,15 @@ fn named_as_made(error: OpenError, new: &Path) -> OpenError {
 
 fn fill(
     database: &Database,
-    begin: impl FnOnce(&mut dyn Change) -> Result<(), StoreError>,
-) -> Result<(), Broken> {
-    let mut transaction = database.begin_write().map_err(Broken::of)?;
+    begin: impl FnOnce(&mut dyn OrderedWrite) -> Result<(), StoreError>,
+) -> Result<(), RedbError> {
+    let mut transaction = database.begin_write().map_err(RedbError::of)?;
     transaction.set_two_phase_commit(true);
     {
-        let mut map = RedbMap::new(transaction.open_table(TABLE).map_err(Broken::of)?);
-        begin(&mut map).map_err(|error| Broken::Io(error.to_string()))?;
+        let mut map = RedbMap::new(transaction.open_table(TABLE).map_err(RedbError::of)?);
+        begin(&mut map).map_err(|error| RedbError::Io(error.to_string()))?;
     }
-    transaction.commit().map_err(Broken::of)
+    transaction.commit().map_err(RedbError::of)
 }
 
 /// Tells where the store that was here last was another one. It is told once: from here on this one is remembered.
@@ -215,11 +215,11 @@ pub(super) fn open(
     }
     let (mut database, verified) = redb_open(path, file, faults)?;
     let verified = verified
-        || caught(|| database.check_integrity().map_err(Broken::of))
+        || caught(|| database.check_integrity().map_err(RedbError::of))
             .map(|_| true)
-            .map_err(|broken| broken_file(path, broken, "verify"))?;
+            .map_err(|broken| open_error(path, broken, "verify"))?;
     debug_assert!(verified, "redb verifies every page when it repairs, and when it is asked to");
-    let incarnation = caught(|| verify(&database)).map_err(|broken| broken_file(path, broken, "verify"))?;
+    let incarnation = caught(|| verify(&database)).map_err(|broken| open_error(path, broken, "verify"))?;
     match incarnation {
         Verified::Store(incarnation) => Ok((database, incarnation)),
         Verified::Damaged(what) => Err(damaged(what)),
@@ -237,32 +237,32 @@ enum Verified {
 
 /// What the mark of a sealed store said, before it was taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealMark {
     /// Where everything had been moved to, as whoever sealed it said.
     pub to: String,
 }
 
 /// Takes the mark of a sealed store away; `None`: it has none.
-pub(super) fn unseal(path: &Path, faults: &Faults) -> Result<Option<Sealed>, OpenError> {
+pub(super) fn unseal(path: &Path, faults: &Faults) -> Result<Option<SealMark>, OpenError> {
     let sealed = match open(path, faults, false) {
         Ok(_) => return Ok(None),
-        Err(OpenError::Moved { to, .. }) => Sealed { to },
+        Err(OpenError::Moved { to, .. }) => SealMark { to },
         Err(error) => return Err(error),
     };
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(io_error(path, "open"))?;
     let (database, _) = redb_open(path, file, faults)?;
-    caught(|| fill(&database, content::unseal)).map_err(|broken| broken_file(path, broken, "unseal"))?;
+    caught(|| fill(&database, content::unseal)).map_err(|broken| open_error(path, broken, "unseal"))?;
     Ok(Some(sealed))
 }
 
-fn verify(database: &Database) -> Result<Verified, Broken> {
-    let transaction = database.begin_read().map_err(Broken::of)?;
+fn verify(database: &Database) -> Result<Verified, RedbError> {
+    let transaction = database.begin_read().map_err(RedbError::of)?;
     let table = match transaction.open_table(TABLE) {
         Ok(table) => table,
         Err(TableError::TableDoesNotExist(_)) => {
             return Ok(Verified::Damaged("it is a redb file, but no store of picketd's".to_owned()));
         }
-        Err(error) => return Err(Broken::of(error)),
+        Err(error) => return Err(RedbError::of(error)),
     };
     let map = RedbMap::new(table);
     let said = semantics::stored_format(&map).and_then(|format| match format {
@@ -289,28 +289,28 @@ fn redb_open(path: &Path, file: File, faults: &Faults) -> Result<(Database, bool
         match faults.disk(file).and_then(|disk| builder.create_with_backend(disk)) {
             Ok(database) => Ok(Some(database)),
             Err(DatabaseError::DatabaseAlreadyOpen) => Ok(None),
-            Err(error) => Err(Broken::of(error)),
+            Err(error) => Err(RedbError::of(error)),
         }
     });
     match opened {
         Ok(Some(database)) => Ok((database, repaired.load(Ordering::SeqCst))),
         Ok(None) => Err(OpenError::Locked { path: path.to_owned(), pid: None }),
-        Err(broken) => Err(broken_file(path, broken, "open")),
+        Err(broken) => Err(open_error(path, broken, "open")),
     }
 }
 
-fn broken_file(path: &Path, broken: Broken, doing: &'static str) -> OpenError {
+fn open_error(path: &Path, broken: RedbError, doing: &'static str) -> OpenError {
     match broken {
-        Broken::Damaged(what) => OpenError::Damaged { path: path.to_owned(), what },
-        Broken::Io(what) => io_error(path, doing)(io::Error::other(what)),
+        RedbError::Damaged(what) => OpenError::Damaged { path: path.to_owned(), what },
+        RedbError::Io(what) => io_error(path, doing)(io::Error::other(what)),
     }
 }
 
 /// Runs `work`; a panic in redb over bytes that it did not expect is damage, and ends nothing but this.
-pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T, Broken> {
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, RedbError>) -> Result<T, RedbError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);
         let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
-        Err(Broken::Damaged(format!("redb gave up over it: {said}")))
+        Err(RedbError::Damaged(format!("redb gave up over it: {said}")))
     })
 }

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use picket_core::store::StoreError;
 use tokio::sync::oneshot;
 
-use super::shelf::Shelf;
-use crate::map::Change;
+use super::db_file::DbFile;
+use crate::map::OrderedWrite;
 
 /// The most writes that share a commit, so that the first of them does not wait for long.
 const TOGETHER: usize = 128;
@@ -15,7 +15,7 @@ const TOGETHER: usize = 128;
 /// One write that waits.
 pub(super) trait Job: Send {
     /// Does it, or refuses; keeps its answer.
-    fn apply(&mut self, map: &mut dyn Change);
+    fn apply(&mut self, map: &mut dyn OrderedWrite);
     /// Gives its answer, or the error of the commit. One that was not applied answers that it was not begun.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
@@ -26,8 +26,8 @@ struct Pending<T, F> {
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T: Send, F: FnOnce(&mut dyn Change) -> Result<T, StoreError> + Send> Job for Pending<T, F> {
-    fn apply(&mut self, map: &mut dyn Change) {
+impl<T: Send, F: FnOnce(&mut dyn OrderedWrite) -> Result<T, StoreError> + Send> Job for Pending<T, F> {
+    fn apply(&mut self, map: &mut dyn OrderedWrite) {
         self.said = self.work.take().map(|work| work(map));
     }
 
@@ -54,10 +54,10 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Puts a write into the queue. Answers where its answer will be, and whether the caller must see to it
-    /// that a [`Turn`] runs, since none does.
+    /// that a [`QueueWorker`] runs, since none does.
     pub(super) fn enter<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut dyn Change) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut dyn OrderedWrite) -> Result<T, StoreError> + Send + 'static,
     ) -> (oneshot::Receiver<Result<T, StoreError>>, bool) {
         let (answer, answered) = oneshot::channel();
         let mut waiting = self.waiting.lock();
@@ -77,20 +77,20 @@ impl Queue {
 }
 
 /// Serves the queue until it is empty.
-pub(super) struct Turn {
+pub(super) struct QueueWorker {
     queue: Arc<Queue>,
-    shelf: Arc<Shelf>,
+    db_file: Arc<DbFile>,
     over: bool,
 }
 
-impl Turn {
-    pub(super) fn new(queue: Arc<Queue>, shelf: Arc<Shelf>) -> Self {
-        Self { queue, shelf, over: false }
+impl QueueWorker {
+    pub(super) fn new(queue: Arc<Queue>, db_file: Arc<DbFile>) -> Self {
+        Self { queue, db_file, over: false }
     }
 
     pub(super) fn run(mut self) {
         while let Some(mut jobs) = self.queue.take() {
-            let committed = self.shelf.commit(&mut jobs);
+            let committed = self.db_file.commit(&mut jobs);
             for job in jobs {
                 job.answer(committed.clone());
             }
@@ -99,7 +99,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for QueueWorker {
     /// The runtime ended before the turn came: nobody serves the queue. Whoever waits in it hears that surely nothing was
     /// done, also a caller of another runtime, and may ask again: the next one sees to a turn of its own.
     fn drop(&mut self) {

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use picket_core::store::StoreError;
 use redb::{ReadOnlyTable, ReadableTable, Table, TableDefinition};
 
-use super::error::Broken;
-use crate::map::{Change, Order, Read, Visit};
+use super::error::RedbError;
+use crate::map::{Order, OrderedRead, OrderedWrite, Visit};
 
 /// The one table.
 pub(super) const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("picket");
@@ -14,7 +14,7 @@ pub(super) const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition
 /// A table, and what redb said when it first failed. After a failure nothing of it may be committed.
 pub(super) struct RedbMap<T> {
     table: T,
-    broken: RefCell<Option<Broken>>,
+    broken: RefCell<Option<RedbError>>,
     changed: bool,
 }
 
@@ -34,17 +34,17 @@ impl<T> RedbMap<T> {
     }
 
     /// What redb said when it first failed.
-    pub(super) fn broken(&self) -> Option<Broken> {
+    pub(super) fn broken(&self) -> Option<RedbError> {
         self.broken.borrow().clone()
     }
 
     /// Keeps what redb said first.
     fn fail(&self, error: impl Into<redb::Error>) -> StoreError {
-        self.broken.borrow_mut().get_or_insert_with(|| Broken::of(error)).clone().into()
+        self.broken.borrow_mut().get_or_insert_with(|| RedbError::of(error)).clone().into()
     }
 }
 
-impl<T: ReadableTable<&'static [u8], &'static [u8]>> Read for RedbMap<T> {
+impl<T: ReadableTable<&'static [u8], &'static [u8]>> OrderedRead for RedbMap<T> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let value = self.table.get(key).map_err(|error| self.fail(error))?;
         Ok(value.map(|value| value.value().to_vec()))
@@ -68,7 +68,7 @@ impl<T: ReadableTable<&'static [u8], &'static [u8]>> Read for RedbMap<T> {
     }
 }
 
-impl Change for ChangeMap<'_> {
+impl OrderedWrite for ChangeMap<'_> {
     fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), StoreError> {
         self.changed = true;
         let done = self.table.insert(key.as_slice(), value.as_slice()).map(|_| ());

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::disk::Faults;
-use super::faulty::Event;
+use super::faulty::DiskCall;
 use super::*;
 
 fn home() -> (TempDir, PathBuf) {
@@ -178,13 +178,13 @@ fn a_disk_that_fails_while_the_store_is_made_leaves_none() {
 
 /// The file as a disk may have it after the power went in the middle of event `cut`: everything up to the last flush,
 /// and of what came after it any part.
-fn after_power_loss(events: &[Event], cut: usize, kept: impl Fn(usize) -> bool) -> Vec<u8> {
-    let flushed = events[..cut].iter().rposition(|event| matches!(event, Event::Sync)).unwrap_or(0);
+fn after_power_loss(events: &[DiskCall], cut: usize, kept: impl Fn(usize) -> bool) -> Vec<u8> {
+    let flushed = events[..cut].iter().rposition(|event| matches!(event, DiskCall::Sync)).unwrap_or(0);
     let mut bytes = Vec::new();
     let mut sectors = 0;
     for (number, event) in events[..cut].iter().enumerate() {
         match event {
-            Event::Write { offset, data } => {
+            DiskCall::Write { offset, data } => {
                 let offset = *offset as usize;
                 bytes.resize(bytes.len().max(offset + data.len()), 0);
                 for (start, sector) in
@@ -196,8 +196,8 @@ fn after_power_loss(events: &[Event], cut: usize, kept: impl Fn(usize) -> bool) 
                     }
                 }
             }
-            Event::SetLen(len) => bytes.resize(*len as usize, 0),
-            Event::Sync => {}
+            DiskCall::SetLen(len) => bytes.resize(*len as usize, 0),
+            DiskCall::Sync => {}
         }
     }
     bytes
@@ -241,12 +241,12 @@ async fn who_waits_behind_a_turn_that_never_came_hears_that_nothing_was_begun() 
     let store = EmbeddedStore::open(&path, life()).unwrap();
     let (answer, first) = store.queue.enter(semantics::take_term);
     assert!(first, "nobody serves the queue yet");
-    let turn = Turn::new(Arc::clone(&store.queue), Arc::clone(&store.shelf));
+    let worker = QueueWorker::new(Arc::clone(&store.queue), Arc::clone(&store.db_file));
     // Another one leaves it to that turn, which its runtime drops as it ends.
     let other = store.take_term();
     tokio::pin!(other);
     assert!(waits(other.as_mut()).await);
-    drop(turn);
+    drop(worker);
     for said in [answer.await.unwrap(), other.await] {
         assert!(
             matches!(&said, Err(StoreError::Unavailable(why)) if why.contains("not begun")),

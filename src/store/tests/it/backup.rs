@@ -9,7 +9,7 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Cause, NodeRecord, Phase};
 use picket_core::restore;
 use picket_core::store::{Content, Guard, Store, StoreError, Write};
-use picket_store::backup::{self, Backup, BackupError, Lines, Rebirth};
+use picket_store::backup::{self, Backup, BackupError, Lines, RestoreOptions};
 use picket_store::{EmbeddedStore, MemoryStore, OpenError};
 use sha2::{Digest, Sha256};
 
@@ -69,7 +69,10 @@ fn restored(content: &Content, fresh: Incarnation) -> Content {
         fence_id(TAKEN, number)
     };
     let backup = read(&bytes(content)).unwrap();
-    backup::reborn(backup, Rebirth { at: at(TAKEN + 1_000), incarnation: fresh, mint: &mut mint })
+    backup::restored_content(
+        backup,
+        RestoreOptions { at: at(TAKEN + 1_000), incarnation: fresh, mint: &mut mint },
+    )
 }
 
 #[tokio::test]
@@ -212,8 +215,10 @@ async fn every_backup_ever_written_is_read_and_restored() {
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!((backup.header.nodes, backup.header.fences, backup.header.notes), (3, 2, 2));
         let mut mint = || fence_id(TAKEN, 100 + read_so_far);
-        let new =
-            backup::reborn(backup, Rebirth { at: at(TAKEN + 1), incarnation: life(9), mint: &mut mint });
+        let new = backup::restored_content(
+            backup,
+            RestoreOptions { at: at(TAKEN + 1), incarnation: life(9), mint: &mut mint },
+        );
         MemoryStore::filled(&new).unwrap().load_all().await.unwrap();
         read_so_far += 1;
     }

@@ -4,7 +4,7 @@ use picket_core::ids::{FenceId, Incarnation};
 use picket_core::record::Phase;
 use picket_core::time::WallTime;
 use picket_store::MemoryStore;
-use picket_store::backup::{self, Backup, BackupError, Lines, Rebirth};
+use picket_store::backup::{self, Backup, BackupError, Lines, RestoreOptions};
 use ring::digest::{SHA256, digest};
 
 const NOW: u64 = 1_795_270_000_000;
@@ -58,7 +58,10 @@ fn is_restored(read: Backup) {
     let id: FenceId = "019ab0b4-7d3a-7c11-9d10-0123456789ab".parse().expect("an id");
     let incarnation: Incarnation = "019ab0b4-7d3a-7c11-9d10-0123456789ac".parse().expect("an id");
     let term = read.content.term;
-    let new = backup::reborn(read, Rebirth { at: WallTime::from_millis(NOW), incarnation, mint: &mut || id });
+    let new = backup::restored_content(
+        read,
+        RestoreOptions { at: WallTime::from_millis(NOW), incarnation, mint: &mut || id },
+    );
     assert_eq!(new.incarnation, incarnation);
     assert!(new.term > term || term.0 == u64::MAX);
     for stored in &new.records {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::election::{Election, Known, Member};
-use picket_etcd::{Accepted, Candidate, Version};
+use picket_etcd::{AcceptedSettings, Candidate, Version};
 use picket_tests::peers::{EtcdCluster, HANGS, TcpFault};
 use tokio::time::timeout;
 
@@ -90,10 +90,10 @@ async fn a_word_of_a_person_makes_other_settings_the_fleets_once() {
     let none = one.etcd.accept_settings("b").await.unwrap_err().to_string();
     assert!(none.contains("there is no store"), "nothing is made: {none}");
     one.etcd.look().await.unwrap();
-    assert_eq!(one.etcd.accept_settings("b").await.unwrap(), Accepted::NobodyLedYet);
+    assert_eq!(one.etcd.accept_settings("b").await.unwrap(), AcceptedSettings::NobodyLedYet);
     one.election.set_fleet("a").await.unwrap();
     one.lead().await;
-    assert_eq!(one.etcd.accept_settings("a").await.unwrap(), Accepted::Already);
+    assert_eq!(one.etcd.accept_settings("a").await.unwrap(), AcceptedSettings::Already);
     let refused = one.etcd.accept_settings("b").await.unwrap_err().to_string();
     assert!(refused.contains("g1 leads by other settings (a): give it these (b) and reload it"), "{refused}");
     one.election.resign().await.unwrap();
@@ -107,7 +107,7 @@ async fn a_word_of_a_person_makes_other_settings_the_fleets_once() {
     }
     let mut waiting = Box::pin(two.election.campaign());
     assert!(timeout(Duration::from_millis(300), &mut waiting).await.is_err());
-    assert_eq!(one.etcd.accept_settings("b").await.unwrap(), Accepted::Now("a".to_owned()));
+    assert_eq!(one.etcd.accept_settings("b").await.unwrap(), AcceptedSettings::Now("a".to_owned()));
     timeout(HANGS, waiting).await.expect("it stands").unwrap();
     let seen = one.election.digests();
     assert_eq!((seen.own.as_str(), seen.led_by.as_str(), seen.differ()), ("b", "b", false));

@@ -8,9 +8,9 @@ const ROOT: &str = "/redfish/v1/";
 const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
 
 /// The three parts of an answer to a login: token, place and body.
-type Said = (Option<String>, Option<String>, Value);
+type LoginAnswer = (Option<String>, Option<String>, Value);
 
-fn log_in(scene: &mut Scene) -> Said {
+fn log_in(scene: &mut Scene) -> LoginAnswer {
     let who = json!({"UserName": "admin", "Password": "secret12"});
     let answer = scene.ask(at(1), "POST", SESSIONS, who).expect("an answer");
     assert_eq!(answer.status, 201);

@@ -25,14 +25,14 @@ pub(crate) struct External {
 /// Where an external account's own token is.
 #[derive(Debug)]
 pub(crate) struct Subject {
-    pub(crate) place: Place,
+    pub(crate) place: TokenLocation,
     /// Which field of a JSON text has it; `None`: all of the text is it.
     pub(crate) field: Option<String>,
 }
 
 /// A file, or a place on the web.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum TokenLocation {
     File(PathBuf),
     Web { url: Url, headers: Vec<(String, Secret)> },
 }
@@ -91,11 +91,11 @@ fn subject(source: &Value) -> Result<Subject, String> {
     }
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let place = match (text(source, "file"), text(source, "url")) {
-        (Some(file), _) => Place::File(file.into()),
+        (Some(file), _) => TokenLocation::File(file.into()),
         (None, Some(place)) => {
             let pairs = source.get("headers").and_then(Value::as_object).into_iter().flatten();
             let header = |(key, value): (&String, &Value)| Some((key.clone(), Secret::new(value.as_str()?)));
-            Place::Web {
+            TokenLocation::Web {
                 url: url("credential_source.url", &place)?,
                 headers: pairs.filter_map(header).collect(),
             }

@@ -102,11 +102,11 @@ tables! {
         #[serde(alias = "auth-plugin")]
         auth_plugin: String,
         #[serde(alias = "region-name")]
-        region_name: Several,
+        region_name: OneOrMany,
         regions: Vec<Region>,
-        interface: Several,
+        interface: OneOrMany,
         #[serde(alias = "endpoint-type")]
-        endpoint_type: Several,
+        endpoint_type: OneOrMany,
         verify: String,
         insecure: String,
         cacert: String,
@@ -155,36 +155,36 @@ impl Cloud {
 
 /// A text, or a list of texts.
 #[derive(Clone)]
-pub(super) struct Several(pub(super) Vec<String>);
+pub(super) struct OneOrMany(pub(super) Vec<String>);
 
-impl<'de> Deserialize<'de> for Several {
+impl<'de> Deserialize<'de> for OneOrMany {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Texts;
         impl<'de> Visitor<'de> for Texts {
-            type Value = Several;
+            type Value = OneOrMany;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text, or a list of texts")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Several, E> {
-                Ok(Several(vec![text.to_owned()]))
+            fn visit_str<E: Error>(self, text: &str) -> Result<OneOrMany, E> {
+                Ok(OneOrMany(vec![text.to_owned()]))
             }
 
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Several, E> {
-                Ok(Several(vec![number.to_string()]))
+            fn visit_i64<E: Error>(self, number: i64) -> Result<OneOrMany, E> {
+                Ok(OneOrMany(vec![number.to_string()]))
             }
 
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Several, E> {
-                Ok(Several(vec![number.to_string()]))
+            fn visit_u64<E: Error>(self, number: u64) -> Result<OneOrMany, E> {
+                Ok(OneOrMany(vec![number.to_string()]))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Several, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OneOrMany, A::Error> {
                 let mut texts = Vec::new();
                 while let Some(text) = list.next_element()? {
                     texts.push(text);
                 }
-                Ok(Several(texts))
+                Ok(OneOrMany(texts))
             }
         }
         deserializer.deserialize_any(Texts)

@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use super::Args;
-use super::order::Order;
-use super::place::Place;
+use super::node_request::NodeRequest;
+use super::settings_folder::SettingsFolder;
 use crate::console::{Console, Stream};
 use crate::fault::Fault;
-use crate::quiet::Quiet;
+use crate::no_echo::NoEcho;
 
 /// As the gateway has it.
 const LONGEST_NAME: usize = 253;
@@ -17,7 +17,11 @@ const LONGEST_NAME: usize = 253;
 ///
 /// # Errors
 /// Something is missing and nobody can be asked, or cannot be right. The BMC was asked nothing.
-pub async fn order(args: &Args, place: &Place, console: &mut Console) -> Result<Order, Fault> {
+pub async fn request(
+    args: &Args,
+    settings_folder: &SettingsFolder,
+    console: &mut Console,
+) -> Result<NodeRequest, Fault> {
     let asks = io::stdin().is_terminal() && console.is_terminal(Stream::Err);
     let needed = [("NODE", &args.node), ("--address", &args.address), ("--user", &args.user)];
     let missing: Vec<&str> =
@@ -39,11 +43,11 @@ pub async fn order(args: &Args, place: &Place, console: &mut Console) -> Result<
     let file = match &args.password_file {
         Some(file) => file.clone(),
         None if asks => {
-            let default = place.password_file().display().to_string();
+            let default = settings_folder.password_file().display().to_string();
             let said = line(console, &format!("File with that user's password [{default}]"), true).await?;
             PathBuf::from(if said.is_empty() { default } else { said })
         }
-        None => place.password_file(),
+        None => settings_folder.password_file(),
     };
     let wrong = |error| Fault::Usage(format!("--password-file {}: {error}", file.display()));
     let file = std::path::absolute(&file).map_err(wrong)?;
@@ -51,12 +55,12 @@ pub async fn order(args: &Args, place: &Place, console: &mut Console) -> Result<
         true => {
             (hidden(console, &format!("{}. Password of {user} (not shown)", made(args.dry_run))).await?, true)
         }
-        false => (place.secret(&file)?, false),
+        false => (settings_folder.secret(&file)?, false),
     };
     let absolute = |path: &PathBuf| {
         std::path::absolute(path).map_err(|error| Fault::Usage(format!("--bmc-ca: {error}")))
     };
-    Ok(Order {
+    Ok(NodeRequest {
         node,
         address,
         user,
@@ -118,7 +122,7 @@ async fn line(console: &mut Console, question: &str, may_be_empty: bool) -> Resu
 /// A line that the terminal does not show.
 async fn hidden(console: &mut Console, question: &str) -> Result<Vec<u8>, Fault> {
     console.write(Stream::Err, &format!("{question}: "))?;
-    let quiet = Quiet::begin();
+    let quiet = NoEcho::begin();
     // Ctrl-C must find the terminal as it was.
     let said = tokio::select! {
         said = read() => said,

@@ -7,10 +7,10 @@
 
 mod ask;
 mod draft;
-mod order;
-mod place;
+mod node_request;
 mod probe;
 mod settings;
+mod settings_folder;
 
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,8 @@ use crate::fault::Fault;
 use crate::global::{Format, Global};
 use crate::programs;
 use crate::style::{Page, Tone};
-use order::{Driver, Order};
-use probe::Tried;
+use node_request::{Driver, NodeRequest};
+use probe::ProbeResult;
 
 /// Its arguments. What is missing is asked for on a terminal.
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     system: Option<String>,
     /// Where the settings go, as picket.toml
-    #[arg(long, value_name = "DIR", default_value = place::DEFAULT)]
+    #[arg(long, value_name = "DIR", default_value = settings_folder::DEFAULT)]
     dir: PathBuf,
     /// Overwrite a picket.toml that is there
     #[arg(long)]
@@ -73,12 +73,15 @@ pub struct Args {
 /// Asks, tries, writes.
 pub async fn run(args: &Args, global: &Global, console: &mut Console) -> Result<Exit, Fault> {
     let picketd = programs::find("picketd")?;
-    let place = place::Place::of(&args.dir, args.force || args.dry_run)?;
-    let order = ask::order(args, &place, console).await?;
+    let settings_folder = settings_folder::SettingsFolder::of(&args.dir, args.force || args.dry_run)?;
+    let request = ask::request(args, &settings_folder, console).await?;
     let mut tried = Vec::new();
     for driver in args.driver.map_or_else(|| vec![Driver::Ipmi, Driver::Redfish], |one| vec![one]) {
-        say(console, &format!("Asking {} over {driver}; nothing is sent but questions ...", order.address))?;
-        let one = probe::try_one(&picketd, &order, driver).await?;
+        say(
+            console,
+            &format!("Asking {} over {driver}; nothing is sent but questions ...", request.address),
+        )?;
+        let one = probe::try_one(&picketd, &request, driver).await?;
         if global.output == Format::Table {
             let page = console.page(Stream::Out);
             console.write(Stream::Out, &one.told(page))?;
@@ -87,13 +90,15 @@ pub async fn run(args: &Args, global: &Global, console: &mut Console) -> Result<
     }
     // Sessions of IPMI bound how late a command may land by a minute, those of Redfish by half an hour as a rule.
     let Some(chosen) = tried.iter().find(|one| one.is_ready()) else {
-        let again = again(args, &order, &place, tried.iter().find_map(|one| one.more_words(&order)));
-        return Err(Fault::Failed(unready(&tried, &order) + &again));
+        let again =
+            again(args, &request, &settings_folder, tried.iter().find_map(|one| one.more_words(&request)));
+        return Err(Fault::Failed(unready(&tried, &request) + &again));
     };
-    let text = settings::text(&order, chosen, &place);
-    let file = place.file();
+    let text = settings::text(&request, chosen, &settings_folder);
+    let file = settings_folder.file();
     if !args.dry_run {
-        place.write(&text, order.is_new.then_some((&*order.password_file, &*order.password)))?;
+        settings_folder
+            .write(&text, request.is_new.then_some((&*request.password_file, &*request.password)))?;
     }
     match global.output {
         Format::Table => {
@@ -102,13 +107,13 @@ pub async fn run(args: &Args, global: &Global, console: &mut Console) -> Result<
                 true => format!("\n# {} would be:\n{text}", file.display()),
                 false => {
                     let wrote = page.text(Tone::Plain, &format!("Wrote {}.", file.display()));
-                    format!("\n{wrote}{}", next(&order, &place, page))
+                    format!("\n{wrote}{}", next(&request, &settings_folder, page))
                 }
             };
             console.write(Stream::Out, &told)?;
         }
         Format::Json | Format::Yaml => {
-            let all: Vec<_> = tried.iter().map(Tried::document).collect();
+            let all: Vec<_> = tried.iter().map(ProbeResult::document).collect();
             console.document(&json!({
                 "file": file, "written": !args.dry_run, "settings": text, "driver": chosen.driver.to_string(), "tried": all,
             }))?;
@@ -124,32 +129,37 @@ fn say(console: &mut Console, text: &str) -> Result<(), Fault> {
 }
 
 /// Why nothing was written, with the device's own reasons and what to do.
-fn unready(tried: &[Tried], order: &Order) -> String {
-    let each = tried.iter().map(|one| format!("{}: {}\n{}", one.driver, one.reason(), one.advice(order)));
+fn unready(tried: &[ProbeResult], request: &NodeRequest) -> String {
+    let each = tried.iter().map(|one| format!("{}: {}\n{}", one.driver, one.reason(), one.advice(request)));
     let each: Vec<String> = each.collect();
-    format!("the BMC of {} could not be used, and nothing was written\n{}", order.node, each.join("\n"))
+    format!("the BMC of {} could not be used, and nothing was written\n{}", request.node, each.join("\n"))
 }
 
 /// The same command with all that was answered, but for a password; `more`: what the BMC wants besides.
-fn again(args: &Args, order: &Order, place: &place::Place, more: Option<String>) -> String {
-    let mut words = vec![order.node.clone(), "--address".to_owned(), order.address.clone()];
+fn again(
+    args: &Args,
+    request: &NodeRequest,
+    settings_folder: &settings_folder::SettingsFolder,
+    more: Option<String>,
+) -> String {
+    let mut words = vec![request.node.clone(), "--address".to_owned(), request.address.clone()];
     let mut add = |flag: &str, value: Option<String>| {
         if let Some(value) = value {
             words.extend([flag.to_owned(), value]);
         }
     };
     let path = |path: &PathBuf| path.display().to_string();
-    add("--user", Some(order.user.clone()));
-    let is_default = order.password_file == place.password_file();
-    add("--password-file", (!is_default).then(|| path(&order.password_file)));
+    add("--user", Some(request.user.clone()));
+    let is_default = request.password_file == settings_folder.password_file();
+    add("--password-file", (!is_default).then(|| path(&request.password_file)));
     add("--driver", args.driver.map(|driver| driver.to_string()));
-    add("--port", order.port.map(|port| port.to_string()));
-    add("--bmc-ca", order.ca.as_ref().map(path));
-    add("--bmc-certificate", order.certificate.clone());
-    add("--system", order.system.clone());
-    add("--dir", (args.dir != Path::new(place::DEFAULT)).then(|| path(&args.dir)));
+    add("--port", request.port.map(|port| port.to_string()));
+    add("--bmc-ca", request.ca.as_ref().map(path));
+    add("--bmc-certificate", request.certificate.clone());
+    add("--system", request.system.clone());
+    add("--dir", (args.dir != Path::new(settings_folder::DEFAULT)).then(|| path(&args.dir)));
     let flags =
-        [(order.allow_suite_3, "--allow-suite-3"), (args.force, "--force"), (args.dry_run, "--dry-run")];
+        [(request.allow_suite_3, "--allow-suite-3"), (args.force, "--force"), (args.dry_run, "--dry-run")];
     words.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
     let typed: Vec<String> = words.iter().map(|word| typed(word)).collect();
     let (label, more) = match more {
@@ -169,12 +179,12 @@ fn typed(word: &str) -> String {
 }
 
 /// What to type next.
-fn next(order: &Order, place: &place::Place, page: Page) -> String {
-    let node = &order.node;
-    let (as_whom, config, endpoint) = place.commands();
+fn next(request: &NodeRequest, settings_folder: &settings_folder::SettingsFolder, page: Page) -> String {
+    let node = &request.node;
+    let (as_whom, config, endpoint) = settings_folder.commands();
     let lines = [
         format!("{as_whom}picketd{config} --check"),
-        place.start(),
+        settings_folder.start(),
         format!("{as_whom}picket{endpoint} check {node}"),
         format!("# The next one switches {node} off."),
         format!("{as_whom}picket{endpoint} fence {node} --reason \"a first fence\""),

@@ -15,9 +15,9 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 
-use super::order::{Driver, Order};
+use super::node_request::{Driver, NodeRequest};
 use crate::fault::Fault;
-use crate::folder::Folder;
+use crate::private_folder::PrivateFolder;
 use crate::programs;
 use crate::style::{Page, Tone, clean};
 
@@ -32,7 +32,7 @@ const WRONG_SETTINGS: i32 = 78;
 
 /// What `picketd probe --json` says.
 #[derive(Debug, Deserialize)]
-struct Answers {
+struct ProbeAnswers {
     devices: Vec<Answer>,
 }
 
@@ -57,7 +57,7 @@ struct Refusal {
 
 /// A driver, and what came of it.
 #[derive(Debug)]
-pub struct Tried {
+pub struct ProbeResult {
     /// Which.
     pub driver: Driver,
     answer: Answer,
@@ -72,33 +72,33 @@ pub struct Tried {
 ///
 /// # Errors
 /// The settings that would be written are wrong, or the program cannot be run: the BMC was asked nothing.
-pub async fn try_one(picketd: &Path, order: &Order, driver: Driver) -> Result<Tried, Fault> {
+pub async fn try_one(picketd: &Path, request: &NodeRequest, driver: Driver) -> Result<ProbeResult, Fault> {
     let mut more = Vec::new();
-    let mut answer = ask(picketd, order, &order.device(driver, &more)).await?;
+    let mut answer = ask(picketd, request, &request.device(driver, &more)).await?;
     // A service that keeps sessions for longer than by default says for how long.
     if let Some(timeout) = answer.fault.as_ref().and_then(|fault| session_timeout(&fault.detail)) {
         more.push(("session_timeout", timeout));
-        answer = ask(picketd, order, &order.device(driver, &more)).await?;
+        answer = ask(picketd, request, &request.device(driver, &more)).await?;
     }
     let is_unbelieved =
         |fault: &Refusal| fault.kind == "authentication" && fault.detail.contains("certificate");
-    let asks_again = driver == Driver::Redfish && order.ca.is_none() && order.certificate.is_none();
+    let asks_again = driver == Driver::Redfish && request.ca.is_none() && request.certificate.is_none();
     let mut shown = None;
     if asks_again && answer.fault.as_ref().is_some_and(is_unbelieved) {
         let pin = [("certificate_sha256", NO_CERTIFICATE.to_owned())];
-        let other = ask(picketd, order, &order.device(driver, &pin)).await?;
+        let other = ask(picketd, request, &request.device(driver, &pin)).await?;
         shown = other.fault.as_ref().and_then(|fault| digest(&fault.detail));
     }
-    Ok(Tried { driver, answer, shown, allows_suite_3: order.allow_suite_3, more })
+    Ok(ProbeResult { driver, answer, shown, allows_suite_3: request.allow_suite_3, more })
 }
 
-async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Fault> {
-    let folder = Folder::make("init", None)?;
+async fn ask(picketd: &Path, request: &NodeRequest, device: &str) -> Result<Answer, Fault> {
+    let folder = PrivateFolder::make("init", None)?;
     let file = folder.path().join("picket.toml");
     // It is in no file yet, or in one that only the gateway's user believes.
-    let is_handed = order.is_new || picket_permissions::check_secret(&order.password_file).is_err();
-    let place = if is_handed { named_pipe(&folder)? } else { order.password_file.clone() };
-    let shown = toml::Value::from(place.display().to_string());
+    let is_handed = request.is_new || picket_permissions::check_secret(&request.password_file).is_err();
+    let settings_folder = if is_handed { named_pipe(&folder)? } else { request.password_file.clone() };
+    let shown = toml::Value::from(settings_folder.display().to_string());
     let text = format!("[store]\nkind = \"memory\"\n{device}password_file = {shown}\n");
     written(&folder, "picket.toml", text.as_bytes())?;
     let mut command = programs::command(picketd)?;
@@ -106,7 +106,7 @@ async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Faul
     let failed = |why: &dyn std::fmt::Display| Fault::Failed(format!("{}: {why}", picketd.display()));
     let done = tokio::select! {
         done = tokio::time::timeout(HANGS, command.output()) => done,
-        error = hand(&place, &order.password), if is_handed => return Err(failed(&error)),
+        error = hand(&settings_folder, &request.password), if is_handed => return Err(failed(&error)),
         // The folder goes with this call.
         _ = tokio::signal::ctrl_c() => return Err(Fault::Usage("interrupted: nothing was written".to_owned())),
     };
@@ -117,7 +117,7 @@ async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Faul
             said.trim().trim_start_matches("picketd: ").replace(&file.display().to_string(), "picket.toml");
         return Err(Fault::Usage(format!("{said}\nThe BMC was asked nothing, and nothing was written.")));
     }
-    let answers: Answers = serde_json::from_slice(&output.stdout).map_err(|_| {
+    let answers: ProbeAnswers = serde_json::from_slice(&output.stdout).map_err(|_| {
         failed(&format_args!(
             "it says nothing of the BMC; is it of another version? It says: {}",
             said.trim()
@@ -127,7 +127,7 @@ async fn ask(picketd: &Path, order: &Order, device: &str) -> Result<Answer, Faul
 }
 
 /// A pipe for its owner alone. By it the password is in no file that a kill leaves behind, and in no environment (S18).
-fn named_pipe(folder: &Folder) -> Result<PathBuf, Fault> {
+fn named_pipe(folder: &PrivateFolder) -> Result<PathBuf, Fault> {
     let path = folder.path().join("bmc.password");
     let made = mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
     made.map_err(|error| Fault::Failed(format!("{} cannot be made: {error}", path.display())))?;
@@ -154,7 +154,7 @@ async fn hand(pipe: &Path, password: &[u8]) -> std::io::Error {
 }
 
 /// Makes a file for its owner alone, in a folder that is gone after the question.
-fn written(folder: &Folder, name: &str, bytes: &[u8]) -> Result<(), Fault> {
+fn written(folder: &PrivateFolder, name: &str, bytes: &[u8]) -> Result<(), Fault> {
     let path = folder.path().join(name);
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let done = made.and_then(|mut made| made.write_all(bytes));
@@ -174,7 +174,7 @@ fn digest(detail: &str) -> Option<String> {
     (digits.len() == 64).then_some(digits)
 }
 
-impl Tried {
+impl ProbeResult {
     /// The BMC answered, lets the user in, and says nothing that keeps a fence from its end.
     pub fn is_ready(&self) -> bool {
         self.answer.fault.is_none() && self.answer.obstacles.is_empty() && self.answer.power.is_some()
@@ -195,26 +195,26 @@ impl Tried {
     }
 
     /// The argument that the BMC wants, where it is known.
-    pub fn more_words(&self, order: &Order) -> Option<String> {
+    pub fn more_words(&self, request: &NodeRequest) -> Option<String> {
         match &self.shown {
             // Whoever types it has compared it.
             Some(_) => Some("--bmc-certificate DIGEST".to_owned()),
-            None => self.wants_suite_3(order).then(|| "--allow-suite-3".to_owned()),
+            None => self.wants_suite_3(request).then(|| "--allow-suite-3".to_owned()),
         }
     }
 
     /// Some boards refuse without a word of what they have.
-    fn wants_suite_3(&self, order: &Order) -> bool {
+    fn wants_suite_3(&self, request: &NodeRequest) -> bool {
         let may_have_3 = ["set cipher_suites = [17, 3]", "it does not say which it offers"];
         let detail = self.answer.fault.as_ref().map_or("", |fault| &fault.detail);
         self.driver == Driver::Ipmi
-            && !order.allow_suite_3
+            && !request.allow_suite_3
             && may_have_3.iter().any(|words| detail.contains(words))
     }
 
     /// What a person does about it.
-    pub fn advice(&self, order: &Order) -> String {
-        let (file, user) = (order.password_file.display(), &order.user);
+    pub fn advice(&self, request: &NodeRequest) -> String {
+        let (file, user) = (request.password_file.display(), &request.user);
         let fault = self.answer.fault.as_ref();
         let detail = fault.map_or("", |fault| &fault.detail);
         if let Some(shown) = &self.shown {
@@ -223,20 +223,20 @@ impl Tried {
                  same, add: --bmc-certificate {shown}"
             );
         }
-        if self.wants_suite_3(order) {
+        if self.wants_suite_3(request) {
             return "If the BMC's own page says that it has cipher suite 3 and not 17, add: --allow-suite-3"
                 .to_owned();
         }
         match (fault.map(|fault| &*fault.kind), self.driver) {
             (Some("unreachable" | "timed_out"), Driver::Ipmi) => format!(
                 "Look whether IPMI over LAN is switched on at the BMC, and whether UDP {} passes to {} from here.",
-                order.port.unwrap_or(623),
-                order.address
+                request.port.unwrap_or(623),
+                request.address
             ),
             (Some("unreachable" | "timed_out"), Driver::Redfish) => format!(
                 "Look whether the BMC's web server is switched on, and whether it answers from here: curl -k https://{}{}/redfish/v1/",
-                order.address,
-                order.port.map(|port| format!(":{port}")).unwrap_or_default()
+                request.address,
+                request.port.map(|port| format!(":{port}")).unwrap_or_default()
             ),
             (Some("authentication"), Driver::Redfish) if detail.contains("certificate") => {
                 "Name the CA of its certificate by --bmc-ca FILE, or the certificate by --bmc-certificate DIGEST.".to_owned()

@@ -1,24 +1,24 @@
 //! The settings that are written.
 
-use super::order::Order;
-use super::place::Place;
-use super::probe::Tried;
+use super::node_request::NodeRequest;
+use super::probe::ProbeResult;
+use super::settings_folder::SettingsFolder;
 
 /// The file.
-pub fn text(order: &Order, chosen: &Tried, place: &Place) -> String {
-    let password = toml::Value::from(order.password_file.display().to_string());
+pub fn text(request: &NodeRequest, chosen: &ProbeResult, settings_folder: &SettingsFolder) -> String {
+    let password = toml::Value::from(request.password_file.display().to_string());
     format!(
         "# Written by picket init. picket.example.toml has every\n\
          # setting. After a change: picketd --check.\n\
          {}\n{}password_file = {password}\n{}",
-        place.settings(),
-        order.device(chosen.driver, &chosen.more),
+        settings_folder.settings(),
+        request.device(chosen.driver, &chosen.more),
         identity(chosen)
     )
 }
 
 /// Nobody but the BMC has said so: a person compares it, and takes the marks away.
-fn identity(chosen: &Tried) -> String {
+fn identity(chosen: &ProbeResult) -> String {
     let Some(said) = chosen.identity() else { return String::new() };
     let (tool, more) = match said.0 {
         "uuid" => ("system-uuid", "# The bytes of its first three groups may stand in the\n# other order.\n"),

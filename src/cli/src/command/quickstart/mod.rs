@@ -4,7 +4,7 @@
 //! say `simulated = true`. What was started ends with the command, by process id, and by the kernel where the command is killed. The folder is made here and nowhere else, so
 //! that all of it may be removed.
 
-mod scene;
+mod demo_programs;
 mod tour;
 
 use std::io::{self, IsTerminal};
@@ -15,10 +15,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::folder::Folder;
 use crate::global::{Format, Global};
+use crate::private_folder::PrivateFolder;
 use crate::programs;
-use scene::Scene;
+use demo_programs::DemoPrograms;
 use tour::Guide;
 
 /// Its arguments.
@@ -49,19 +49,19 @@ pub async fn run(args: &Args, global: &Global, console: &mut Console) -> Result<
     let (gateway, fleet) = (programs::find("picketd")?, programs::find("picket-fleet")?);
     // From here on each of these signals ends the tour in order; before, nothing was there to be ended.
     let mut signals = Signals::listen().map_err(failed("listen to signals"))?;
-    let mut folder = Folder::make("quickstart", args.dir.as_deref())?;
+    let mut folder = PrivateFolder::make("quickstart", args.dir.as_deref())?;
     if args.keep {
         folder.keep();
     }
-    let mut scene = Scene::of(folder.path().to_owned());
+    let mut demo = DemoPrograms::of(folder.path().to_owned());
     let mut guide = Guide { console, asks };
     let done = tokio::select! {
         biased;
         () = signals.any() => Ok(Exit::Interrupted),
-        done = show(&mut scene, &mut guide, &gateway, &fleet) => done,
+        done = show(&mut demo, &mut guide, &gateway, &fleet) => done,
     };
     // Whatever became of the tour: nothing that it started outlives it.
-    scene.end().await;
+    demo.end().await;
     match &done {
         Err(_) => folder.keep(),
         Ok(Exit::Interrupted) => guide.say("\nInterrupted: both programs were ended.")?,
@@ -72,7 +72,7 @@ pub async fn run(args: &Args, global: &Global, console: &mut Console) -> Result<
 }
 
 /// What becomes of the folder.
-fn farewell(folder: &Folder) -> String {
+fn farewell(folder: &PrivateFolder) -> String {
     let path = folder.path().display();
     match folder.is_kept() {
         true => format!(
@@ -84,16 +84,16 @@ fn farewell(folder: &Folder) -> String {
 }
 
 async fn show(
-    scene: &mut Scene,
+    demo: &mut DemoPrograms,
     guide: &mut Guide<'_>,
     gateway: &std::path::Path,
     fleet: &std::path::Path,
 ) -> Result<Exit, Fault> {
-    guide.welcome(scene.directory())?;
-    scene.start(gateway, fleet).await?;
-    let ended = guide.steps(scene).await?;
+    guide.welcome(demo.directory())?;
+    demo.start(gateway, fleet).await?;
+    let ended = guide.steps(demo).await?;
     if ended == Exit::Done {
-        guide.more(scene).await?;
+        guide.more(demo).await?;
     }
     Ok(ended)
 }

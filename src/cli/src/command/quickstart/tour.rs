@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use super::scene::Scene;
+use super::demo_programs::DemoPrograms;
 use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
@@ -71,11 +71,11 @@ impl Guide<'_> {
     ///
     /// # Errors
     /// A command ended otherwise than with 0.
-    pub async fn steps(&mut self, scene: &mut Scene) -> Result<Exit, Fault> {
+    pub async fn steps(&mut self, demo: &mut DemoPrograms) -> Result<Exit, Fault> {
         for (number, (sentence, words)) in (1..).zip(STEPS) {
             self.say(&format!("\n{number} of {}. {sentence}", STEPS.len()))?;
             self.wait("run it").await?;
-            let ended = self.show(scene, words).await?;
+            let ended = self.show(demo, words).await?;
             if ended.code() == Some(Exit::Interrupted.code().into()) || ended.signal().is_some() {
                 return Ok(Exit::Interrupted);
             }
@@ -86,24 +86,24 @@ impl Guide<'_> {
         Ok(Exit::Done)
     }
 
-    async fn show(&mut self, scene: &mut Scene, words: &[&str]) -> Result<ExitStatus, Fault> {
+    async fn show(&mut self, demo: &mut DemoPrograms, words: &[&str]) -> Result<ExitStatus, Fault> {
         let typed = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let typed = self.console.page(Stream::Out).tone(Tone::Faint, &format!("$ picket {typed}"));
         self.console.write(Stream::Out, &format!("\n{typed}\n"))?;
-        scene.run(words).await
+        demo.run(words).await
     }
 
     /// What else can be done while both programs run.
-    pub async fn more(&mut self, scene: &Scene) -> Result<(), Fault> {
+    pub async fn more(&mut self, demo: &DemoPrograms) -> Result<(), Fault> {
         self.say("\nThat was a fence. On a machine of your own it begins with: picket init")?;
         if !self.asks {
             return self.say("Without --yes both programs run on until Enter, for commands of your own.");
         }
-        let fleet = scene.fleet_id().map(|id| id.to_string()).unwrap_or_default();
-        let log = scene.directory().join("fleet.log");
+        let fleet = demo.fleet_id().map(|id| id.to_string()).unwrap_or_default();
+        let log = demo.directory().join("fleet.log");
         self.say("Both programs run until you press Enter. In another terminal:\n")?;
         let commands = [
-            format!("export PICKET_ENDPOINT={}", scene.endpoint()),
+            format!("export PICKET_ENDPOINT={}", demo.endpoint()),
             "picket help commands".to_owned(),
             "picket fence worst-1 --yes --reason \"a BMC that lies\"".to_owned(),
             format!("kill -USR1 {fleet}; sleep 1; tail -4 {}", log.display()),

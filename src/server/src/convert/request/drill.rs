@@ -8,20 +8,20 @@ use picket_proto::v1::{self, NodeSet, drill_request, node_set};
 use super::fields::{key, lost, reason};
 use crate::digest::Digest;
 use crate::fault::{Fault, Fields};
-use crate::select::{Wanted, WantedSet};
+use crate::select::{NodeSetTarget, NodeTarget};
 
 /// Which node is to be drilled.
 #[derive(Debug)]
 pub(crate) enum DrillTarget {
     /// That one.
-    Node(Wanted),
+    Node(NodeTarget),
     /// One of that group.
-    Group(WantedSet),
+    Group(NodeSetTarget),
 }
 
 /// A drill that is asked for.
 #[derive(Debug)]
-pub(crate) struct DrillAsked {
+pub(crate) struct DrillParameters {
     /// Which node.
     pub(crate) target: DrillTarget,
     /// What the engine is asked.
@@ -31,15 +31,15 @@ pub(crate) struct DrillAsked {
 }
 
 /// Checks a drill of `caller`. Its hold ends with the release: the node is brought back.
-pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsked, Fault> {
+pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillParameters, Fault> {
     let mut fields = Fields::default();
     let target = match &request.target {
         Some(drill_request::Target::Node(node)) => {
-            Wanted::of(Some(node), "node", &mut fields).map(DrillTarget::Node)
+            NodeTarget::of(Some(node), "node", &mut fields).map(DrillTarget::Node)
         }
         Some(drill_request::Target::Group(group)) => {
             let set = NodeSet { of: Some(node_set::Of::Group(group.clone())) };
-            WantedSet::of(Some(&set), "target", &mut fields).map(DrillTarget::Group)
+            NodeSetTarget::of(Some(&set), "target", &mut fields).map(DrillTarget::Group)
         }
         None => {
             fields.wrong("target", "is missing: name the node, or a group of which one is chosen");
@@ -50,7 +50,7 @@ pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsk
     let key = key(&request.idempotency_key, &mut fields);
     fields.done()?;
     let digest = Digest::of("drill").with("reason", request.reason.trim()).hex();
-    Ok(DrillAsked {
+    Ok(DrillParameters {
         target: target.ok_or_else(|| lost("target"))?,
         call: FenceCall {
             holder: Holder {

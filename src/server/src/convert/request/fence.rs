@@ -17,7 +17,7 @@ use crate::convert::time::span;
 use crate::convert::words;
 use crate::digest::Digest;
 use crate::fault::{Fault, Fields};
-use crate::select::Wanted;
+use crate::select::NodeTarget;
 
 /// The longest name, or UID, of a Node, in bytes.
 const NAME: usize = 253;
@@ -26,9 +26,9 @@ const QUEUE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 
 /// A fence that is asked for.
 #[derive(Debug)]
-pub(crate) struct FenceAsked {
+pub(crate) struct FenceParameters {
     /// The node.
-    pub(crate) node: Wanted,
+    pub(crate) node: NodeTarget,
     /// What the engine is asked.
     pub(crate) call: FenceCall,
     /// When the caller's stream ends.
@@ -42,9 +42,9 @@ pub(crate) struct FenceAsked {
 }
 
 /// Checks a fence request of `caller`.
-pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsked, Fault> {
+pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceParameters, Fault> {
     let mut fields = Fields::default();
-    let node = Wanted::of(request.node.as_ref(), "node", &mut fields);
+    let node = NodeTarget::of(request.node.as_ref(), "node", &mut fields);
     let reason = reason(&request.reason, &mut fields);
     let holder = holder(&request.holder, caller, &mut fields);
     let until: v1::FenceUntil = choice("until", request.until, &mut fields);
@@ -67,7 +67,7 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
     // Of the reason as it was written: a repeat is found also where a version before bound the key (S20).
     let digest = fence_digest(&holder, request.reason.trim(), then, min_grade, deadline);
     let key = key.map(|key| BoundKey::of(&holder, &key, digest));
-    Ok(FenceAsked {
+    Ok(FenceParameters {
         node: node.ok_or_else(|| lost("node"))?,
         call: FenceCall {
             // By its roles for that node, which is found after this.

@@ -11,13 +11,13 @@ use picket_proto::v1;
 use super::fields::{deadline, holder, key, lost, not_after, reason, with_deadline};
 use crate::digest::Digest;
 use crate::fault::{Fault, Fields};
-use crate::select::Wanted;
+use crate::select::NodeTarget;
 
 /// Something else that sets a node in motion.
 #[derive(Debug)]
-pub(crate) struct MotionAsked {
+pub(crate) struct MotionParameters {
     /// The node.
-    pub(crate) node: Wanted,
+    pub(crate) node: NodeTarget,
     /// The hold that is meant.
     pub(crate) holder: String,
     /// What the engine is asked.
@@ -27,12 +27,12 @@ pub(crate) struct MotionAsked {
 }
 
 /// Checks an unfence request of `caller`.
-pub(crate) fn unfence(request: &v1::UnfenceRequest, caller: &str) -> Result<MotionAsked, Fault> {
+pub(crate) fn unfence(request: &v1::UnfenceRequest, caller: &str) -> Result<MotionParameters, Fault> {
     let mut fields = Fields::default();
     let holder = holder(&request.holder, caller, &mut fields);
     let not_after = not_after(request.not_after.as_ref(), &mut fields);
     let deadline = deadline(request.deadline.as_ref(), &mut fields);
-    let asked = Asked {
+    let asked = CommonParameters {
         call: "unfence",
         node: request.node.as_ref(),
         reason: &request.reason,
@@ -43,7 +43,7 @@ pub(crate) fn unfence(request: &v1::UnfenceRequest, caller: &str) -> Result<Moti
 }
 
 /// Checks a retry of `caller`.
-pub(crate) fn retry(request: &v1::RetryRequest, caller: &str) -> Result<MotionAsked, Fault> {
+pub(crate) fn retry(request: &v1::RetryRequest, caller: &str) -> Result<MotionParameters, Fault> {
     let mut fields = Fields::default();
     // Between the look and its word the node may have been switched on and fenced again.
     if request.seen_off && request.expected_generation.is_none() {
@@ -52,7 +52,7 @@ pub(crate) fn retry(request: &v1::RetryRequest, caller: &str) -> Result<MotionAs
         fields.wrong("expected_generation", what);
     }
     let deadline = deadline(request.deadline.as_ref(), &mut fields);
-    let asked = Asked {
+    let asked = CommonParameters {
         call: "retry",
         node: request.node.as_ref(),
         reason: &request.reason,
@@ -63,8 +63,8 @@ pub(crate) fn retry(request: &v1::RetryRequest, caller: &str) -> Result<MotionAs
 }
 
 /// Checks a stand-down of `caller`.
-pub(crate) fn stand_down(request: &v1::StandDownRequest, caller: &str) -> Result<MotionAsked, Fault> {
-    let asked = Asked {
+pub(crate) fn stand_down(request: &v1::StandDownRequest, caller: &str) -> Result<MotionParameters, Fault> {
+    let asked = CommonParameters {
         call: "stand_down",
         node: request.node.as_ref(),
         reason: &request.reason,
@@ -78,13 +78,13 @@ pub(crate) fn stand_down(request: &v1::StandDownRequest, caller: &str) -> Result
 pub(crate) fn abandon(
     request: &v1::AbandonReleaseRequest,
     caller: &str,
-) -> Result<(MotionAsked, ReleaseId), Fault> {
+) -> Result<(MotionParameters, ReleaseId), Fault> {
     let mut fields = Fields::default();
     let release = ReleaseId::named(&request.release);
     if let Err(error) = &release {
         fields.wrong("release", error.to_string());
     }
-    let asked = Asked {
+    let asked = CommonParameters {
         call: "abandon",
         node: request.node.as_ref(),
         reason: &request.reason,
@@ -96,7 +96,7 @@ pub(crate) fn abandon(
 }
 
 /// What requests that set a node in motion have in common.
-pub(super) struct Asked<'a> {
+pub(super) struct CommonParameters<'a> {
     pub(super) call: &'static str,
     pub(super) node: Option<&'a v1::NodeSelector>,
     pub(super) reason: &'a str,
@@ -104,7 +104,7 @@ pub(super) struct Asked<'a> {
     pub(super) generation: Option<u64>,
 }
 
-impl Asked<'_> {
+impl CommonParameters<'_> {
     pub(super) fn check(
         self,
         caller: &str,
@@ -112,8 +112,8 @@ impl Asked<'_> {
         deadline: Option<Duration>,
         not_after: Option<WallTime>,
         mut fields: Fields,
-    ) -> Result<MotionAsked, Fault> {
-        let node = Wanted::of(self.node, "node", &mut fields);
+    ) -> Result<MotionParameters, Fault> {
+        let node = NodeTarget::of(self.node, "node", &mut fields);
         let reason = reason(self.reason, &mut fields);
         let key = key(self.key, &mut fields);
         fields.done()?;
@@ -121,7 +121,7 @@ impl Asked<'_> {
         let digest = Digest::of(self.call).with("holder", &holder).with("reason", self.reason.trim());
         let digest = with_deadline(digest, deadline).hex();
         let owner = if holder.is_empty() { caller } else { &holder };
-        Ok(MotionAsked {
+        Ok(MotionParameters {
             node: node.ok_or_else(|| lost("node"))?,
             ask: Ask {
                 person: Person { name: caller.to_owned(), reason },

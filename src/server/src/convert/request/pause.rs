@@ -16,7 +16,7 @@ const NAME: usize = 400;
 
 /// A pause that is asked for, or its end.
 #[derive(Debug)]
-pub(crate) struct PauseAsked {
+pub(crate) struct PauseParameters {
     /// What is paused.
     pub(crate) scope: PauseScope,
     /// Who asks, and why.
@@ -24,7 +24,7 @@ pub(crate) struct PauseAsked {
 }
 
 /// Checks a pause of `caller`; with it, for how long.
-pub(crate) fn pause(request: &v1::PauseRequest, caller: &str) -> Result<(PauseAsked, Duration), Fault> {
+pub(crate) fn pause(request: &v1::PauseRequest, caller: &str) -> Result<(PauseParameters, Duration), Fault> {
     let mut fields = Fields::default();
     let lasts = request.lasts.as_ref().and_then(span).filter(|time| (SHORTEST..=LONGEST).contains(time));
     if lasts.is_none() {
@@ -35,7 +35,7 @@ pub(crate) fn pause(request: &v1::PauseRequest, caller: &str) -> Result<(PauseAs
 }
 
 /// Checks the end of a pause by `caller`.
-pub(crate) fn resume(request: &v1::ResumeRequest, caller: &str) -> Result<PauseAsked, Fault> {
+pub(crate) fn resume(request: &v1::ResumeRequest, caller: &str) -> Result<PauseParameters, Fault> {
     asked(request.scope.as_ref(), &request.reason, caller, Fields::default())
 }
 
@@ -44,12 +44,12 @@ fn asked(
     why: &str,
     caller: &str,
     mut fields: Fields,
-) -> Result<PauseAsked, Fault> {
+) -> Result<PauseParameters, Fault> {
     let scope = scope_of(scope, &mut fields);
     let reason = reason(why, &mut fields);
     fields.done()?;
     let scope = scope.ok_or_else(|| lost("scope"))?;
-    Ok(PauseAsked { scope, person: Person { name: caller.to_owned(), reason } })
+    Ok(PauseParameters { scope, person: Person { name: caller.to_owned(), reason } })
 }
 
 fn scope_of(scope: Option<&v1::PauseScope>, fields: &mut Fields) -> Option<PauseScope> {

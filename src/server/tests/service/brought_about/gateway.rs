@@ -13,7 +13,7 @@ use picket_core::store::Store;
 use picket_driver_sim::{Random, SharedWorld, SimClock};
 use picket_engine::{Change, ChangeError, Engine, Logins, NodePlan, Parents, Parts, Receipts, Unit};
 use picket_receipt::Keys;
-use picket_server::{Addresses, House, HouseRules, Limits, SocketFile, serve_house};
+use picket_server::{AccessControl, AccessRules, Addresses, Limits, SocketFile, serve_with};
 use tempfile::TempDir;
 use tokio::net::{TcpSocket, UnixStream};
 use tokio::task::JoinHandle;
@@ -44,7 +44,7 @@ struct Doors {
 
 pub struct Gateway {
     pub engine: Engine,
-    house: House,
+    access: AccessControl,
     parents: Arc<Parents>,
     stop: CancellationToken,
     running: JoinHandle<()>,
@@ -125,12 +125,12 @@ impl Gateway {
         let listeners = Addresses { unix: Some(socket), tcp }.bind().await.expect("bound");
         let tcp = listeners.tcp_address().expect("an address");
         let roles = settings.rights.roles();
-        let rules = HouseRules { limits: Limits::default(), roles, ..HouseRules::default() };
-        let house = House::new(rules, &engine, &listeners, stop.clone());
-        let serving = serve_house(house.clone(), engine.clone(), listeners, stop.clone());
+        let rules = AccessRules { limits: Limits::default(), roles, ..AccessRules::default() };
+        let access = AccessControl::new(rules, &engine, &listeners, stop.clone());
+        let serving = serve_with(access.clone(), engine.clone(), listeners, stop.clone());
         tokio::spawn(async move { serving.await.expect("served") });
         *ground.doors.lock() = Doors { tcp, unix };
-        Self { engine, house, parents, stop, running, _dir: dir }
+        Self { engine, access, parents, stop, running, _dir: dir }
     }
 
     /// Other settings, as the daemon takes them.
@@ -139,7 +139,7 @@ impl Gateway {
         let (roles, budget) = (settings.rights.roles(), settings.bounds.budget.clone());
         let change = Change { nodes, rules: Rules::default(), budget, roles };
         self.engine.change(change).await?;
-        self.house.change(Limits::default(), settings.rights.roles());
+        self.access.change(Limits::default(), settings.rights.roles());
         Ok(())
     }
 

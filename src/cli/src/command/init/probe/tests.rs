@@ -1,7 +1,7 @@
 use super::*;
 
-fn order() -> Order {
-    Order {
+fn request() -> NodeRequest {
+    NodeRequest {
         node: "n1".to_owned(),
         address: "10.0.0.7".to_owned(),
         user: "picket".to_owned(),
@@ -16,7 +16,7 @@ fn order() -> Order {
     }
 }
 
-fn tried(driver: Driver, answer: serde_json::Value) -> Tried {
+fn tried(driver: Driver, answer: serde_json::Value) -> ProbeResult {
     let mut all = json!({
         "node": "n1", "device": "bmc", "endpoint": "ipmi 10.0.0.7:623", "power": null, "identity": null, "hold": null, "notes": [],
         "obstacles": [], "fault": null,
@@ -25,10 +25,10 @@ fn tried(driver: Driver, answer: serde_json::Value) -> Tried {
         all[key] = value.clone();
     }
     let answer = serde_json::from_value(all).expect("an answer");
-    Tried { driver, answer, shown: None, allows_suite_3: false, more: Vec::new() }
+    ProbeResult { driver, answer, shown: None, allows_suite_3: false, more: Vec::new() }
 }
 
-fn refused(driver: Driver, kind: &str, detail: &str) -> Tried {
+fn refused(driver: Driver, kind: &str, detail: &str) -> ProbeResult {
     tried(driver, json!({ "fault": { "kind": kind, "detail": detail } }))
 }
 
@@ -44,7 +44,7 @@ fn a_bmc_that_answers_and_bars_nothing_is_ready() {
         "  ipmi 10.0.0.7:623: the machine is on\n  it takes cipher suite 17, and the privilege operator\n  it says that it controls the \
          machine with the uuid 00ff\n  a fence tries to hold it off, which the BMC may refuse then; now it has\n  restore_policy previous\n"
     );
-    let both = Tried { allows_suite_3: true, ..tried(Driver::Ipmi, fine.clone()) };
+    let both = ProbeResult { allows_suite_3: true, ..tried(Driver::Ipmi, fine.clone()) };
     assert!(both.told(page).contains("it takes one of the cipher suites 17 and 3"), "{}", both.told(page));
     for (key, value) in [
         ("obstacles", json!(["the role ReadOnly and no other"])),
@@ -74,9 +74,9 @@ fn each_refusal_has_the_device_s_own_reason_and_what_to_do() {
     ] {
         let one = refused(driver, kind, detail);
         assert!(
-            one.reason().contains(detail) && one.advice(&order()).contains(advice),
+            one.reason().contains(detail) && one.advice(&request()).contains(advice),
             "{}",
-            one.advice(&order())
+            one.advice(&request())
         );
     }
 }
@@ -89,9 +89,11 @@ fn a_certificate_that_nobody_vouches_for_wants_a_person() {
         Some(shown.clone())
     );
     assert_eq!(digest("its SHA-256 is abc"), None);
-    let one =
-        Tried { shown: Some(shown.clone()), ..refused(Driver::Redfish, "authentication", "certificate") };
-    let advice = one.advice(&order());
+    let one = ProbeResult {
+        shown: Some(shown.clone()),
+        ..refused(Driver::Redfish, "authentication", "certificate")
+    };
+    let advice = one.advice(&request());
     assert!(
         !one.is_ready()
             && advice.contains("Compare")
@@ -110,11 +112,12 @@ fn how_long_sessions_live_is_read_from_the_service_s_words() {
 #[test]
 fn an_identity_is_written_as_a_remark_alone() {
     let folder = tempfile::tempdir().expect("a directory");
-    let place = super::super::place::Place::of(folder.path(), false).expect("it is free");
-    let mut order = order();
-    order.allow_suite_3 = true;
+    let settings_folder =
+        super::super::settings_folder::SettingsFolder::of(folder.path(), false).expect("it is free");
+    let mut request = request();
+    request.allow_suite_3 = true;
     let one = tried(Driver::Ipmi, json!({ "power": "on", "identity": { "uuid": "00ff" } }));
-    let text = super::super::settings::text(&order, &one, &place);
+    let text = super::super::settings::text(&request, &one, &settings_folder);
     let table: toml::Table = text.parse().expect("TOML");
     let device = &table["nodes"]["n1"]["devices"]["bmc"];
     assert!(
@@ -130,10 +133,10 @@ fn an_identity_is_written_as_a_remark_alone() {
 
 #[test]
 fn what_was_found_out_counts_before_what_was_asked_for() {
-    let mut order = order();
-    order.certificate = Some("aa".to_owned());
+    let mut request = request();
+    request.certificate = Some("aa".to_owned());
     let more = [("certificate_sha256", NO_CERTIFICATE.to_owned()), ("session_timeout", "1h".to_owned())];
-    let table: toml::Table = order.device(Driver::Redfish, &more).parse().expect("TOML");
+    let table: toml::Table = request.device(Driver::Redfish, &more).parse().expect("TOML");
     let device = &table["nodes"]["n1"]["devices"]["bmc"];
     assert_eq!(device["certificate_sha256"].as_str(), Some(NO_CERTIFICATE));
     assert_eq!(device["session_timeout"].as_str(), Some("1h"));
@@ -143,8 +146,8 @@ fn what_was_found_out_counts_before_what_was_asked_for() {
 /// S1: the weaker suite is spoken on a person's word alone.
 #[test]
 fn suite_3_is_spoken_where_a_person_allowed_it_alone() {
-    let mut order = order();
-    assert!(!order.device(Driver::Ipmi, &[]).contains("cipher_suites"));
-    order.allow_suite_3 = true;
-    assert!(order.device(Driver::Ipmi, &[]).contains("cipher_suites = [17, 3]\n"));
+    let mut request = request();
+    assert!(!request.device(Driver::Ipmi, &[]).contains("cipher_suites"));
+    request.allow_suite_3 = true;
+    assert!(request.device(Driver::Ipmi, &[]).contains("cipher_suites = [17, 3]\n"));
 }
