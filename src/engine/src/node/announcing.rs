@@ -1,5 +1,16 @@
-//! Telling at the far side of releases that a node is being fenced, before it is off (K2, K8): nothing new is given to it, and nobody
-//! else lets go what is its. A task of its own: the off waits for none of it, and what it sets up is tidied away with the rest.
+//! Telling the far sides of releases that a node is being fenced, before it is off (K2, K8): nothing new is
+//! given to the node, and nobody else lets go what it has.
+//!
+//! # Invariants
+//!
+//! - The announcement is a task of its own, and the off does not wait for it. Shown by
+//!   `who_does_not_hear_that_it_is_being_fenced_keeps_no_off_back`.
+//! - The machine that it meets there is stored (`Event::ReleaseSubject`). Another machine under that name
+//!   gives the fence up (`Replaced`, K1). Shown by
+//!   `that_it_is_being_fenced_is_told_before_it_is_off_and_whom_it_met_is_stored`,
+//!   `another_machine_under_the_node_s_name_is_left_alone_and_a_person_is_asked_at_once`.
+//! - What it sets up is tidied away with the rest. Shown by
+//!   `what_is_left_there_while_the_process_runs_is_swept_within_ten_minutes`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

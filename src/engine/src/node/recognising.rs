@@ -1,6 +1,14 @@
-//! Comparing, while a node is kept off, whom the far sides of its releases have for it with who was met when the fence began (K1). A task of its
-//! own, at a modest pace: the watch of power waits for none of it, and a far side that does not answer changes nothing. An attempt, and the on,
-//! compare for themselves.
+//! Comparing, while a node is kept off, the machine that the far sides of its releases have now with the
+//! machine that the fence met (K1).
+//!
+//! # Invariants
+//!
+//! - The comparison is a task of its own, at a modest pace. The watch of power does not wait for it. Shown
+//!   by `nothing_waits_for_the_question_who_it_is`.
+//! - What it found is told until the node's task takes it, also while nothing can be stored. Shown by
+//!   `what_is_found_while_nothing_can_be_stored_is_not_forgotten`,
+//!   `it_is_found_while_the_node_is_kept_off_and_let_be`.
+//! - An attempt and the on compare for themselves. Shown by `it_is_found_before_the_on_which_is_not_sent`.
 
 use std::sync::Arc;
 use std::time::Duration;

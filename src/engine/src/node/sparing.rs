@@ -1,6 +1,14 @@
-//! Keeping away whoever else remediates machines, for as long as the node is fenced (K8). A task of its own for each release, as whoever has the
-//! machines may be away for as long as it likes: nothing waits for it, and the off and the proof do not end it. What it sets up is tidied away
-//! with the rest.
+//! Keeping away whoever else remediates machines, for as long as the node is fenced (K8): the Machine of
+//! Cluster API behind a Node.
+//!
+//! # Invariants
+//!
+//! - It is a task of its own for each release. Nothing waits for it, and neither the off nor the proof ends
+//!   it. Shown by `others_are_kept_away_from_its_machine_as_soon_as_that_can_be_done`.
+//! - What it sets up is taken away after everything else. Shown by
+//!   `what_keeps_others_away_from_a_machine_goes_with_the_fence`.
+//! - A machine that is being deleted ends a breach, and nothing more is sent. Shown by
+//!   `a_node_that_is_taken_away_and_comes_on_is_not_switched_off_again_and_again`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
