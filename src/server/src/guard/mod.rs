@@ -1,8 +1,14 @@
 //! Who may: each request passes here before anything of it is read.
 //!
-//! **Invariants.** A request whose caller is not known, or has no role for the call, or for which there is no place, is
-//! refused before a byte of its message is read. Every refusal is told to [`Denials`]. For which nodes the role holds is asked where the nodes are known:
-//! there is no other way to a node than [`Wanted::find`](crate::select::Wanted::find), which asks.
+//! # Invariants
+//!
+//! - A request is refused before a byte of its message is read where its caller is not known or has no role
+//!   for the call, or where there is no place. Shown by
+//!   `who_is_not_known_and_what_is_not_known_is_refused`,
+//!   `a_role_that_is_missing_is_named_and_nothing_is_begun`.
+//! - Every refusal is told to [`Denials`]. Shown by `the_first_is_told_at_once_and_the_rest_are_counted`.
+//! - For which nodes a role holds is asked where the nodes are known:
+//!   [`Wanted::find`](crate::select::Wanted::find) asks, and there is no other way to a node.
 
 pub(crate) mod calls;
 mod denials;
