@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //!
-//! - A detach names the machine *and* the place at which the volume is attached there, so that a late one
-//!   cannot take the volume from its next owner (S8).
+//! - A detach names the machine *and* the place at which the volume is attached there. A late detach cannot
+//!   take the volume from its next owner (S8).
 //! - Only the cloud's own clear word says that a volume is free. Shown by
 //!   `a_host_device_that_knows_of_volumes_conforms`.
 

@@ -10,9 +10,10 @@
 //!
 //! - Only `stopped` without memory kept, and `terminated`, both seen with that id, are off (S1). Shown by
 //!   `every_state_of_an_instance_is_on_off_or_unknown`, `what_was_hibernated_is_not_off`.
-//! - A command goes once, signed with AWS's own time from an answer that came before the store said its
-//!   last word (`OnOrder::checked_at`, `ReleasePermit::checked_at`), so that AWS bounds its life (S8).
-//!   Shown by `an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken`,
+//! - A command goes once, signed with AWS's own time, so that AWS bounds its life (S8). An on and a detach
+//!   bear the time of an answer from before the store's last word (`OnOrder::checked_at`,
+//!   `ReleasePermit::checked_at`). Shown by
+//!   `an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken`,
 //!   `no_on_goes_without_a_reading_of_just_now`.
 //! - The SDK signs and sends nothing: its requests are sent by `cloud/wire` alone. What an action is called
 //!   in the SDK's words stands in `cloud/actions` alone.

@@ -9,8 +9,8 @@
 //! # Invariants
 //!
 //! - A command goes once, under a permit that is asked for last, and its answer is heard (S6, S8, S10).
-//! - A token bears a command only where its life is over within the ledger's time, and where it was there
-//!   when the store said its last word. Shown by
+//! - A token bears a command only where its life is over within the ledger's time. It was there when the
+//!   store said its last word. Shown by
 //!   `a_token_bears_no_command_that_would_be_taken_later_than_its_bound`.
 //! - What is secret is shown nowhere (S18). Shown by `a_secret_is_struck_out_however_it_is_written`.
 

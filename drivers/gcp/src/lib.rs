@@ -9,9 +9,9 @@
 //!
 //! # Invariants
 //!
-//! - Only `TERMINATED` is off, seen with the numeric id, with our own stop ended without an error and
-//!   nothing under way that could start the instance (S1). That an operation is done proves nothing. Shown
-//!   by `only_terminated_with_nothing_under_way_that_may_start_it_is_off`,
+//! - Only `TERMINATED` is off, seen with the numeric id (S1). Our own stop has ended without an error, and
+//!   nothing is under way that could start the instance. That an operation is done proves nothing. Shown by
+//!   `only_terminated_with_nothing_under_way_that_may_start_it_is_off`,
 //!   `off_is_told_where_it_is_stopped_still_once_nothing_was_under_way`.
 //! - A command goes once, with a token that was there when the store said its last word, whose whole life
 //!   stands in the ledger (S8). Shown by

@@ -3,8 +3,8 @@
 //! **Purpose.** One TOML file, over it the files of a directory, over them `PICKET__...` variables
 //! ([`Sources`]); checked into [`Settings`].
 //! **Non-goals.** No driver and no releaser is known here. Their tables are handed on as they are, with the
-//! places from which they came, so that their faults are told with file and key as well
-//! ([`DeviceSettings::fault`], [`Kinded::fault`]). Nothing is started, and no secret is read.
+//! places from which they came. Their faults are told with file and key as well ([`DeviceSettings::fault`],
+//! [`Kinded::fault`]). Nothing is started, and no secret is read.
 //!
 //! # Invariants
 //!

@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //!
-//! - Every write, and every check, is one transaction that compares the leader's key (by the revision in
+//! - Every write, and every check, is one transaction. It compares the leader's key (by the revision in
 //!   which we won it), the term, the store's life and the record's version (S6). Shown by
 //!   `who_slept_through_its_lease_changes_nothing_and_may_send_nothing`,
 //!   `whose_key_is_gone_leads_no_more_also_where_nobody_else_leads`.

@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //!
-//! - `off` and `reboot` end with 0 only when the gateway told that the node is proven off (and, unless it
-//!   is wished otherwise, that its volumes are released). Whatever is not understood is a failure: a caller
+//! - `off` and `reboot` end with 0 only when the gateway told that the node is proven off. Unless it is
+//!   wished otherwise, its volumes are released as well. Whatever is not understood is a failure: a caller
 //!   who believes an agent starts a second writer. Shown by `only_an_explicit_off_of_now_is_off`.
 //! - `status` says off only of a node that the gateway read off just now. Shown by
 //!   `only_an_explicit_off_of_now_is_off`.

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A Node is asked for only after it was seen to be unhealthy for as long as its policy says, by looks
-//!   that are six seconds apart at most. Time in which nobody looked does not count, and no time of an API
+//! - A Node is asked for only after it was seen to be unhealthy for as long as its policy says. The looks
+//!   are six seconds apart at most. Time in which nobody looked does not count, and no time of an API
 //!   object is compared with a clock (K9). Shown by `nothing_is_asked_for_that_the_law_does_not_allow`,
 //!   `time_counts_between_looks_that_follow_each_other_and_never_after_the_last`.
 //! - Of a Node at most one request is under way. Its key is made of UID, boot id and the turn of the

@@ -1,5 +1,5 @@
-//! What releases of earlier fences left on a node that is back, such as a taint that keeps new pods away
-//! until the node was seen to be back.
+//! What releases of earlier fences left on a node that is back. An example is a taint that keeps new pods
+//! away until then.
 //!
 //! # Invariants
 //!

@@ -2,9 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A request is refused before a byte of its message is read where its caller is not known or has no role
-//!   for the call, or where there is no place. Shown by
-//!   `who_is_not_known_and_what_is_not_known_is_refused`,
+//! - A request is refused before a byte of its message is read in three cases: its caller is not known, has
+//!   no role for the call, or finds no place. Shown by `who_is_not_known_and_what_is_not_known_is_refused`,
 //!   `a_role_that_is_missing_is_named_and_nothing_is_begun`.
 //! - Every refusal is told to [`Denials`]. Shown by `the_first_is_told_at_once_and_the_rest_are_counted`.
 //! - For which nodes a role holds is asked where the nodes are known:

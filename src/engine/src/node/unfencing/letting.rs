@@ -1,5 +1,5 @@
-//! Before the on, and before supplies come back, the far side of each release that sets something up is
-//! asked once more whether the node may go (K2).
+//! Before the on, and before supplies come back, each release that sets something up is asked once more
+//! whether the node may go on (K2).
 //!
 //! # Invariants
 //!
