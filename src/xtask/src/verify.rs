@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::builds::NO_PROTOC;
 use crate::failure::Failure;
 use crate::test::mutants;
-use crate::{builds, licences, packages, pages, place, reference, run};
+use crate::{builds, invariants, licences, packages, pages, place, reference, run};
 
 /// A check of the sources, by what it looks at.
 type Check = (&'static str, fn() -> Result<(), Failure>);
@@ -17,11 +17,11 @@ type Check = (&'static str, fn() -> Result<(), Failure>);
 /// is not built once more for each part. The tests are left out, since they want a gateway with all parts.
 const ALONE: [&str; 7] = ["etcd", "ipmi", "redfish", "agent", "openstack", "gcp", "kubernetes"];
 
-/// Formatting, clippy, a gateway of few parts, documentation, the pages, licences, that nothing wants protoc, the fuzz targets' manifest. All
+/// Formatting, clippy, a gateway of few parts, documentation, the pages, the invariants, licences, that nothing wants protoc, the fuzz targets' manifest. All
 /// are looked at, whichever fails.
 pub fn verify() -> Result<(), Failure> {
     packages::ensure(packages::FOR_BUILD, false)?;
-    let checks: [Check; 11] = [
+    let checks: [Check; 12] = [
         ("formatting (cargo xtask fix mends it)", || cargo(&["fmt", "--all", "--check"], &[])),
         ("clippy", || clippy(&["--workspace"])),
         ("a gateway without any part", || clippy(&["-p", "picket-gateway", "--no-default-features"])),
@@ -35,6 +35,7 @@ pub fn verify() -> Result<(), Failure> {
         }),
         ("documentation", documentation),
         ("the pages", pages::check),
+        ("the invariants and the map", invariants::check),
         ("pages that are made from the sources", reference::check),
         ("licences", licences::check),
         ("a build without protoc", builds::check),
@@ -52,7 +53,7 @@ pub fn verify() -> Result<(), Failure> {
         .collect();
     if failed.is_empty() {
         println!(
-            "\nverified: formatting, clippy, a gateway with one part alone, documentation, pages, licences, no protoc, mutants"
+            "\nverified: formatting, clippy, a gateway with one part alone, documentation, pages, invariants, licences, no protoc, mutants"
         );
         return Ok(());
     }
