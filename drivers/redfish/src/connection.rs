@@ -6,8 +6,7 @@
 //!   `an_on_is_sent_once_whatever_becomes_of_it`.
 //! - A connection in which an exchange was begun and not ended, by an error, by its time or by a caller who
 //!   left, is used no more.
-//! - Closed, it throws away what was not sent yet (S8). Shown by
-//!   `what_was_stopped_between_permit_and_sending_comes_to_nothing`.
+//! - Closed, it throws away what was not sent yet (S8).
 
 use std::future::poll_fn;
 use std::io;

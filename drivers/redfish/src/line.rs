@@ -4,7 +4,7 @@
 //! # Invariants
 //!
 //! - Before each request that changes something, on a connection that stands, the permit is asked (S6).
-//!   Shown by `what_was_stopped_between_permit_and_sending_comes_to_nothing`.
+//!   Shown by `who_leads_no_more_sends_nothing_on`.
 //! - A session that carried a command is kept in mind until it is surely over on the far side (S8). Shown
 //!   by `a_session_that_does_not_answer_its_deletion_is_waited_out`.
 //! - What is asked for an on is sent once, in the session in which power was read. Shown by

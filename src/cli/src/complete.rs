@@ -2,8 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Completing asks for the list of nodes and for nothing else: it has no effect. Shown by
-//!   `nodes_holders_devices_and_releases_come_from_the_running_gateway`.
+//! - Completing asks for the list of nodes and for nothing else: it has no effect.
 //! - Where no gateway answers within [`LIMIT`] the words that need one are left out, and nothing is said.
 //!   Shown by `where_no_gateway_answers_nothing_is_said_and_nobody_waits`.
 //! - A word that a shell could read as more than a word is never offered: callers choose the names of

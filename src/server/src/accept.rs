@@ -7,8 +7,7 @@
 //!
 //! - A handshake has a bound in time and in number. It hinders neither connections that are through nor
 //!   newer ones nor the Unix socket. Shown by `a_crowd_on_the_loopback_leaves_places_for_the_socket`.
-//! - A connection that cannot be had costs nobody else theirs. Shown by
-//!   `callers_without_a_role_take_few_connections_all_together`.
+//! - A connection that cannot be had costs nobody else theirs.
 
 use std::io;
 use std::net::SocketAddr;

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - There are never more than [`ALL`], and never more than [`EACH`] of one network. Shown by
-//!   `what_has_ended_takes_no_room`.
+//!   `a_full_room_takes_a_newcomer_at_the_cost_of_who_has_most`.
 //! - Nobody is kept out: the oldest handshake of the network that has most goes. Shown by
 //!   `whoever_has_many_waits_for_none_but_their_own`,
 //!   `a_full_room_takes_a_newcomer_at_the_cost_of_who_has_most`.

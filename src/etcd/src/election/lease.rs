@@ -5,7 +5,7 @@
 //! - Validity counts from when a grant or a keep-alive was *sent*. Shown by
 //!   `a_permit_ends_before_its_lease_and_stays_ended`.
 //! - A lease that ended is never renewed, also when the answer comes late. Shown by
-//!   `nothing_is_won_under_a_lease_that_was_given_back`.
+//!   `a_permit_ends_before_its_lease_and_stays_ended`.
 
 use std::sync::Arc;
 use std::time::Duration;
