@@ -1,7 +1,13 @@
 //! The ways out of what stops a fence: for each reason what a person does, and with which commands.
 //!
-//! **Purpose.** One table. The command line's words are made from it, `docs/stops.md` is held to it, and a test walks every way.
-//! **Invariant.** Each reason that keeps a node off has a way that the role operator may take, or one that the settings open.
+//! **Purpose.** One table. The command line's words are made from it, `docs/stops.md` is held to it, and a
+//! test walks every way.
+//!
+//! # Invariants
+//!
+//! - Each reason that keeps a node off has a way that the role operator may take, or one that the settings
+//!   open (S16). Shown by `each_has_a_way_that_an_operator_may_take_or_the_settings_open`,
+//!   `every_way_out_leads_where_it_says`.
 
 use crate::v1::{OutcomeKind, Phase, Reason};
 

@@ -1,11 +1,14 @@
 //! `picket.v1`: the wire.
 //!
 //! **Purpose.** What callers and gateways say to each other: messages, client and server, generated from
-//! `picket/v1/*.proto`, where every field is described with its units and meaning; and which commands lead out by which reason
-//! ([`exits`]).
+//! `picket/v1/*.proto`, where every field is described with its units and meaning; and which commands lead
+//! out by which reason ([`exits`]).
 //! **Non-goals.** No rule, no conversion: those stand in the server.
-//! **Invariants.** The wire outlives the code: `README.md` beside the protos has the rules for changing them, and
-//! `tests/` holds them to it.
+//!
+//! # Invariants
+//!
+//! - The wire outlives the code: `README.md` beside the protos has the rules for changing them. Shown by
+//!   `nothing_that_was_released_is_changed`.
 
 #[cfg(feature = "client")]
 pub mod client;

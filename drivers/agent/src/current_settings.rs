@@ -1,7 +1,12 @@
-//! Settings that fit the agent as it stands on the disk, also after it was replaced under a gateway that runs.
+//! Settings that fit the agent as it stands on the disk, also after it was replaced under a gateway that
+//! runs.
 //!
-//! **Invariant.** What the device was taken for when it was made (class, grade, whether it proves alone) never changes under whoever
-//! reckons with it: an agent that would be taken for something else now is told, and not believed, until the settings are read again.
+//! # Invariants
+//!
+//! - What the device was taken for when it was made (class, grade, whether it proves alone) never changes
+//!   under its users. An agent that would be taken for something else now is told, and not believed, until
+//!   the settings are read again. Shown by
+//!   `an_agent_that_was_replaced_is_asked_what_it_takes_before_it_is_believed`.
 
 use std::sync::Arc;
 

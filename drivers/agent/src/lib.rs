@@ -4,10 +4,22 @@
 //! that exist: `action=off`, `on` and `status` on their standard input.
 //! **Non-goals.** No `reboot`, `list`, `monitor` or unfencing; no hold and no identity, which agents do not have; no agent whose
 //! off is not power: what an agent's word is worth stands in [`list`], read in its source.
-//! **Invariants.** An agent never chooses what it switches: the settings name it in full, and one device has one endpoint however it is
-//! spelled. One agent at once a device. Nothing that an agent says is On or Off but its status in words *and* in its exit
-//! code, which must agree. An agent never outlives its call, nor the gateway, and nothing of it is left behind. No secret is in the
-//! arguments or the environment of an agent, nor in an error.
+//!
+//! # Invariants
+//!
+//! - An agent never chooses what it switches: the settings name it in full, and one device has one endpoint
+//!   however it is spelled (S13). Shown by `an_agent_that_would_choose_by_itself_is_told_which`,
+//!   `one_device_in_two_spellings_has_one_endpoint`.
+//! - One agent runs at once a device, and no more of all agents than the settings say: the gateway itself is a
+//!   unit of theirs. Shown by `more_programs_run_side_by_side_once_the_settings_say_so`.
+//! - Nothing that an agent says is On or Off but its status in words *and* in its exit code, which must agree
+//!   (S1). Shown by `only_a_code_and_a_word_that_agree_are_on_or_off`.
+//! - An agent whose status says off also where it does not know proves nothing by itself (`never_alone`). Shown
+//!   by `what_reads_off_where_it_does_not_know_is_at_best_claimed`.
+//! - An agent never outlives its call, nor the gateway, and nothing of it is left behind (S8). Shown by
+//!   `what_is_killed_has_an_unknown_effect_and_nothing_of_it_is_left`.
+//! - No secret is in the arguments or the environment of an agent, nor in an error (S18). Shown by
+//!   `no_secret_stands_in_the_settings_nor_in_a_fault`, `no_secret_is_repeated_however_it_is_quoted`.
 //!
 //! # What an agent does with our own off
 //!

@@ -1,9 +1,14 @@
 //! The reviewed list: what the off and the status of each agent mean, read in its source.
 //!
-//! Read in fence-agents 4.12.1 (Debian 12, 4.12.1-1), each in `agents/<name without fence_>/fence_<name>.py` there, or in the file that
-//! Debian links it to; SNMP agents also in `lib/fencing_snmp.py.py`, all in `lib/fencing.py.py`.
+//! Read in fence-agents 4.12.1 (Debian 12, 4.12.1-1), each in `agents/<name without
+//! fence_>/fence_<name>.py` there, or in the file that Debian links it to; SNMP agents also in
+//! `lib/fencing_snmp.py.py`, all in `lib/fencing.py.py`.
 //!
-//! *Invariant:* an agent is [`Proof::Power`] only where every word that is not the device's own word for off is not read as off.
+//! # Invariants
+//!
+//! - An agent is [`Proof::Power`] only where every word that is not the device's own word for off is not
+//!   read as off (S1). Shown by `what_reads_off_where_it_does_not_know_is_at_best_claimed`.
+//! - What an agent's word is worth stands in this list alone.
 
 use picket_core::device::{DeviceClass, Grade};
 

@@ -1,7 +1,11 @@
-//! How long an answer to a datagram takes, and so how long it is waited for before a copy of its question is sent (RFC 6298).
+//! How long an answer to a datagram takes, and so how long it is waited for before a copy of its question
+//! is sent (RFC 6298).
 //!
-//! **Invariants.** Never shorter than [`FIRST_PAUSE`]. An answer to a question that had copies is no measure, as it does not
-//! say which copy it answers (Karn).
+//! # Invariants
+//!
+//! - A wait is never shorter than [`FIRST_PAUSE`]. Shown by `a_wait_stays_between_its_bounds`.
+//! - An answer to a question that had copies is no measure, as it does not say which copy it answers
+//!   (Karn). Shown by `an_answer_to_a_question_that_had_copies_measures_nothing`.
 
 use std::time::Duration;
 

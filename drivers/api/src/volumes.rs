@@ -1,9 +1,16 @@
 //! The volumes of a machine, where whoever controls its power also attaches them: a cloud.
 //!
-//! **Purpose.** What is attached, letting one go, and how far that is; each one question or one command to the cloud.
-//! **Non-goals.** Which of them are to go, when, and how often it is tried: the releaser's and the engine's matter.
-//! **Invariant.** A detach names the machine *and* the place at which the volume is attached there, so that a late one cannot take
-//! it from its next owner. **Invariant.** Only the cloud's own clear word says that a volume is free.
+//! **Purpose.** What is attached, letting one go, and how far that is; each one question or one command to
+//! the cloud.
+//! **Non-goals.** Which of them are to go, when, and how often it is tried: the releaser's and the engine's
+//! matter.
+//!
+//! # Invariants
+//!
+//! - A detach names the machine *and* the place at which the volume is attached there. A late detach cannot
+//!   take the volume from its next owner (S8).
+//! - Only the cloud's own clear word says that a volume is free. Shown by
+//!   `a_host_device_that_knows_of_volumes_conforms`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,13 @@
-//! Keeping an instance off by EC2's own means (S11): a tag, and an IAM policy that denies to start what bears it.
+//! Keeping an instance off by EC2's own means (S11): a tag, and an IAM policy that denies to start what
+//! bears it.
 //!
-//! **Invariant.** What is tagged when its fence begins is tagged by somebody else (another Picket, a person), and stays so: our value says
-//! neither which gateway nor which fence, because many are tagged by one request. It is tagged right after a look.
+//! # Invariants
+//!
+//! - An instance that is tagged when its fence begins is tagged by somebody else (another Picket, a
+//!   person), and stays so. Our value says neither which gateway nor which fence, because many are tagged
+//!   by one request. Shown by `a_tag_that_stood_before_stays_and_nobodys_value_is_written_over`.
+//! - An instance is tagged right after a look. Shown by
+//!   `who_tags_it_after_it_was_inspected_is_not_written_over`.
 
 use std::time::Duration;
 

@@ -1,6 +1,9 @@
 //! An instance as DescribeInstances shows it, and what that says of power.
 //!
-//! **Invariant.** [`Instance::power`] is a total function of what was answered: what is not said in the words of the API is Unknown.
+//! # Invariants
+//!
+//! - [`Instance::power`] is a total function of what was answered: what is not said in the words of the API
+//!   is Unknown (S1). Shown by `every_state_of_an_instance_is_on_off_or_unknown`.
 
 use std::collections::BTreeMap;
 

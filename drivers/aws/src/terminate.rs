@@ -1,7 +1,11 @@
-//! Terminating an instance, where its settings say so: what cannot be stopped (instance store, one-time spot).
+//! Terminating an instance, where its settings say so: what cannot be stopped (instance store, one-time
+//! spot).
 //!
-//! **Invariant.** It is terminated only once EC2 was read to keep every volume that the settings do not give away: those that the
-//! instance shows, its root among them, and those that EBS has there.
+//! # Invariants
+//!
+//! - An instance is terminated only once EC2 was read to keep every volume that the settings do not give
+//!   away: those that the instance shows, its root among them, and those that EBS has there. Shown by
+//!   `an_instance_is_terminated_only_once_its_volumes_are_read_to_be_kept`.
 
 use picket_cloud::EPOCH;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};

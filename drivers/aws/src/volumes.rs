@@ -1,7 +1,10 @@
 //! An instance's volumes: what EC2 has attached, and whether EBS says that one is free.
 //!
-//! **Invariant.** A detach names the volume, the instance and the device, so that it takes a volume from nobody else. **Invariant.** One
-//! is free once neither the instance's mapping nor the volume's attachments have it there; whoever else has it keeps it.
+//! # Invariants
+//!
+//! - A detach names the volume, the instance and the device, so that it takes a volume from nobody else.
+//! - A volume is free once neither the instance's mapping nor the volume's attachments have it there. Other
+//!   instances keep it. Shown by `a_volume_is_free_once_neither_has_it_at_the_instance`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,9 @@
 //! One client for all devices of an account.
 //!
-//! **Invariant.** An account is there once, for as long as a device of it is: two would keep the cloud's limits twice.
+//! # Invariants
+//!
+//! - An account is there once, for as long as a device of it is: two would keep the cloud's limits twice.
+//!   Shown by `an_account_is_there_once_and_as_long_as_a_device_of_it`.
 
 use std::sync::{Arc, Weak};
 

@@ -1,7 +1,10 @@
-//! Token buckets: how much may be asked of a cloud, each with a size and with tokens that come a second. What others of the same
-//! account take is not seen here, and told by refusals.
+//! Token buckets: how much may be asked of a cloud, each with a size and with tokens that come a second.
+//! What others of the same account take is not seen here, and is told by refusals.
 //!
-//! **Invariant.** Fences come first: what may only read leaves a reserve.
+//! # Invariants
+//!
+//! - Fences come first: what may only read leaves a reserve. Shown by
+//!   `what_may_only_read_leaves_a_reserve`.
 
 use std::time::Duration;
 

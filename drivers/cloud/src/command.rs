@@ -1,8 +1,12 @@
 //! One command on its way: how late it may be taken, and that its answer is heard.
 //!
-//! **Invariant.** Its permits are asked for last, after its token was chosen: whoever stands still in between sends what ends with that
-//! token (S6, S8). Nothing repeats it. **Invariant.** It goes for whoever waits for it: where the call was cut off meanwhile, as by a
-//! breach, it does not.
+//! # Invariants
+//!
+//! - Its permits are asked for last, after its token was chosen: a gateway that stands still in between
+//!   sends what ends with that token (S6, S8). Nothing repeats it. Shown by
+//!   `a_token_bears_no_command_that_would_be_taken_later_than_its_bound`.
+//! - A command whose call was cut off meanwhile, as by a breach, does not go. Shown by
+//!   `a_detach_whose_caller_was_cut_off_is_not_sent`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,10 @@
-//! What is secret is struck out of answers before anything of them is shown: whoever stands in between may repeat what was asked (S18).
+//! What is secret is struck out of answers before anything of them is shown: a far side may repeat what was
+//! asked (S18).
 //!
-//! **Invariant.** It is struck out before a text is shortened: of a secret that is cut in two the first half would stay.
+//! # Invariants
+//!
+//! - It is struck out before a text is shortened: of a secret that is cut in two the first half would stay.
+//!   Shown by `a_secret_is_struck_out_however_it_is_written`.
 
 use picket_reach::web::Answer;
 use reqwest::header::HeaderValue;

@@ -1,7 +1,12 @@
 //! The token of one account: renewed before its end, by one login at a time.
 //!
-//! **Invariant.** Credentials that were refused are not tried again and again: accounts are locked after a few tries.
-//! **Invariant.** The longest life that a token was given is known, as it bounds what carries one (S8).
+//! # Invariants
+//!
+//! - Credentials that were refused are not tried again and again: accounts are locked after a few tries.
+//!   Shown by `credentials_that_were_refused_are_not_tried_again_at_once`.
+//! - What is left of a token serves until its end. Shown by
+//!   `what_is_left_of_a_token_serves_where_there_is_no_new_one`.
+//! - The longest life that a token was given is known, as it bounds what carries one (S8).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

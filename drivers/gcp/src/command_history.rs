@@ -1,8 +1,13 @@
-//! The commands of one kind, stops or starts, that this process sent to an instance: which request goes next, and what became of the one
-//! that was taken last.
+//! The commands of one kind, stops or starts, that this process sent to an instance: which request goes
+//! next, and what became of the one that was taken last.
 //!
-//! **Invariant.** What was not answered is sent again as the same request; what was taken is sent anew as another one: for the old name
-//! Compute Engine would do nothing.
+//! # Invariants
+//!
+//! - What was not answered is sent again as the same request. What was taken is sent anew as another one:
+//!   for the old name Compute Engine would do nothing. Shown by
+//!   `an_order_is_the_same_request_until_it_was_taken`.
+//! - What this process sent outlives a device that a reload makes anew. Shown by
+//!   `a_device_that_is_made_anew_knows_what_was_sent_before`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

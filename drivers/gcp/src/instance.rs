@@ -1,6 +1,9 @@
 //! An instance as Compute Engine shows it, and what that says of power.
 //!
-//! **Invariant.** [`Instance::status`] is a total function of what was answered: what is not said in the words of the API is Unknown.
+//! # Invariants
+//!
+//! - [`Instance::status`] is a total function of what was answered: what is not said in the words of the
+//!   API is Unknown (S1). Shown by `every_status_of_an_instance_is_on_terminated_or_unknown`.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,17 @@
 //! What names a command (`requestId`), and the commands of which it is not known yet whether they are over.
 //!
-//! Compute Engine does a request once: another copy with the same `requestId` is answered with the first one's operation, and does nothing
-//! (instances.stop, query parameters). For how long Google writes of its other services alone, in the same words: at least 60 minutes,
-//! which is as long as a token lives. And the operation bears the `requestId` (`clientOperationId`), so that what
-//! became of a command whose answer was lost can be looked up.
+//! Compute Engine does a request once: another copy with the same `requestId` is answered with the first
+//! one's operation, and does nothing (instances.stop, query parameters). Google says for how long of its
+//! other services alone, in the same words: at least 60 minutes, which is as long as a token lives. The
+//! operation bears the `requestId` (`clientOperationId`), so that a command whose answer was lost can be
+//! looked up.
 //!
-//! **Invariant.** A name is made of the order, and of what this device of this process alone has: the same order, sent again, is the same
-//! request. An off that is sent anew on purpose, and a successor's own, is another request: Compute Engine would do nothing for the old name.
+//! # Invariants
+//!
+//! - A name is made of the order and of what this device of this process alone has: the same order, sent
+//!   again, is the same request. Shown by `the_same_order_is_the_same_request_and_another_is_another`.
+//! - An off that is sent anew on purpose, and a successor's own, is another request (S2). Shown by
+//!   `a_start_that_was_taken_and_is_ordered_anew_is_another_request`.
 
 use std::time::Duration;
 

@@ -1,8 +1,11 @@
 //! An instance's volumes: what Compute Engine has attached, and whether the disk says that it is free.
 //!
-//! **Invariant.** A detach names the instance by its numeric id and the device, and goes only where that device has that disk, so that it
-//! takes none from anybody else. **Invariant.** A disk is free once neither the instance has it nor the disk has the instance among its
-//! users; whoever else has it keeps it.
+//! # Invariants
+//!
+//! - A detach names the instance by its numeric id and the device, and goes only where that device has that
+//!   disk. Shown by `a_disk_is_known_by_its_link_and_not_by_the_device_that_it_had`.
+//! - A disk is free once neither the instance has it nor the disk has the instance among its users. Other
+//!   users keep it. Shown by `a_disk_is_free_once_neither_has_it_at_the_instance`.
 
 use std::time::Duration;
 

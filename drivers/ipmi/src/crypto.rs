@@ -1,7 +1,11 @@
 //! The two cipher suites that are allowed, and the keys of a session.
 //!
 //! **Non-goals.** No suite without authentication, integrity and encryption; no MD5, no RC4.
-//! **Invariants.** Codes are compared in constant time. Keys have no debug print.
+//!
+//! # Invariants
+//!
+//! - Codes are compared in constant time.
+//! - Keys have no debug print (S18). Shown by `keys_have_no_debug_print`.
 
 use std::fmt;
 

@@ -1,8 +1,13 @@
 //! Opening a session, without any I/O: Open Session, RAKP 1 to 4 (IPMI 2.0 §13.17 to §13.24).
 //!
-//! **Invariants.** Exactly one cipher suite is proposed, and an answer that names another is refused. The BMC proves
-//! that it knows the password (RAKP 2) before we prove that we do (RAKP 3). What does not belong to this handshake
-//! is ignored.
+//! # Invariants
+//!
+//! - Exactly one cipher suite is proposed, and an answer that names another is refused. Shown by
+//!   `algorithms_that_were_not_proposed_are_refused`.
+//! - The BMC proves that it knows the password (RAKP 2) before we prove that we do (RAKP 3). Shown by
+//!   `another_password_or_key_is_found_out`.
+//! - What does not belong to this handshake is ignored. Shown by
+//!   `answers_of_another_stage_tag_or_session_are_ignored`.
 
 use picket_driver::Secret;
 

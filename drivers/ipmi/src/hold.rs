@@ -1,7 +1,10 @@
 //! Keeping a machine off by its BMC's own means (S11): restore policy, watchdog timer, power button.
 //!
-//! **Invariants.** Only what was read, and can therefore be put back, is changed, but for a restore policy that the
-//! BMC itself does not know. The watchdog timer is stopped and never started.
+//! # Invariants
+//!
+//! - Only what was read, and can therefore be put back, is changed, but for a restore policy that the BMC
+//!   itself does not know. Shown by `a_hold_is_engaged_seen_and_put_back`.
+//! - The watchdog timer is stopped and never started. Shown by `a_watchdog_is_set_and_never_started`.
 
 use ipmi_rs_core::connection::{IpmiCommand, Message};
 use picket_driver::{Call, DriverError, Effort, ErrorKind, HoldFound, HoldReport};

@@ -2,13 +2,22 @@
 //!
 //! **Purpose.** Power, identity and hold of a host by its BMC, over authenticated and encrypted sessions.
 //! **Non-goals.** No IPMI 1.5, no sensors, no console, no cycle or reset.
-//! **Invariants.** One request in flight a BMC. An epoch is one session: as long as it answers, the BMC did not restart.
-//! Nothing without authentication, integrity and encryption (cipher suites 17, and 3 where the settings allow it).
-//! What is not the answer to the request in flight is ignored.
 //!
-//! From the wire inwards: `wire` and `crypto` (packets), `handshake` and `session` (protocol, without I/O), `link`,
-//! `pace`, `attempt`, `live_session` (one socket), `session_opener` (opening), `line` (one conversation), `power`, `hold`, `closing` (what is said
-//! in it), `driver`. `wire` and `crypto` are open to the simulated BMCs of `drivers/fleet`, which speak the other side of it.
+//! # Invariants
+//!
+//! - One request is in flight a BMC. What is not the answer to it is ignored. Shown by
+//!   `an_answer_is_taken_once_and_a_late_one_never_for_another_request`.
+//! - An epoch is one session: as long as it answers, the BMC did not restart (S2). Shown by
+//!   `a_bmc_that_hung_did_not_restart`.
+//! - Nothing goes without authentication, integrity and encryption (cipher suites 17, and 3 where the
+//!   settings allow it). Shown by `nothing_but_the_allowed_suites_is_spoken`.
+//!
+//! # Files
+//!
+//! From the wire inwards: `wire` and `crypto` (packets), `handshake` and `session` (protocol, without I/O),
+//! `link`, `pace`, `attempt`, `live_session` (one socket), `session_opener` (opening), `line` (one conversation), `power`,
+//! `hold`, `closing` (what is said in it), `driver`. `wire` and `crypto` are open to the simulated BMCs of
+//! `drivers/fleet`, which speak the other side of it.
 
 mod attempt;
 mod closing;

@@ -1,8 +1,13 @@
-//! The conversation with one BMC: one request in flight, one session kept warm, and what became of those before it.
+//! The conversation with one BMC: one request in flight, one session kept warm, and what became of those
+//! before it.
 //!
-//! **Invariants.** A session that fell silent is not given up before another one was opened *and* the old one was asked
-//! a last time: as long as it answers, the BMC did not restart, and the epoch is the same. One that is given up and had
-//! carried a command is kept until it is surely over on the far side (S8).
+//! # Invariants
+//!
+//! - A session that fell silent is not given up before another one was opened *and* the old one was asked a
+//!   last time. As long as it answers, the BMC did not restart, and the epoch is the same (S2). Shown by
+//!   `a_session_is_not_given_up_before_it_had_a_last_word`.
+//! - A session that is given up and had carried a command is kept until it is surely over on the far side
+//!   (S8). Shown by `an_off_whose_session_was_lost_is_waited_for_or_its_end_is_seen_from_outside`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

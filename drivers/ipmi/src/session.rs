@@ -1,9 +1,13 @@
 //! One open RMCP+ session, without any I/O: requests in, packets out; datagrams in, answers out.
 //!
-//! **Invariants.** An answer is taken only if its code is right, its session is ours, its session sequence number is
-//! above every one that we had seen when its request was first written, and its requester sequence, network function
-//! and command are the request's. So a late or repeated answer to an earlier request is never taken for the answer
-//! to a later one, even after the six bits of the requester sequence have come round. Everything else is ignored.
+//! # Invariants
+//!
+//! - An answer is taken only if its code is right and its session is ours. Its session sequence number must
+//!   be above every one that we had seen when its request was first written. Its requester sequence,
+//!   network function and command must be the request's. Shown by
+//!   `an_answer_is_taken_once_and_a_late_one_never_for_another_request`.
+//! - So an answer to an earlier request is never taken for the answer to a later one, even after the six
+//!   bits of the requester sequence came round. Everything else is ignored.
 
 use ipmi_rs_core::connection::Message;
 use picket_core::device::Identity;

@@ -1,7 +1,11 @@
-//! Which cipher suites a BMC says it offers, for the words of an error: Get Channel Cipher Suites (IPMI 2.0 §22.15).
+//! Which cipher suites a BMC says it offers, for the words of an error: Get Channel Cipher Suites (IPMI 2.0
+//! §22.15).
 //!
-//! **Invariants.** It is asked and answered outside of any session, so anybody on the way may have answered: what is said is
-//! told to people, with that, and nothing is done by it (S1).
+//! # Invariants
+//!
+//! - The question is asked outside of any session, so anybody on the way may have answered. The answer is
+//!   told to people, with that, and nothing is done by it (S1). Shown by
+//!   `a_refused_suite_names_those_that_are_offered_and_the_setting`.
 
 use std::time::Duration;
 

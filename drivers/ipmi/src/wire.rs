@@ -1,8 +1,13 @@
 //! RMCP and RMCP+ packets (IPMI 2.0 §13.1 to §13.6).
 //!
 //! **Purpose.** Bytes to fields and back, nothing of sessions or commands.
-//! **Invariants.** Reading never panics, whatever the bytes are. What is read from a session's packet was
-//! authenticated: every byte of it is either under the code or has exactly one legal value.
+//!
+//! # Invariants
+//!
+//! - Reading never panics, whatever the bytes are. Shown by
+//!   `any_bytes_are_read_without_a_panic_and_never_as_a_session_s`.
+//! - What is read from a session's packet was authenticated: every byte of it is either under the code or
+//!   has exactly one legal value (S1). Shown by `a_flipped_bit_makes_a_packet_nothing`.
 
 use crate::crypto::{BLOCK, Keys};
 

@@ -1,8 +1,13 @@
-//! What was done to a server, as Nova tells it (`GET /servers/{id}/os-instance-actions`): whether our own stop ended well, for who may
-//! not see whether the compute host is up.
+//! What was done to a server, as Nova tells it (`GET /servers/{id}/os-instance-actions`): whether our own
+//! stop ended well, for callers who may not see whether the compute host is up.
 //!
-//! **Invariant.** A stop proves only if it is our own user's, was not there before this generation's first off, every event of it
-//! ended with Success, and nothing came after it but what changes no power: stop, lock, unlock, detach_volume.
+//! # Invariants
+//!
+//! - A stop proves only if it is our own user's, was not there before this generation's first off, and
+//!   every event of it ended with Success. Nothing may have come after it but what changes no power: stop,
+//!   lock, unlock, detach_volume (S1). Shown by
+//!   `our_own_stop_decides_where_nothing_came_after_it_that_switches`,
+//!   `only_steps_that_ended_well_are_a_success`, `what_an_earlier_generation_sent_is_not_this_one_s`.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,15 @@
 //! The copies of a server that its evacuations left, of which Nova's own Off of it says nothing.
 //!
-//! **Invariant.** The server and its actions are asked first, and its migrations after that: of an evacuation which that Off may follow
-//! Nova notes the action before the migration, and `done` before the action's end. Where none ever happened nothing more is asked.
-//! **Boundary.** Migrations are an administrator's to see. Whether the host of a copy is off is the engine's matter.
+//! **Boundary.** Only an administrator sees migrations. Whether the host of a copy is off is the engine's
+//! matter.
+//!
+//! # Invariants
+//!
+//! - The server and its actions are asked first, and its migrations after that. Of an evacuation which that
+//!   Off may follow, Nova notes the action before the migration, and `done` before the action's end. Shown
+//!   by `an_evacuation_between_two_answers_of_one_reading_is_not_missed`.
+//! - Where no evacuation ever happened nothing more is asked. Shown by
+//!   `nothing_is_asked_for_copies_of_a_server_that_was_never_evacuated_or_has_none_for_good`.
 
 use parking_lot::MutexGuard;
 use picket_driver::{Call, DriverError};

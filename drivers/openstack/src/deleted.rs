@@ -1,8 +1,12 @@
 //! What was under way at a server when its host ended it.
 //!
-//! **Invariant.** That its host ended a server says nothing of a guest that was started after that. Nova takes a delete in the middle of anything, and
-//! not everything that starts a guest waits for it (`start_instance` holds no lock of the server; a hard reboot ends a guest and makes another): so each action
-//! that can start one must have ended before the delete did its work (S1).
+//! # Invariants
+//!
+//! - That its host ended a server says nothing of a guest that was started after that. Nova takes a delete
+//!   in the middle of anything, and not everything that starts a guest waits for it. `start_instance` holds
+//!   no lock of the server, and a hard reboot ends a guest and makes another. So each action that can start
+//!   a guest must have ended before the delete did its work (S1). Shown by
+//!   `what_can_start_a_guest_must_have_ended_before_its_host_ended_the_server`.
 
 use picket_driver::{Call, DriverError};
 use time::format_description::well_known::Rfc3339;

@@ -1,6 +1,10 @@
 //! What the migrations of a server tell of the copies that its evacuations left.
 //!
-//! **Invariant.** A copy is over only where Nova says so itself: no later move of the server ends one (S1).
+//! # Invariants
+//!
+//! - A copy is over only where Nova says so itself: no later move of the server ends one (S1). Shown by
+//!   `an_evacuation_that_is_done_and_not_completed_left_a_copy`,
+//!   `an_evacuation_that_failed_clears_nothing`.
 
 use crate::copies::NOT_TOLD;
 use crate::placement::Migration;

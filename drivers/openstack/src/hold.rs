@@ -1,12 +1,20 @@
 //! Keeping a server off by Nova's own means (S11): `lock`, with a reason (2.73).
 //!
-//! **Invariant.** Nova's lock binds who is no administrator, its owner too, and nobody else: an administrator's stands from before the
-//! off; a tenant's would bar its own stop and detach, and stands once its last release is complete. Before a tenant stops or starts
-//! a server what locks it is undone.
-//! **Invariant.** What was found is put back, by whichever process undoes the hold; a lock of our own, left by a fence that is gone, is not
-//! what was found.
-//! **Invariant.** Whoever may lock the server may write our words as the reason: a lock that is found says nothing of who locked it. An administrator
-//! locks all the same, and calls a lock its own only where Nova does not take it for the owner's.
+//! # Invariants
+//!
+//! - Nova's lock binds callers without administrator's rights, its owner too, and nobody else. An
+//!   administrator's lock stands from before the off. A tenant's lock would bar its own stop and detach,
+//!   and stands once its last release is complete. Shown by
+//!   `a_lock_that_a_tenant_may_not_undo_is_not_waited_out`.
+//! - Before a tenant stops or starts a server, what locks it is undone. Shown by
+//!   `a_lock_that_was_undone_for_a_start_is_put_back_whatever_became_of_that`.
+//! - What was found is put back, by whichever process undoes the hold. A lock of our own, left by a fence
+//!   that is gone, is not what was found. Shown by
+//!   `what_was_not_forced_down_before_the_hold_is_put_back_by_a_successor`.
+//! - Whoever may lock the server may write our words as the reason: a lock that is found does not say who
+//!   locked it. An administrator locks all the same, and calls a lock its own only where Nova does not take
+//!   it for the owner's. Shown by
+//!   `a_lock_that_its_owner_made_or_may_undo_is_no_hold_of_an_administrator_s`.
 
 use picket_cloud::Bound;
 use picket_core::order::{HoldOrder, UnholdOrder};

@@ -1,13 +1,25 @@
 //! A guest that a compute host may start late.
 //!
-//! **Invariant.** Nova takes an action while it believes that the host is up, for a minute after it died, and the host does what lies in its queue when it is
-//! back, also to a server that was evacuated since. `start_instance`, `rescue_instance`, `resume_instance`, `unrescue_instance` and the end of a reverted resize look
-//! at no host, start the guest, and fail only after that, when they save, if at all: that save, and the first one of a hard reboot or a rebuild, compares the server's
-//! task alone, which may be that of another action by then, on another host. Nova ends no such guest (S1, S8). So whatever may start a guest, and came before an
-//! evacuation, must have ended before that, by its own steps: what Nova took after it says nothing, since Nova takes some at any time, and an administrator
-//! can make it forget a task. So must an evacuation before the next one: it waits in the queue of its destination, its first save compares the task alone, too,
-//! and the host from which it went sets its migration to `completed` meanwhile. Read in Nova 34.0.0: `compute/manager.py`, `service.py` (the queue is taken after
-//! `init_host`, which removes what was evacuated).
+//! Nova takes an action while it believes that the host is up, for a minute after it died. The host does
+//! what lies in its queue when it is back, also to a server that was evacuated since. `start_instance`,
+//! `rescue_instance`, `resume_instance`, `unrescue_instance` and the end of a reverted resize look at no
+//! host and start the guest. They fail only after that, when they save, if at all. That save compares the
+//! server's task alone, and so does the first one of a hard reboot or a rebuild. The task may be that of
+//! another action by then, on another host. Nova ends no such guest.
+//!
+//! Read in Nova 34.0.0: `compute/manager.py`, `service.py` (the queue is taken after `init_host`, which
+//! removes what was evacuated).
+//!
+//! # Invariants
+//!
+//! - Whatever may start a guest, and came before an evacuation, must have ended before that, by its own
+//!   steps (S1, S8). What Nova took after it says nothing: Nova takes some actions at any time, and an
+//!   administrator can make it forget a task. Shown by
+//!   `whatever_may_start_a_guest_must_have_ended_before_the_evacuation`,
+//!   `a_start_that_nova_was_made_to_forget_must_have_ended_before_that`.
+//! - An evacuation must have ended before the next one: it waits in the queue of its destination, and its
+//!   first save compares the task alone, too. Shown by
+//!   `an_older_evacuation_must_have_ended_before_the_newer_one`.
 
 use picket_driver::{Call, DriverError};
 

@@ -1,10 +1,21 @@
 //! Live migrations after which a server may run on a host that is not the one that Nova has for it.
 //!
-//! **Invariant.** The source of a live migration keeps no definition of the guest once it has moved, so that Nova's Off of a server that it
-//! shows (power_state 4, and not 0) says that the guest had not moved, or is back. That holds until an action defines a guest at the source anew: from then
-//! on the Off is that of the new one. It holds no longer, either, where Nova was made to forget a live migration that goes on: Nova takes a stop then, which may end the
-//! source's domain when the guest runs at the destination already, and before the source's definition goes. After either of the two a live migration counts as come to
-//! nothing only where its steps, or an administrator's migrations, say so (S1, S13). Of a deleted server there is no power_state at all. What is said of Nova here was read in 34.0.0, `nova/compute/manager.py`.
+//! What is said of Nova here was read in 34.0.0, `nova/compute/manager.py`.
+//!
+//! # Invariants
+//!
+//! - The source of a live migration keeps no definition of the guest once it has moved. So Nova's Off of a
+//!   server that it shows (power_state 4, and not 0) says that the guest had not moved, or is back.
+//! - That holds until an action defines a guest at the source anew: from then on the Off is that of the new
+//!   one. Shown by
+//!   `a_stop_proves_nothing_where_a_guest_was_started_anew_after_a_live_migration_that_is_not_known_to_have_ended`.
+//! - It also holds no longer where Nova was made to forget a live migration that goes on. Nova takes a stop
+//!   then, which may end the source's domain when the guest runs at the destination already.
+//! - After either of the two, a live migration counts as come to nothing only where its steps, or an
+//!   administrator's migrations, say so (S1, S13). Shown by
+//!   `an_administrator_is_told_that_a_live_migration_came_to_nothing`.
+//! - Of a deleted server there is no power_state at all. Shown by
+//!   `a_delete_in_the_middle_of_a_live_migration_is_no_off`.
 
 use picket_driver::{Call, DriverError};
 

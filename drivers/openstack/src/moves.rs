@@ -1,10 +1,16 @@
-//! Whether a server runs on the host that Nova has for it, by what was done to it (`os-instance-actions`, which a tenant may read, too).
+//! Whether a server runs on the host that Nova has for it, by what was done to it (`os-instance-actions`,
+//! which a tenant may read, too).
 //!
-//! **Invariant.** The server's own host says Off of its own guest alone. After an evacuation that is not known to have ended well the
-//! guest may run at the destination, while the source has a copy that is shut off (S1, S13): then no Off of the source counts. Another
-//! move that ends well does not end that guest, which is a copy from then on (copies.rs); a tenant is told of none. A cold migration is none: it takes that copy along, and says nothing of the guest.
-//! A cold one leaves no such copy: it starts a guest only where Nova already has the server. Live ones have a page of their own (live.rs), and
-//! so has what was under way when the server was deleted (deleted.rs).
+//! A cold migration starts a guest only where Nova already has the server, and leaves no copy. Live
+//! migrations are in `live.rs`, and what was under way when the server was deleted is in `deleted.rs`.
+//!
+//! # Invariants
+//!
+//! - The server's own host says Off of its own guest alone. After an evacuation that is not known to have
+//!   ended well the guest may run at the destination. No Off of the source counts then (S1, S13). Shown by
+//!   `a_stop_proves_nothing_after_an_evacuation_that_is_not_known_to_have_ended_well`.
+//! - Another move that ends well does not end that guest, which is a copy from then on (`copies.rs`). A
+//!   tenant is told of none.
 
 use std::collections::BTreeSet;
 

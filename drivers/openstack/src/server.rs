@@ -1,7 +1,12 @@
 //! A server as Nova shows it (`GET /servers/{id}`), and what that says of power.
 //!
-//! **Invariant.** [`Server::power`] is a total function of what was answered: what is not said in the words of the API is Unknown.
-//! Nova's states are its database's: they say what the compute host reported last, and nothing of a host that is down.
+//! Nova's states are its database's: they say what the compute host reported last, and nothing of a host
+//! that is down.
+//!
+//! # Invariants
+//!
+//! - [`Server::power`] is a total function of what was answered: what is not said in the words of the API
+//!   is Unknown (S1). Shown by `every_state_of_a_server_is_on_off_or_unknown`.
 
 use serde::Deserialize;
 

@@ -1,9 +1,13 @@
-//! The compute service of a server's host: told to be down (`forced_down`) where that host is dead and proven so, because Nova
-//! evacuates from no other. Administrators alone may.
+//! The compute service of a server's host: told to be down (`forced_down`) where that host is dead and
+//! proven so, because Nova evacuates from no other. Only administrators may.
 //!
-//! **Invariant.** Who evacuates from a host that lives has two writers: it is forced down under a release's permit alone, whose ground is
-//! then another proof than Nova's word, within that release's life; and put back where it was found otherwise: before a stop that the host
-//! is told again, and at unfence, whoever forced it. A retirement names it.
+//! # Invariants
+//!
+//! - An evacuation from a host that lives makes two writers. So a host is forced down under a release's
+//!   permit alone, whose ground is a proof by the host's own machine.
+//! - The service is put back where it was found otherwise: before a stop that the host is told again, and
+//!   at unfence, whoever forced it. A retirement names it. Shown by
+//!   `what_was_not_forced_down_before_the_hold_is_put_back_by_a_successor`.
 
 use picket_cloud::Bound;
 use picket_driver::{Call, DriverError, Effort, ErrorKind, HoldFound};

@@ -1,9 +1,14 @@
 //! A server's volumes: what Nova has attached, and whether Cinder says that one is free.
 //!
-//! **Invariant.** Attached and detached is by Nova (`os-volume_attachments`), which names server and volume; Cinder is asked, and never
-//! told: it refuses to detach behind Nova's back (CVE-2023-2088). **Invariant.** No detach is sent to a host that is down, nor to one that
-//! we switched off ourselves and that Nova believes to be up still: it would hand the detach over when the host is back, to whom the volume is
-//! by then another machine's.
+//! # Invariants
+//!
+//! - Attached and detached is by Nova (`os-volume_attachments`), which names server and volume. Cinder is
+//!   asked, and never told: it refuses to detach behind Nova's back (CVE-2023-2088). Shown by
+//!   `a_volume_is_free_once_neither_has_it_at_the_server`.
+//! - No detach is sent to a host that is down, nor to one that we switched off and that Nova believes to be
+//!   up still. Nova would hand the detach over when the host is back, and the volume may be another
+//!   machine's by then (S8). Shown by
+//!   `nothing_is_told_to_a_host_that_was_switched_off_whatever_nova_says_of_it`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

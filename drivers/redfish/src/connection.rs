@@ -1,8 +1,12 @@
 //! One connection: TCP, TLS, and one HTTP/1.1 request after another.
 //!
-//! **Invariants.** It never sends anything by itself, neither again nor elsewhere. A connection in which an exchange was
-//! begun and not ended, by an error, by its time or by a caller who left, is used no more. Closed, it throws away what was
-//! not sent yet.
+//! # Invariants
+//!
+//! - It never sends anything by itself, neither again nor elsewhere. Shown by
+//!   `an_on_is_sent_once_whatever_becomes_of_it`.
+//! - A connection in which an exchange was begun and not ended, by an error, by its time or by a caller who
+//!   left, is used no more.
+//! - Closed, it throws away what was not sent yet (S8).
 
 use std::future::poll_fn;
 use std::io;

@@ -1,7 +1,12 @@
-//! How the system is found at a service: one question after another, and a call that ends among them leaves fewer to the next one.
+//! How the system is found at a service: one question after another, and a call that ends among them leaves
+//! fewer to the next one.
 //!
-//! **Invariant.** What is learned are places, and what a service offers there. It goes with the session in which it was learned. Whose
-//! machine the system is, is no part of it: the system itself is asked each time (S13).
+//! # Invariants
+//!
+//! - What is learned are places, and what a service offers there. It goes with the session in which it was
+//!   learned. Shown by `what_was_learned_goes_with_its_session`.
+//! - Whose machine the system is, is no part of it: the system itself is asked each time (S13). Shown by
+//!   `whose_machine_it_is_is_asked_each_time`.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,10 @@
-//! Bodies that come packed, although they are asked for as they are: some web servers in front of a service pack whatever they pass on.
+//! Bodies that come packed, although they are asked for as they are: some web servers in front of a service
+//! pack whatever they pass on.
 //!
-//! **Invariant.** A packed body is whole only where its own length and checksum say so (RFC 1952) and nothing stands behind it. Of
-//! anything else nothing counts (S1).
+//! # Invariants
+//!
+//! - A packed body is whole only where its own length and checksum say so (RFC 1952) and nothing stands
+//!   behind it. Of anything else nothing counts (S1). Shown by `half_a_packed_answer_is_none`.
 
 use std::io::Read;
 

@@ -1,10 +1,17 @@
-//! Ending a session that another process opened, by its name (S8): what it sent in that, and what may still come in it, ends with it.
+//! Ending a session that another process opened, by its name (S8): what it sent in that, and what may still
+//! come in it, ends with it.
 //!
-//! **Invariant.** Only the service's clear word counts. That is 200 or 204 to the deletion, whatever session has that place by
-//! now: no two have it at once, so that the one of that name is over. It is not 404, which also a service says that is starting,
-//! hides what we may not see (RFC 9110 §15.5.5), or puts its sessions elsewhere: then the list of sessions has to be whole,
-//! with our own in it and that one not. **Invariant.** What came in the session and is at work is no session's matter any more:
-//! it is given time to end, or to become a task, and no task may be running after that.
+//! # Invariants
+//!
+//! - Only the service's clear word counts. That is 200 or 204 to the deletion, whatever session has that
+//!   place by now: no two have it at once. Shown by
+//!   `what_another_process_may_yet_send_ends_with_its_session`, `no_other_answer_is_an_end`.
+//! - 404 is no clear word: a service says it also while it starts, hides what we may not see (RFC 9110
+//!   §15.5.5), or puts its sessions elsewhere. The list of sessions then has to be whole, with our own in
+//!   it and that one not. Shown by
+//!   `a_place_that_is_not_found_is_over_only_where_the_list_of_sessions_says_so`.
+//! - What came in the session and is at work is given time to end, or to become a task. No task may be
+//!   running after that. Shown by `what_became_a_task_is_waited_for`.
 
 use std::time::Duration;
 

@@ -1,6 +1,12 @@
-//! Keeping a machine off by its service's own means (S11): what it does when power comes back, in the places that `policy` knows.
+//! Keeping a machine off by its service's own means (S11): what it does when power comes back, in the
+//! places that `policy` knows.
 //!
-//! **Invariant.** Only what was read, and can therefore be put back, is changed. A change that waits for a reboot is no hold.
+//! # Invariants
+//!
+//! - Only what was read, and can therefore be put back, is changed. Shown by
+//!   `an_ilo_remains_off_and_gets_its_mode_and_its_delay_back`.
+//! - A change that waits for a reboot is no hold. Shown by
+//!   `an_ilo_that_remains_off_only_after_a_reboot_is_not_held`.
 
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, HoldReport};
 use serde_json::Value;

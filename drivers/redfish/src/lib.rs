@@ -2,9 +2,17 @@
 //!
 //! **Purpose.** Power, identity and hold of a computer system by its manager: `ForceOff`, `On`, `PowerState`.
 //! **Non-goals.** No plain HTTP, no redirects but to the same place with or without its last slash, no HTTP/2, no events, no discovery on the network; no reset, no cycle, no push of a button.
-//! **Invariants.** One request in flight a device. Only a whole, uncached answer whose `PowerState` is exactly `Off` is off (S1).
-//! No `ResetType` is sent that the service does not offer. Nothing is sent to another host than the settings name, whatever
-//! links and `Location` say.
+//!
+//! # Invariants
+//!
+//! - One request is in flight a device.
+//! - Only a whole, uncached answer whose `PowerState` is exactly `Off` is off (S1). Shown by
+//!   `only_exactly_off_is_off`, `what_is_no_whole_answer_is_never_off`.
+//! - No `ResetType` is sent that the service does not offer. Shown by
+//!   `without_force_off_there_is_no_driver_for_it`.
+//! - Nothing is sent to another host than the settings name, whatever links and `Location` say. Shown by
+//!   `a_link_is_a_path_of_our_own_host_or_nothing`,
+//!   `a_redirect_to_another_place_host_port_or_scheme_is_not_followed`.
 //!
 //! # What ends a late command (S8)
 //!

@@ -1,8 +1,14 @@
-//! The conversation with one service: one request in flight, one connection, one session, and what became of those before.
+//! The conversation with one service: one request in flight, one connection, one session, and what became
+//! of those before.
 //!
-//! **Invariants.** Before each request that changes something, on a connection that stands, the permit is asked (S6).
-//! A session that carried a command is kept in mind until it is surely over on the far side (S8). What is asked for an on is
-//! sent once, in the session in which power was read.
+//! # Invariants
+//!
+//! - Before each request that changes something, on a connection that stands, the permit is asked (S6).
+//!   Shown by `who_leads_no_more_sends_nothing_on`.
+//! - A session that carried a command is kept in mind until it is surely over on the far side (S8). Shown
+//!   by `a_session_that_does_not_answer_its_deletion_is_waited_out`.
+//! - What is asked for an on is sent once, in the session in which power was read. Shown by
+//!   `an_on_is_not_sent_in_another_session_than_that_of_its_reading`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,8 +1,14 @@
-//! Whose machine answers (S13): another may stand in the system's slot, or another service at its address, by now.
+//! Whose machine answers (S13): another may stand in the system's slot, or another service at its address,
+//! by now.
 //!
-//! **Invariant.** What changes something goes where the system last said whose machine it is, or is asked there first. A token dies
-//! with the manager that gave it: a session is one place. Without a session each connection is a place of its own. Of a system that
-//! does not say whose machine it is the service's certificate stays the same.
+//! # Invariants
+//!
+//! - What changes something goes where the system last said whose machine it is, or is asked there first.
+//!   Shown by `no_on_and_no_hold_goes_to_another_machine`.
+//! - A token dies with the manager that gave it: a session is one place. Without a session each connection
+//!   is a place of its own. Shown by `without_a_session_nothing_goes_to_whoever_is_at_the_address_now`.
+//! - If a system does not say whose machine it is, the service's certificate has to stay the same. Shown by
+//!   `where_nobody_knows_whose_machine_it_is_its_certificate_stays_the_same`.
 
 use std::net::SocketAddr;
 

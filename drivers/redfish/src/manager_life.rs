@@ -1,8 +1,12 @@
 //! The lives of a manager: whether it restarted, by its `LastResetTime` (DSP2046, Manager).
 //!
-//! **Invariant.** Two looks are of one life only where the time of the last reset is the same, letter for letter, and what the
-//! manager says of its present time does not contradict that: a manager without a battery starts in the same second each time. Its
-//! time has gone on since the first look by about as much as ours.
+//! # Invariants
+//!
+//! - Two looks are of one life only where the time of the last reset is the same, letter for letter (S2).
+//!   Shown by `another_reset_that_was_none_is_a_drift`.
+//! - The manager's present time must not contradict that: it has gone on by about as much as ours. A
+//!   manager without a battery starts in the same second each time. Shown by
+//!   `a_manager_whose_time_stood_still_while_ours_went_on_began_again`.
 
 use std::time::Duration;
 

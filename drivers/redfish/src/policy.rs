@@ -1,7 +1,11 @@
-//! Where a board says what it does when power comes back after a cut, and by which word it stays off then (S11).
+//! Where a board says what it does when power comes back after a cut, and by which word it stays off then
+//! (S11).
 //!
-//! **Invariant.** A place stands here only if its value is read where it is set, and is set at once: a setting that waits for a reboot or
-//! a job, as those of a BIOS do, keeps nothing off. [`bios`](crate::bios) tells of those.
+//! # Invariants
+//!
+//! - A place stands here only if its value is read where it is set, and is set at once. A setting that
+//!   waits for a reboot or a job, as those of a BIOS do, keeps nothing off. [`bios`](crate::bios) tells of
+//!   those. Shown by `each_place_is_changed_where_it_is_read`.
 
 use picket_driver::HoldFound;
 use serde_json::{Map, Value};

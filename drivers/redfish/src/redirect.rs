@@ -1,7 +1,11 @@
 //! Redirects: to the same place with or without its last slash, and to no other.
 //!
-//! **Invariant.** What is sent on goes to the same service, by the same name, and a redirect did nothing (RFC 9110 §15.4): a command is
-//! sent on as a copy of its own, with a permit of its own, in the session in which it may go.
+//! # Invariants
+//!
+//! - What is sent on goes to the same service, by the same name. Shown by
+//!   `a_redirect_to_another_place_host_port_or_scheme_is_not_followed`.
+//! - A redirect did nothing (RFC 9110 §15.4): a command is sent on as a copy of its own, with a permit of
+//!   its own, in the session in which it may go (S6). Shown by `who_leads_no_more_sends_nothing_on`.
 
 use crate::answer::{Answer, path_of};
 use crate::line::Line;

@@ -1,8 +1,10 @@
-//! What is found at a service: the system, its reset action and what that takes, its managers, where sessions are made. How the way to the
-//! system is found stands in `discovery`.
+//! What is found at a service: the system, its reset action and what that takes, its managers, where
+//! sessions are made. `discovery` finds the way to the system.
 //!
-//! **Invariant.** What the service does not say it can, it is not asked to do: without `ForceOff` among the allowed values there
-//! is no driver for it.
+//! # Invariants
+//!
+//! - What the service does not say it can, it is not asked to do: without `ForceOff` among the allowed
+//!   values there is no driver for it. Shown by `without_force_off_there_is_no_driver_for_it`.
 
 use std::pin::Pin;
 use std::time::Duration;

@@ -1,7 +1,10 @@
 //! Volumes of the world's machines, as a cloud has them: attached, let go with a delay, or not at all.
 //!
-//! **Invariants.** What truly happened to each stands in a log, with whether its machine ran then. A detach that arrives after the
-//! moment that stands in it is refused: the far side keeps that bound (S8).
+//! # Invariants
+//!
+//! - What truly happened to each stands in a log, with whether its machine ran then.
+//! - A detach that arrives after the moment that stands in it is refused: the far side keeps that bound
+//!   (S8). Shown by `a_detach_that_comes_after_its_life_is_refused_by_the_far_side`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

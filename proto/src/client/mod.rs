@@ -1,13 +1,24 @@
 //! A client of several gateways: it asks whichever of them leads.
 //!
-//! **Purpose.** A `FencingServiceClient` over [`Gateways`] goes on where a gateway does not answer, or says that another one
-//! leads, without its caller's doing.
-//! **Non-goals.** No request is repeated whose fate is not known: whoever asks repeats it with the same idempotency key.
-//! Streams that break are opened again by whoever reads them.
-//! **Invariants.** A request is sent again only where it surely did nothing: nobody was connected to, or the gateway answered
-//! `NOT_LEADER`. Where there are several, nothing is asked of one that was not heard just now and does not answer a harmless question first: the
-//! kernel takes connections for a process that stands still, and keeps those that it had; the only one is connected to anew. An endpoint that a
-//! gateway names is followed only where the certificate of who answers there is checked, or on the loopback.
+//! **Purpose.** A `FencingServiceClient` over [`Gateways`] goes on where a gateway does not answer, or says
+//! that another one leads, without its caller's doing.
+//! **Non-goals.** No request is repeated whose fate is not known: its caller repeats it with the same
+//! idempotency key. Streams that break are opened again by their readers.
+//!
+//! # Invariants
+//!
+//! - A request is sent again only where it surely did nothing: nobody was connected to, or the gateway
+//!   answered `NOT_LEADER` (S10). Shown by `only_who_does_not_lead_sends_us_on`,
+//!   `one_that_refuses_is_not_taken_for_silent`.
+//! - Where there are several gateways, one that was not heard for five seconds is asked a harmless question
+//!   first: the kernel takes connections for a process that stands still. Shown by
+//!   `one_that_stands_still_since_it_was_heard_is_passed_over`.
+//! - The only gateway is connected to anew where its connection says nothing. Shown by
+//!   `the_only_one_is_connected_to_anew_where_its_connection_says_nothing`.
+//! - Connection and TLS have one limit in time: tonic's own is that of the connection alone. Shown by
+//!   `one_that_takes_connections_and_no_session_is_passed_over`.
+//! - An endpoint that a gateway names is followed only where its certificate is checked, or on the
+//!   loopback. Shown by `a_foreign_endpoint_without_a_certificate_is_not_followed`.
 
 mod answer;
 

@@ -1,8 +1,12 @@
 //! Words for a shell that completes a command line, also those that only the running gateway knows.
 //!
-//! **Invariants.** Completing asks for the list of nodes and for nothing else: it has no effect. Where no gateway answers
-//! within [`LIMIT`] the words that need one are left out, and nothing is said. A word that a shell could read as more than a
-//! word is never offered: callers choose the names of holders.
+//! # Invariants
+//!
+//! - Completing asks for the list of nodes and for nothing else: it has no effect.
+//! - Where no gateway answers within [`LIMIT`] the words that need one are left out, and nothing is said.
+//!   Shown by `where_no_gateway_answers_nothing_is_said_and_nobody_waits`.
+//! - A word that a shell could read as more than a word is never offered: callers choose the names of
+//!   holders. Shown by `what_a_shell_would_run_is_never_offered`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,17 +1,23 @@
 //! `picket`: the operator's command.
 //!
 //! **Purpose.** Asks a gateway, tells people and scripts what it answers.
-//! **Non-goals.** No rule and no knowledge of devices: it sees only the proto, and the audit's files where they are verified
-//! and exported. It decides nothing that the gateway does. `quickstart` and `init` run the other programs, and link none of them:
-//! what a device says reaches `init` by `picketd probe`.
-//! **Invariants.**
-//! - Every request that sets a node in motion carries an idempotency key of its own for each node, so that a broken
-//!   stream is opened again with the same key, and follows the same fence rather than beginning another.
-//! - Nothing absent or unknown in an answer is good news: no outcome, no exit code 0.
-//! - What stands on standard output with `-o json` is one document (`watch`: one a line), and its keys are stable. A
-//!   command that fails as a whole tells `{"error": …, "exit_code": …}` there, beside its words on standard error: nobody
-//!   takes it for an empty answer.
-//! - Text from the gateway is shown without control characters.
+//! **Non-goals.** No rule and no knowledge of devices: it sees only the proto, and the audit's files where
+//! they are verified and exported. It decides nothing that the gateway does. `quickstart` and `init` run
+//! the other programs, and link none of them: what a device says reaches `init` by `picketd probe`.
+//!
+//! # Invariants
+//!
+//! - Every request that sets a node in motion carries an idempotency key of its own for each node. A broken
+//!   stream is opened again with the same key, and follows the same fence (S20). Shown by
+//!   `a_cut_stream_is_joined_again_with_the_same_key`.
+//! - Nothing absent or unknown in an answer is good news: no outcome, no exit code 0. Shown by
+//!   `no_outcome_and_an_unknown_one_are_never_good`.
+//! - What stands on standard output with `-o json` is one document (`watch`: one a line), and its keys are
+//!   stable. A command that fails as a whole tells `{"error": …, "exit_code": …}` there, beside its words
+//!   on standard error. Shown by `with_json_and_yaml_standard_output_is_one_document`,
+//!   `a_node_that_is_not_there_is_a_document_too`.
+//! - Text from the gateway is shown without control characters. Shown by
+//!   `what_a_device_says_cannot_command_the_terminal`.
 //!
 //! # Exit codes
 //!

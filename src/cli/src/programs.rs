@@ -1,8 +1,10 @@
 //! The other programs of Picket, which a command starts: beside `picket` itself, or in PATH.
 //!
-//! **Invariants.** What a command started ends with it, also where the command is killed: the kernel sends SIGTERM then
-//! (prctl(2), `PR_SET_PDEATHSIG`). A process can ask for that for itself alone, so `picket` starts itself, asks, and becomes the
-//! program under the same number.
+//! # Invariants
+//!
+//! - What a command started ends with it, also where the command is killed: the kernel sends SIGTERM then
+//!   (prctl(2), `PR_SET_PDEATHSIG`). A process can ask for that for itself alone. So `picket` starts
+//!   itself, asks, and becomes the program under the same number. Shown by `a_kill_ends_both_programs`.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

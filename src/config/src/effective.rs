@@ -1,8 +1,13 @@
 //! What is in force, key by key, and where each value comes from: for `picketd --print-settings`.
 //!
-//! **Non-goals.** No secret is read: a settings file that holds one is refused before. **Invariants.** The TOML form is loadable, and
-//! loaded it is the same settings: a default stands in it as a comment, because a default that is written down is asked for, and is
-//! refused where it has no room beside another value. Where a secret is hidden ([`hidden`]) it is refused, rather than another one.
+//! **Non-goals.** No secret is read: a settings file that holds one is refused before.
+//!
+//! # Invariants
+//!
+//! - The TOML form is loadable, and loaded it is the same settings. A default stands in it as a comment: a
+//!   default that is written down is asked for, and is refused where it has no room beside another value.
+//!   Shown by `what_is_in_force_is_printed_and_can_be_loaded_again`.
+//! - Where a secret is hidden ([`hidden`]) the form is refused, rather than another secret loaded.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

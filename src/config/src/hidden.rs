@@ -1,7 +1,11 @@
-//! What `picketd --print-settings` hides: secrets that somebody wrote into a URL, an argument or a parameter.
+//! What `picketd --print-settings` hides: secrets that somebody wrote into a URL, an argument or a
+//! parameter.
 //!
-//! **Invariants.** Rather too much is hidden than too little: all arguments of a program, and the whole path of an http URL, which is the
-//! secret of many a webhook. What is hidden shows as [`HIDDEN`]; no setting may hold that, so that a copy with it is refused.
+//! # Invariants
+//!
+//! - Rather too much is hidden than too little: all arguments of a program, and the whole path of an http
+//!   URL, which is the secret of many a webhook.
+//! - What is hidden shows as [`HIDDEN`]. No setting may hold that, so that a copy with it is refused.
 
 use serde_json::Value;
 

@@ -1,12 +1,17 @@
 //! Settings: from files and variables to checked values, every fault at once.
 //!
-//! **Purpose.** One TOML file, over it the files of a directory, over them `PICKET__...` variables ([`Sources`]);
-//! checked into [`Settings`].
-//! **Non-goals.** No driver and no releaser is known here: their tables are handed on as they are, with the places
-//! from which they came, so that what a driver finds wrong is told with file and key as well
-//! ([`DeviceSettings::fault`], [`Kinded::fault`]). Nothing is started, and no secret is read.
-//! **Invariants.** Nothing unknown is ignored. A fault says where it is, what is wrong, and what would be right.
-//! All of them are told at once, or there are none and everything holds. No secret stands in the settings.
+//! **Purpose.** One TOML file, over it the files of a directory, over them `PICKET__...` variables
+//! ([`Sources`]); checked into [`Settings`].
+//! **Non-goals.** No driver and no releaser is known here. Their tables are handed on as they are, with the
+//! places from which they came. Their faults are told with file and key as well ([`DeviceSettings::fault`],
+//! [`Kinded::fault`]). Nothing is started, and no secret is read.
+//!
+//! # Invariants
+//!
+//! - Nothing unknown is ignored.
+//! - A fault says where it is, what is wrong, and what would be right. All faults are told at once, or
+//!   there are none and everything holds. Shown by `ten_faults_are_told_at_once`.
+//! - No secret stands in the settings (S18).
 
 mod audit;
 mod budget;

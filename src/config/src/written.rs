@@ -1,7 +1,10 @@
 //! What the settings say key by key, so that a reload can tell which of them are others now.
 //!
-//! **Non-goals.** Not of nodes, templates and releases: those are told by node. **Invariants.** No value of a source of
-//! liveness is kept: where it asks is told to nobody.
+//! **Non-goals.** Not of nodes, templates and releases: those are told by node.
+//!
+//! # Invariants
+//!
+//! - No value of a source of liveness is kept: where it asks is told to nobody.
 
 use std::collections::BTreeMap;
 use std::fmt;

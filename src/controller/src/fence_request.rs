@@ -1,7 +1,11 @@
 //! One request to the gateway, from the last look at the Node to its outcome.
 //!
-//! **Invariants.** Always the same key. Before it is sent, and before it is sent again, the Node is read from a quorum, and this
-//! replica leads: of one that recovered nothing is asked again, as a fence that came to nothing would begin anew.
+//! # Invariants
+//!
+//! - Every sending has the same key.
+//! - Before a request is sent, and before it is sent again, the Node is read from a quorum and this replica
+//!   leads. A fence of a Node that recovered would begin anew. Shown by
+//!   `one_that_starts_anew_joins_the_fence_that_it_had_asked_for`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,12 @@
-//! One of several replicas leads, by a Lease. Nothing unsafe hangs on it: two that ask at once ask under the same key.
+//! One of several replicas leads, by a Lease. Nothing unsafe depends on it: two that ask at once ask under
+//! the same key.
 //!
-//! **Invariants.** Who leads knows until when, on its own clock, and asks nothing after that: ten seconds after a renewal was *sent*
-//! that succeeded, while the others wait for fifteen without a renewal. A lease's own times are compared with no clock.
+//! # Invariants
+//!
+//! - The leader knows on its own clock until when it leads, and asks nothing after that. That is ten
+//!   seconds after a renewal was *sent* that succeeded. The others wait for fifteen seconds without a
+//!   renewal.
+//! - A lease's own times are compared with no clock (K9).
 
 use std::time::Duration;
 

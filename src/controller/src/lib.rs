@@ -1,12 +1,21 @@
 //! `picket-controller`: watches a Kubernetes' Nodes, and asks the gateway to fence those that failed.
 //!
-//! **Purpose.** Policies (`FencingPolicy`) say which Nodes are fenced and when; the decider ([`decider`]) decides by what was seen; the
-//! hands watch, ask the gateway that leads, and tell in the cluster what becomes of it.
-//! **Non-goals.** No power, no proof, no release, no budget: that is the gateway's. Nothing unsafe hangs on what is decided here: a fence that
-//! is asked for wrongly costs a needless power cycle, and never a volume.
-//! **Invariants.** What was not seen freshly is not judged. The same failure has the same key, whoever asks and however often. Who does
-//! not lead asks nothing. Of a Node only metadata is changed, and only of the Node with that UID.
+//! **Purpose.** Policies (`FencingPolicy`) say which Nodes are fenced and when. The [`decider`] decides by
+//! what was seen. The rest watches (`watch`, `lead`), asks the gateway that leads (`ask`, `outcome`), and
+//! tells in the cluster what becomes of it (`event_recorder`, `events`). One task, `control`, changes the decider.
+//! **Non-goals.** No power, no proof, no release, no budget: those are the gateway's. Nothing unsafe
+//! depends on what is decided here: a fence that is asked for wrongly costs a needless power cycle, and
+//! never a volume.
 //! **Boundary.** Sees the wire (picket-proto) and the API server, and no rule of the gateway.
+//!
+//! # Invariants
+//!
+//! - What was not seen freshly is not judged. Shown by `while_nobody_looks_nothing_counts`.
+//! - The same failure has the same key, whoever asks and however often. Shown by
+//!   `another_controller_finds_the_same_key_whenever_it_begins`.
+//! - A replica that does not lead asks nothing. Shown by
+//!   `of_two_one_asks_and_the_other_goes_on_where_it_dies`.
+//! - Of a Node only metadata is patched, with a test of its UID (K1).
 
 mod api;
 mod arguments;

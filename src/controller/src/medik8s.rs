@@ -1,7 +1,11 @@
-//! The lease of a Node that medik8s' operators share, so that one of them works on it: `node-NAME` in `medik8s-leases`.
+//! The lease of a Node that medik8s' operators share, so that one of them works on it: `node-NAME` in
+//! `medik8s-leases`.
 //!
-//! **Invariants.** A lease that somebody else holds is waited for, and is taken only once it was not renewed for its whole duration, by our
-//! own clock. Where nobody made that namespace nobody takes such leases.
+//! # Invariants
+//!
+//! - Somebody else's lease is waited for. It is taken only once it was not renewed for its whole duration,
+//!   by our own clock. Shown by `another_s_lease_is_over_once_it_was_not_renewed_for_its_duration`.
+//! - Where that namespace does not exist no such lease is taken.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

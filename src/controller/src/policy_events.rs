@@ -1,8 +1,14 @@
-//! What is news of a policy: that it stops, that it acts again, that something of it is wrong. Told once each, by Event and log.
+//! What is news of a policy: that it stops, that it acts again, that something of it is wrong. Each is told
+//! once, by Event and log.
 //!
-//! **Invariants.** Whatever stops a policy that acted is news, also to a leader that has just begun: it goes by the status that the policy has. While
-//! Nodes come and go nothing is told twice: what stands before the first colon of a fault's message names none of them. Whoever may label a Node
-//! has the same told once in ten minutes at most, and what is so by then is told.
+//! # Invariants
+//!
+//! - Whatever stops a policy that acted is news, also to a new leader, which goes by the policy's status.
+//!   Shown by `whatever_stops_a_policy_that_acted_is_told_once_and_so_is_its_end`.
+//! - While Nodes come and go nothing is told twice: the words before the first colon of a fault's message
+//!   name no Node. Shown by `a_fault_is_told_once_however_many_nodes_come_and_go_and_a_new_one_at_once`.
+//! - Whoever may label a Node has the same told once in ten minutes at most. Shown by
+//!   `what_comes_and_goes_is_told_once_in_ten_minutes_and_what_is_so_then_at_last`.
 
 use std::collections::BTreeMap;
 

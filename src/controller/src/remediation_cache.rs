@@ -1,8 +1,12 @@
 //! Which remediations of the cluster are kept in memory.
 //!
-//! **Invariant.** Many of each namespace that the settings name, and few of all others together: whoever may make remediations there takes neither the
-//! controller's memory nor its time (S14). What bears our finalizer may wait for it, and does not share its room with what does not; nor does
-//! what a person lets go.
+//! # Invariants
+//!
+//! - Many are kept of each namespace that the settings name, and few of all others together, so that others
+//!   take neither memory nor time (S14). Shown by
+//!   `of_a_namespace_that_counts_no_more_are_kept_than_nodes_fail`.
+//! - What bears our finalizer may wait for it, and shares its room with nothing else. Shown by
+//!   `of_other_namespaces_few_are_kept_and_none_takes_the_room_of_what_bears_our_finalizer`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

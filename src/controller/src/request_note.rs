@@ -1,8 +1,12 @@
 //! What a remediation has asked for, noted in its metadata before the gateway is asked.
 //!
-//! **Invariants.** Whoever may write a status may write there what it likes (K12): which Node was asked for, under which key, and what came of it
-//! stands in an annotation, beside the finalizer. Whoever may write that may take the finalizer away as well. A status tells it. A key that stands there
-//! alone is hearsay: it keeps a finalizer, and frees none.
+//! # Invariants
+//!
+//! - Whoever may write a status may write anything there (K12). So an annotation beside the finalizer says
+//!   which Node was asked for, under which key, and what came of it. Whoever may write that may take the
+//!   finalizer away as well. Shown by `what_is_noted_stands_whatever_a_status_says`.
+//! - A key that stands in a status alone keeps a finalizer, and frees none. Shown by
+//!   `a_status_alone_has_asked_for_nothing`, `no_finalizer_goes_by_a_status_that_names_a_key_of_its_own`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,12 @@
-//! What a fence waits for, as it is told in the cluster: who has kubectl alone reads the words of `picket status`.
+//! What a fence waits for, as it is told in the cluster, in the words of `picket status`, for readers who
+//! have kubectl alone.
 //!
-//! **Invariants.** What is told is told at intervals of ten seconds at least, and the same words, whatever they count, once a minute at most: a wait
-//! that comes and goes floods no API server. What is over within three seconds is not told, unless it comes again and again.
+//! # Invariants
+//!
+//! - Words are told at intervals of ten seconds at least, and the same words, whatever they count, once a
+//!   minute at most. Shown by `what_comes_and_goes_is_told_once_a_minute_at_most`,
+//!   `what_counts_is_the_same_thing_still`.
+//! - What is over within three seconds is not told, unless it comes again and again.
 
 use std::time::Duration;
 

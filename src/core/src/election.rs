@@ -1,4 +1,11 @@
 //! Leadership as a permit (S6): sending runs under it, and it ends before the lease does.
+//!
+//! # Invariants
+//!
+//! - A jump between the boot-time clock and the wall clock ends leadership for good. Shown by
+//!   `a_jump_of_the_wall_clock_ends_leadership_for_good`.
+//! - Everything that is written compares the term and the store's life. Shown by
+//!   `what_it_writes_compares_its_term_and_the_store_s_life`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

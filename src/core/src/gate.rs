@@ -1,5 +1,15 @@
-//! The last gates: what is asked right before an off, a power-on or a release attempt goes out. Before the latter two the store is
-//! asked once more (S6).
+//! The last gates: what is asked right before an off, a power-on or a release attempt goes out.
+//!
+//! # Invariants
+//!
+//! - Before a power-on and before each attempt the store is asked once more (S6). Shown by
+//!   `s6_the_model_sees_a_deposed_leader_that_acts`.
+//! - A permit for an attempt wants a ground, the leadership, and a look of at most two seconds ago (S4).
+//!   Shown by `a_look_older_than_two_seconds_does_not`,
+//!   `a_ground_that_is_not_the_stored_one_permits_nothing`,
+//!   `a_look_that_grows_too_old_while_the_store_is_asked_does_not`.
+//! - No packet of an attempt goes out once its leadership has ended or its look is old. Shown by
+//!   `of_an_attempt_s_packets_none_goes_out_once_its_leadership_has_ended_or_its_look_is_old`.
 
 use crate::device::DeviceClass;
 use crate::election::Leadership;

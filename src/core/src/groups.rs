@@ -1,6 +1,8 @@
-//! Groups of nodes: each label of a node is one, `key=value`, and the settings name others.
+//! Groups of nodes: each label of a node is one (`rack=r1`), and the settings name others (`[groups]`).
 //!
-//! A name with `=` in it is a label's group; no other may have one, so that the two are never taken for each other.
+//! # Invariants
+//!
+//! - Only the group of a label has `=` in its name, so that the two kinds are never taken for each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

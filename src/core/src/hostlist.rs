@@ -1,8 +1,13 @@
-//! Host lists as operators write them for powerman, SLURM and ClusterShell: `r1n[01-40,45]`, `a[1-2]b[3-4],login`.
+//! Host lists as operators write them for powerman, SLURM and ClusterShell: `r1n[01-40,45]`,
+//! `a[1-2]b[3-4],login`.
 //!
 //! **Purpose.** Many names in one word: [`expand`] unfolds them, [`fold`] folds them.
-//! **Invariants.** A list is expanded wholly or refused; nothing of a list that is wrong anywhere is returned.
-//! Zeros in front are kept (`[01-10]` is 01, 02, ... 10). A name that is written twice comes once, where it came first.
+//!
+//! # Invariants
+//!
+//! - A list is expanded wholly or refused: nothing of a list that is wrong anywhere is returned.
+//! - Zeros in front are kept (`[01-10]` is 01, 02, ... 10). A name that is written twice comes once, where
+//!   it came first.
 
 use std::collections::{BTreeMap, BTreeSet};
 

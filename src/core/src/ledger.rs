@@ -1,4 +1,16 @@
 //! The ledger of open effects (S5): what was sent, or is about to be, and whose end is not known.
+//!
+//! # Invariants
+//!
+//! - An effect enters with the record that decides it. Shown by `what_is_opened_stands_in_the_ledger`.
+//! - An effect leaves only when its end is known: the device surely refused, the session that carried it
+//!   was closed, or its longest life passed on the waiter's own clock. Shown by
+//!   `only_a_hold_whose_end_is_known_is_closed`,
+//!   `a_stale_off_of_a_dead_gateway_is_waited_out_before_the_on`.
+//! - What this process sent to a device ends with its session there. Once other settings replaced its
+//!   drivers, it is waited out like anybody else's. Shown by
+//!   `effects_of_other_drivers_and_of_another_life_of_the_store_are_nobody_s_own`,
+//!   `what_was_sent_through_drivers_that_were_replaced_is_waited_out`.
 
 use std::time::Duration;
 

@@ -1,11 +1,17 @@
 //! The rules of fencing, and nothing else.
 //!
-//! **Purpose.** Decide when a node is proven off, what may be sent next, and what must be stored before it is sent.
+//! **Purpose.** Decide when a node is proven off, what may be sent next, and what must be stored before it
+//! is sent.
 //! **Non-goals.** No I/O, no clock, no async runtime: time, stores and electors are passed in.
-//! **Invariants.** The values that open the doors that kill — [`Saved`](step::Saved), [`Leadership`](election::Leadership),
-//! [`ConfirmedOff`](confirm::ConfirmedOff), [`ReleasePermit`](ground::ReleasePermit), [`SeenOff`](receipt::SeenOff),
-//! [`ParentOff`](parent::ParentOff) and the orders of [`order`] — are made in this crate alone, each in one function, after the check that it stands for.
-//! They are not `Clone` and cannot be deserialized, so that they die with the process.
+//!
+//! # Invariants
+//!
+//! - The values that open the doors that kill are made in this crate alone, each in one function, after the
+//!   check that it stands for. They are [`Saved`](step::Saved), [`Leadership`](election::Leadership),
+//!   [`ConfirmedOff`](confirm::ConfirmedOff), [`ReleasePermit`](ground::ReleasePermit),
+//!   [`SeenOff`](receipt::SeenOff), [`ParentOff`](parent::ParentOff) and the orders of [`order`]. Shown by
+//!   `nobody_else_makes_what_opens_a_door`.
+//! - These values are not `Clone` and cannot be deserialized, so they die with the process (S4).
 
 pub mod budget;
 pub mod cluster_node;

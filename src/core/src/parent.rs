@@ -1,9 +1,15 @@
 //! Off by the parent (S22): a machine that runs on another one is off because that one is.
 //!
-//! **Invariant.** A [`ParentOff`] is made of a proof whose devices read Off just now, and of nothing else. It speaks for a child
-//! only where the child's whereabouts were asked for after it, name that parent, and no migration or evacuation is open.
-//! **Boundary.** The child's fence is a hold on its parent, in the parent's own record: who keeps a machine off stands in one
-//! place. What is known of whereabouts is a driver's word; which node a name means is the engine's matter.
+//! The child's fence is a hold on its parent, in the parent's own record: one place says who keeps a
+//! machine off. Where a child runs is a driver's word. Which node a name means is the engine's matter.
+//!
+//! # Invariants
+//!
+//! - A [`ParentOff`] is made of a proof whose devices read Off just now, and of nothing else. Shown by
+//!   `it_is_made_of_a_proof_whose_devices_read_off_just_now`.
+//! - It speaks for a child only where the child's whereabouts were asked for after it, name that parent,
+//!   and no migration or evacuation is open. Shown by
+//!   `a_child_is_off_by_the_parent_on_which_it_still_runs_and_by_no_other`.
 
 use crate::confirm::ConfirmedOff;
 use crate::device::Grade;

@@ -1,7 +1,16 @@
 //! Receipts: signed statements that a node is dark, as leases (S19).
 //!
-//! A receipt is an open effect: it is entered into the ledger before anything is signed, and no on is sent while it is
-//! open. What is kept of it beside the ledger answers whoever asks later whether it holds.
+//! A receipt is an open effect: it enters the ledger before anything is signed, and no on is sent while it
+//! is open. Beside the ledger the record keeps what answers later whether the receipt holds.
+//! `picket-receipt` signs, and signs nothing but a `ReceiptOrder`.
+//!
+//! # Invariants
+//!
+//! - A receipt that fell (with its fence, its proof, or by its holder's word) never stands again. Shown by
+//!   `receipts_bar_the_on`, `a_breach_makes_it_void_and_so_do_the_end_of_the_fence_and_of_the_proof`.
+//! - Void or not, a receipt bars the on until its life and margin have passed, or until its own holder
+//!   hands it back. Shown by `no_on_before_the_last_one_has_expired`,
+//!   `only_its_holder_hands_it_back_or_renews_it`.
 
 use std::time::Duration;
 

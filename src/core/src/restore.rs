@@ -1,9 +1,17 @@
-//! A store that came out of a backup (S21): what its records become, and which numbers no number of the old life reaches.
+//! A store that came out of a backup (S21): what its records become, and which numbers no number of the old
+//! life reaches.
 //!
-//! **Invariants.** Nothing of the old life proves, releases or switches anything on: a restored record has no evidence, no
-//! person's word and no receipt that stands, and its fence is one of [`Cause::Restored`], which the rules let do nothing. What was
-//! open stays open and is waited out. Nothing is switched off on a backup's word alone: what it does not know may have
-//! happened since.
+//! # Invariants
+//!
+//! - Nothing of the old life proves, releases or switches anything on. A restored record has no evidence,
+//!   no person's word and no receipt that stands, and its fence has [`Cause::Restored`]. Shown by
+//!   `old_proofs_and_old_terms_are_void`, `what_is_restored_stands_on_nothing`.
+//! - What was open stays open and is waited out. Shown by
+//!   `a_fence_at_once_waits_out_what_the_old_life_may_have_sent`.
+//! - Nothing is switched off on a backup's word alone: what the backup does not know may have happened
+//!   since. Shown by `on_though_the_backup_says_fenced_it_waits_for_a_person_and_is_not_switched_off`.
+//! - Terms and generations are raised beyond any of the old life. Shown by
+//!   `terms_and_generations_are_raised_beyond_any_of_the_old_life`.
 
 use std::collections::BTreeSet;
 

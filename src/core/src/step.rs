@@ -1,4 +1,13 @@
 //! The lock between deciding and doing: what a step decided can be sent only once the store has it (S5).
+//!
+//! # Invariants
+//!
+//! - A stored step opens once, with its own proof of storage, and with no other. Shown by
+//!   `the_proof_of_another_step_opens_nothing`, `a_step_that_is_saved_twice_is_opened_once`.
+//! - A deposed leader saves nothing (S6). Shown by `a_deposed_leader_saves_nothing`.
+//! - A write whose answer was lost is looked up, and is not said not to have happened. Shown by
+//!   `where_the_store_does_not_say_it_is_read_again`,
+//!   `a_write_that_lands_after_it_was_looked_for_is_not_said_not_to_have_happened`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

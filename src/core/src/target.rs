@@ -1,4 +1,11 @@
-//! Which machine a request means: under the same name the settings may have another one by the time its turn comes.
+//! Which machine a request means: under the same name the settings may have another one by the time its
+//! turn comes.
+//!
+//! # Invariants
+//!
+//! - A request fences the machine that its node had when the request came (S13). Shown by
+//!   `another_address_or_another_identity_is_another_machine_and_what_is_learned_is_not`,
+//!   `a_request_that_waits_is_void_once_the_settings_have_another_machine`.
 
 use std::collections::BTreeMap;
 

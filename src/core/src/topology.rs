@@ -1,4 +1,12 @@
 //! The levels of a node: what must hold together, and what comes next when it does not.
+//!
+//! # Invariants
+//!
+//! - The topology that a fence stores says whether its devices are simulated (S1). Evidence, audit and
+//!   receipts go by that, whichever gateway answers. Shown by
+//!   `it_says_whether_the_devices_of_its_fence_are_simulated`.
+//! - A node whose fence and settings differ in that is an orphan. Shown by
+//!   `simulated_devices_are_never_the_place_of_real_ones`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,12 @@
 //! Idempotency keys of callers, as they are stored (S20).
+//!
+//! # Invariants
+//!
+//! - An unfence that finds nothing to do binds its key. A later copy of it neither withdraws nor brings
+//!   back what was asked for after it. Shown by
+//!   `a_copy_of_an_unfence_withdraws_nothing_that_came_after_it`.
+//! - An outcome without a sent off binds no key. Shown by
+//!   `recovered_before_the_off_aborts_sends_nothing_and_does_not_bind_the_key`.
 
 use picket_core::event::BoundKey;
 use picket_core::ids::NodeId;

@@ -1,11 +1,19 @@
 //! Where the rules meet I/O, and the only such place.
 //!
 //! **Purpose.** One task a node walks the line: intent, hold, own off, evidence, release, watch, unfence.
-//! **Non-goals.** No rule of its own: what may happen is decided by `picket_core::machine` and the judge.
-//! **Invariants.** Nothing is sent before it is stored. Clock, randomness, store and transport are passed in; `select!`
-//! is `biased`, and takes answers before callers: a mailbox that never empties keeps none of them unread; nothing leaves the
-//! runtime's thread. Every wait has a deadline and a next step (S16).
-//! **Boundary.** The gRPC server sees [`Engine`], [`NodeView`] and [`EngineError`]; drivers and releasers see nothing of it.
+//! **Non-goals.** No rule of its own: `picket_core::machine` and the judge decide what may happen.
+//! **Boundary.** The gRPC server sees [`Engine`], [`NodeView`] and [`EngineError`]. Drivers and releasers
+//! see nothing of it.
+//!
+//! # Invariants
+//!
+//! - Nothing is sent before it is stored (S5). Shown by
+//!   `everything_that_is_sent_is_stored_with_its_session`,
+//!   `killed_at_every_point_it_comes_to_the_same_end`.
+//! - Clock, randomness, store and transport are passed in, and nothing leaves the runtime's thread.
+//! - Every `select!` is `biased` and takes answers before callers, so that a full mailbox leaves no answer
+//!   unread. Shown by `callers_who_never_pause_keep_no_answer_of_a_device_unread`.
+//! - Every wait has a deadline and a next step (S16). Shown by `every_way_out_leads_where_it_says`.
 
 mod bound_keys;
 pub mod clock;

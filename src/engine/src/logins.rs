@@ -1,13 +1,22 @@
 //! Logins: how many devices are logged in to side by side, by one gateway.
 //!
-//! A login is the dearest thing that a device is asked for, on both sides. Thousands at once would wait for one another so long
-//! that all are said again, and none gets through. Fences come first, then checks, then who merely wants to know.
+//! A login is the most expensive request that a device gets, on both sides. Thousands at once would wait
+//! for one another so long that each is asked again, and none gets through. Fences come first, then checks,
+//! then callers who merely want to know.
 //!
-//! **Non-goals.** No limit for what is asked in a session that is open. No error: whoever waits gets a turn.
-//! **Invariants.** A turn is given back after [`PATIENCE`], also where the device has not answered: the dead do not keep the
-//! living waiting, and so many a second begin at least, however slow the devices are. What is no fence has half of the turns at
-//! most, and of eight turns one as long as fences wait: neither starves. An on takes none: nothing may come between the store's
-//! answer and it.
+//! **Non-goals.** No limit for what is asked in an open session. No error: every waiting login gets a turn.
+//!
+//! # Invariants
+//!
+//! - A turn is given back after [`PATIENCE`], also where the device has not answered: dead devices do not
+//!   keep living ones waiting. Shown by `the_dead_do_not_keep_the_living_waiting`,
+//!   `dead_bmcs_do_not_keep_the_turns_in_which_the_others_are_logged_in_to`.
+//! - Fences come first, and the others are not starved: of eight turns one is theirs as long as fences
+//!   wait. Other logins have half of the turns at most. Shown by
+//!   `a_fence_passes_all_others_and_they_are_not_starved`,
+//!   `a_fence_finds_half_of_the_turns_free_whatever_is_checked`.
+//! - An on takes no turn: nothing may come between the store's answer and the on.
+//! - The time of a call does not run while its login waits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,6 +1,10 @@
-//! On which node this gateway stands, where only the far side of a release tells it (S17, K13): that one is found there by another name.
+//! On which node this gateway stands, where only the far side of a release tells it (S17, K13): that node
+//! has another name there.
 //!
-//! **Invariant.** Until it is told this gateway does not stand for election: it could shoot itself.
+//! # Invariants
+//!
+//! - Until it is told, this gateway does not stand for election: it could shoot itself. Shown by
+//!   `who_is_told_that_it_stands_on_a_node_does_not_shoot_it`, `nor_one_that_says_so_only_in_its_fence`.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

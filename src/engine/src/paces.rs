@@ -1,6 +1,7 @@
 //! The pauses and the patience of a node: every time, and every number of tries, that no setting gives.
 //!
-//! They come with the node's plan, so that a model may set each of them to its own ticks. The daemon has the defaults.
+//! They come with the node's plan, so that a model may set each of them to its own ticks. The daemon has
+//! the defaults. The numbers of the rules are core's (`rules`).
 
 use std::time::Duration;
 

@@ -1,7 +1,10 @@
 //! Receipts as callers ask for them, and the key that signs them.
 //!
-//! **Invariant.** Nothing is signed with a key that is not listed in the store: a receipt stays verifiable whatever
-//! becomes of the gateway that signed it.
+//! # Invariants
+//!
+//! - Nothing is signed with a key that is not listed in the store: a receipt stays verifiable whatever
+//!   becomes of the gateway that signed it (S19). Shown by
+//!   `what_is_signed_names_the_fence_and_is_verified_by_the_listed_key`.
 
 use std::sync::Arc;
 use std::time::Duration;

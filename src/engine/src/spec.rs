@@ -1,4 +1,8 @@
 //! What the settings say of a node, as plain values.
+//!
+//! # Invariants
+//!
+//! - No driver, no releaser and no store is among them: a `NodePlan` has those beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,10 +1,19 @@
-//! Identities that devices of more than one node claim: they identify nobody (S13). And those of orphans, whose machines are kept off.
+//! Identities that devices of more than one node claim identify nobody (S13). The same holds of identities
+//! of orphans, whose machines are kept off.
 //!
-//! **Invariant.** A device claims what the settings, or the store, expect of it, until it is heard; then what it says last. A board
-//! that moved to another node is no twin of itself once the device where it was says something else, or is not there any more.
-//! Silence, and a device that does not say what it controls, take nothing back.
-//! **Invariant.** Where nothing is known of a device's machine, what the settings or the store give to another node is that one's, whatever its
-//! own device says by now: two addresses may be swapped.
+//! # Invariants
+//!
+//! - A device claims what the settings, or the store, expect of it, until it is heard. Then it claims what
+//!   it said last. Shown by `what_was_heard_counts_for_more_than_what_is_expected_until_all_is_forgotten`,
+//!   `what_twins_say_of_themselves_identifies_neither`.
+//! - A board that moved to another node is no twin of itself once the device where it was says something
+//!   else, or is gone. Shown by
+//!   `a_board_that_moved_is_no_twin_of_itself_once_the_node_where_it_was_says_or_has_something_else`.
+//! - Silence takes nothing back, and neither does a device that does not say what it controls.
+//! - Where nothing is known of a device's machine, an identity that is another node's stays that node's:
+//!   two addresses may be swapped. Shown by
+//!   `what_is_expected_of_another_is_that_ones_whatever_its_device_says_by_now`,
+//!   `nor_is_one_whose_own_device_says_that_it_controls_another`.
 
 use std::collections::BTreeMap;
 

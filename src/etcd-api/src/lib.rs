@@ -1,11 +1,20 @@
 //! etcd's API (v3), as much of it as Picket speaks.
 //!
-//! **Purpose.** The messages of `etcdserverpb.proto`, where every field is described, what makes the usual ones, and a client
-//! that sends them over a channel that it is given.
-//! **Non-goals.** No connection is made here, and no TLS. Nothing is sent a second time. No error is judged: whoever asks knows
-//! whether a request may have had an effect.
-//! **Invariants.** Each request says that the member must have a leader, and who asks, once that is known. No reading of keys is
-//! answered by one member alone, nor is the list of the members (of etcd 3.5 and later). What is not known to be renewed does not count as renewed.
+//! **Purpose.** The messages of `etcdserverpb.proto`, where every field is described, what makes the usual
+//! ones, and a client that sends them over a channel that it is given.
+//! **Non-goals.** No connection is made here, and no TLS. No error is judged: the caller knows whether a
+//! request may have had an effect. What tests alone ask of etcd is not in it: they ask by JSON over HTTP,
+//! in other words than the product's.
+//!
+//! # Invariants
+//!
+//! - Each request says that the member must have a leader, and who asks, once that is known. The call that
+//!   gets a token says none.
+//! - Nothing is sent a second time.
+//! - No reading of keys is answered by one member alone, nor is the list of the members (of etcd 3.5 and
+//!   later).
+//! - A keep-alive is a stream of its own. What is not known to be renewed does not count as renewed. Shown
+//!   by `a_lease_is_kept_for_as_long_as_etcd_answers`.
 
 mod client;
 mod made;

@@ -1,7 +1,10 @@
 //! What is seen of the election and of the nodes' changes, by a watch in the background.
 //!
-//! **Invariants.** What is told was true at its revision. A watch that is lost, compacted or silent begins anew with a reading
-//! of everything, so that no change is missed for ever.
+//! # Invariants
+//!
+//! - What is told was true at its revision. Shown by `only_what_was_written_stands`.
+//! - A watch that is lost, compacted or silent begins anew with a reading of everything, so that no change
+//!   is missed for ever. Shown by `a_watch_outlives_compaction_and_a_restart_of_etcd`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

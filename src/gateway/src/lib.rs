@@ -2,8 +2,11 @@
 //!
 //! **Purpose.** Settings in, a running gateway out; every fault of the settings at once.
 //! **Non-goals.** No rule and no protocol of its own.
-//! **Invariants.** Nothing is sent to a device before the store is open and leadership won.
-//! The shipped `main` passes no hooks.
+//!
+//! # Invariants
+//!
+//! - Nothing is sent to a device before the store is open and leadership won.
+//! - The shipped `main` passes no hooks.
 
 mod access_settings;
 mod arguments;

@@ -1,8 +1,14 @@
-//! `picketd --check`: what a start needs besides its settings, looked at as the user who runs the check.
+//! `picketd --check`: what a start needs besides its settings, looked at as the user who runs the check, by
+//! each room's own `check`.
 //!
-//! **Non-goals.** Nothing is sent but a question to a store in etcd, and no port is bound: who has it may be the gateway that
-//! runs. **Invariants.** Nothing is made, written or locked. What another gateway holds now is no fault: it may be the one whose
-//! settings are checked. Nor is an etcd that is away: a gateway starts, and waits for it.
+//! **Non-goals.** No port is bound: the gateway that runs may have it.
+//!
+//! # Invariants
+//!
+//! - Nothing is made, written or locked, so that a check can run beside a gateway. Nothing is sent but a
+//!   question to a store in etcd.
+//! - What another gateway holds now is no fault: it may be the one whose settings are checked. An etcd that
+//!   is away is none either: a gateway starts, and waits for it.
 
 use std::path::Path;
 

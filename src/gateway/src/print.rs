@@ -1,7 +1,11 @@
 //! `picketd --print-settings` and `--print-schema`.
 //!
-//! **Invariants.** What is printed is what a start would take: the drivers and releases have read their tables as well, and a fault
-//! of theirs is told in its place. Nothing is started, made or sent.
+//! # Invariants
+//!
+//! - What is printed is what a start would take: the drivers and releases have read their tables as well,
+//!   and a fault of theirs is told in its place. Shown by
+//!   `what_is_in_force_is_printed_and_can_be_loaded_again`, `wrong_settings_have_the_faults_of_a_start`.
+//! - Nothing is started, made or sent.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,7 +1,12 @@
-//! `picketd probe`: asks the devices of the settings once, and says what they answered. `picket init` begins with it.
+//! `picketd probe`: asks the devices of the settings once, and says what they answered. `picket init`
+//! begins with it.
 //!
 //! **Non-goals.** No store is opened and nobody leads: the gateway of the same settings may run meanwhile.
-//! **Invariants.** Each call may only read ([`Call::reading`]), so no driver sends anything that changes power or a hold.
+//!
+//! # Invariants
+//!
+//! - Each call may only read ([`Call::reading`]), so no driver sends anything that changes power or a hold.
+//!   Shown by `a_device_is_asked_by_calls_that_may_only_read`.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,10 @@
 //! Reading the settings anew: all of them hold from one moment on, or the running ones stay.
 //!
-//! **Invariants.** Everything is read and checked before anything is changed, and what is wrong is told at once. The one
-//! step that can refuse, the engine's, comes first; what comes after it cannot fail.
+//! # Invariants
+//!
+//! - Everything is read and checked before anything is changed, and what is wrong is told at once. Shown by
+//!   `what_is_wrong_or_in_the_way_is_told_and_everything_stays`.
+//! - The one step that can refuse, the engine's, comes first. What comes after it cannot fail.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

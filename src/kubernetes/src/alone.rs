@@ -1,8 +1,12 @@
 //! A Node that is known by its providerID alone (K1, S13).
 //!
-//! **Invariant.** A Node keeps its providerID whatever machine registers under its name: alone it says which machine had the Node first, and not which
-//! one has it now. So what is let go by it has to show no life: nothing lives that is off. What is known here is this process's; nothing of it is
-//! stored.
+//! # Invariants
+//!
+//! - A Node keeps its providerID whatever machine registers under its name. So what is let go by a
+//!   providerID alone has to show no life. Shown by
+//!   `a_node_that_lives_while_its_machine_is_off_lets_nothing_go`,
+//!   `a_node_whose_kubelet_lives_after_the_proof_is_another_machine_s`.
+//! - What is known here is this process's, and nothing of it is stored.
 
 use std::time::Duration;
 

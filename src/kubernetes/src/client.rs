@@ -1,8 +1,13 @@
 //! The HTTP client of one API server.
 //!
-//! **Invariants.** A connection serves one request after another. A request that goes by a permit asks for its word once its connection stands,
-//! right before the first byte of it is written: without the word nothing of it is sent. What was written and is not acknowledged in time is
-//! thrown away with its connection, so that nothing of it arrives once nobody waits for it any more (S8).
+//! # Invariants
+//!
+//! - A connection serves one request after another.
+//! - A request that goes by a permit asks for it once its connection stands, right before its first byte is
+//!   written. Without the permit nothing of it is sent. Shown by
+//!   `without_its_word_nothing_of_a_request_goes_on_its_connection`.
+//! - What was written and is not acknowledged in time is thrown away with its connection, so that nothing
+//!   of it arrives later (S8). Shown by `what_is_not_acknowledged_ends_with_its_connection`.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};

@@ -1,7 +1,13 @@
-//! Pods are deleted by their UIDs (K4), and what is on its way to delete them is refused once they are not to go any more (S8).
+//! Pods are deleted by their UIDs (K4), and deletions under way are refused once the pods are not to go any
+//! more (S8).
 //!
-//! **Invariant.** A pod that is refused, by a policy or by a webhook that fails closed, keeps no other from being asked for: the pod behind
-//! that webhook may be the one whose going would heal it.
+//! # Invariants
+//!
+//! - A pod that a policy or a webhook refuses keeps no other from being asked for: the pod behind that
+//!   webhook may be the one whose going would heal it. Shown by
+//!   `the_pod_behind_a_webhook_that_fails_closed_is_asked_for_in_the_first_round`.
+//! - A deletion that is withdrawn is refused for every pod that can be changed. Shown by
+//!   `a_deletion_on_its_way_is_refused_for_every_pod_that_can_be_changed`.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,13 @@
-//! Which Node of the cluster a gateway's node is: the one of its name, or the one that says of its machine what the settings, or the node's
-//! devices, say of theirs.
+//! Which Node of the cluster a gateway's node is: the one of its name, or the one that says of its machine
+//! what the settings, or the node's devices, say of theirs.
+//!
+//! # Invariants
+//!
+//! - In a fence it is the Node that was met when the fence began. What was set on it is found again by the
+//!   note, which names the node: taking it away never depends on what a device or a kubelet says by now
+//!   (K1). Shown by `what_a_fence_set_up_is_taken_from_the_node_that_it_met`.
+//! - A note alone, which a kubelet may write on its own Node, bars no other node's return. It counts beside
+//!   a taint (`Sought::concerns`). Shown by `a_forged_note_bars_no_other_nodes_power_on`.
 
 use std::time::Duration;
 

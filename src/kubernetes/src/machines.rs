@@ -1,7 +1,12 @@
-//! The Machine of Cluster API behind a Node (K8): while it is fenced nobody else remediates it, and one that is being deleted is switched on by
-//! whoever takes it away.
+//! The Machine of Cluster API behind a Node (K8). While the Node is fenced nobody else remediates the
+//! Machine.
 //!
-//! Nothing waits for any of this but a tidying up: whoever has the Machines may be away for as long as it likes.
+//! # Invariants
+//!
+//! - Nothing waits for any of this but a tidying up: the server of the Machines may be away for as long as
+//!   it likes.
+//! - A Machine that is being deleted ends a breach: whoever takes it away may switch it on. Shown by
+//!   `its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is_not_fought_over`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,16 @@
-//! What ceph-csi does to the address of a Node whose volumes were let go under the taint `out-of-service`: it puts it on the blocklist of Ceph
-//! for years. It is told by a check; and where a setting says so the fence of the Node's own addresses is undone once it is back, by
-//! NetworkFences of csi-addons.
+//! What ceph-csi does to the address of a Node whose volumes were let go under the taint `out-of-service`:
+//! it blocks that address in Ceph for years.
 //!
-//! **Invariants.** The addresses are those that the record noted when the fence began, and which the Node has still (K1). None is touched that
-//! another Node says is its, or that a NetworkFence which is not ours names. Nothing waits for any of this.
+//! A check tells it. Where a setting says so, the fence of the Node's own addresses is undone once the Node
+//! is back, by NetworkFences of csi-addons.
+//!
+//! # Invariants
+//!
+//! - The addresses are those that the record noted when the fence began, and which the Node still has (K1).
+//!   Shown by `an_address_that_was_not_noted_when_the_fence_began_is_never_named`.
+//! - No address is touched that another Node claims, or that a NetworkFence of others names. Shown by
+//!   `an_address_that_another_node_has_is_neither_s`, `what_a_network_fence_of_others_names_stays_fenced`.
+//! - Nothing waits for any of this. Shown by `what_fails_is_told_and_bars_nothing`.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -1,4 +1,12 @@
-//! What of a fence stands on a Node beside the taints: a note whose and which it is, a finalizer, and what keeps others away (K7, K8).
+//! What of a fence stands on a Node beside the taints: a note whose and which it is, a finalizer, and what
+//! keeps others away (K7, K8).
+//!
+//! # Invariants
+//!
+//! - What is noted for another node of the gateway is that node's: it is neither used nor removed. Shown by
+//!   `what_is_noted_for_another_node_is_that_one_s`.
+//! - The noted boot id is that of the first attempt after the confirmation (K1). Shown by
+//!   `the_boot_id_is_that_of_the_confirmation`.
 
 use picket_core::ids::Generation;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,8 @@
-//! Of the objects of the API what is read here. What is not read is never written: changes are patches.
+//! Of the objects of the API, the parts that are read here.
+//!
+//! # Invariants
+//!
+//! - What is not read is never written: changes are patches (K6).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

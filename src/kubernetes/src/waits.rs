@@ -1,7 +1,11 @@
-//! What a release waits for, told at its Node in the words of `picket status`: who has kubectl alone reads it there.
+//! What a release waits for, told at its Node in the words of `picket status`, for readers who have kubectl
+//! alone.
 //!
-//! **Invariant.** It changes nothing but Events, never at a permit's word, and costs a release two seconds in ten at most. Nothing is told
-//! to a cluster that is not the one of the settings.
+//! # Invariants
+//!
+//! - It changes nothing but Events, and never goes by a permit. It costs a release two seconds in ten at
+//!   most. Shown by `what_is_wrong_is_told_at_once_and_what_goes_on_once_it_takes_long`.
+//! - Nothing is told to a cluster that is not the one of the settings.
 
 use std::time::Duration;
 

@@ -1,4 +1,13 @@
 //! What lets volumes go is taken away: the node may be on (K3).
+//!
+//! # Invariants
+//!
+//! - It is withdrawn from the Node that the record met, before any list is asked. Shown by
+//!   `whom_the_record_met_waits_for_no_list`.
+//! - The withdrawal changes the Node in any case, and each pod on it that could be deleted. A late request
+//!   then names a version that is no more (S8). Shown by
+//!   `whom_the_record_met_is_withdrawn_from_though_nothing_stands_there`,
+//!   `a_taint_that_was_on_its_way_is_refused_once_the_node_is_back`.
 
 use futures::future::join_all;
 use picket_release::Whose;

@@ -1,11 +1,21 @@
-//! How the API server of a Kubernetes is reached, and whom to believe there: for whoever of Picket's asks one.
+//! How the API server of a Kubernetes is reached, and whom to believe there.
 //!
-//! **Purpose.** A kubeconfig, or the service account of the pod in which this runs, as a [`kube::Config`], and a client by it. An error in
-//! words, with its causes.
-//! **Non-goals.** No requests: what is asked, and how often, is its asker's.
-//! **Invariants.** The API server is at https, and its certificate is checked. A program is run for a login where the settings name it, by a
-//! keeper. A file that somebody else may
-//! read or change is no login. The client repeats nothing by itself: whoever asks decides whether it is asked again.
+//! **Purpose.** A kubeconfig, or the service account of the pod in which this runs, as a [`kube::Config`],
+//! and a client by it. An error in words, with its causes.
+//! **Non-goals.** No requests: what is asked, and how often, is the asker's matter.
+//!
+//! # Invariants
+//!
+//! - The API server is at https, and its certificate is checked (S1). Shown by
+//!   `a_kubeconfig_that_cannot_be_believed_is_refused`.
+//! - Of a kubeconfig the chosen context alone is read. Shown by
+//!   `what_another_context_names_spoils_nothing`.
+//! - A program is run for a login where the settings name it, by a keeper, and kube sees no program. Shown
+//!   by `what_the_settings_do_not_name_is_not_run`, `one_that_hangs_is_killed_with_all_that_it_started`.
+//! - A file that somebody else may read or change is no login. Shown by
+//!   `the_files_that_it_names_are_changed_by_nobody_else`.
+//! - The client repeats nothing by itself: its caller decides. A request for which there was no login was
+//!   never sent (S10). Shown by `what_nobody_was_there_to_send_did_not_happen`.
 
 mod cached_login;
 mod client;

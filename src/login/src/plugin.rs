@@ -1,9 +1,15 @@
-//! A program that prints a login, as a kubeconfig names one (`exec`): EKS, GKE and AKS are logged in to by such.
+//! A program that prints a login, as a kubeconfig names one (`exec`): EKS, GKE and AKS are logged in to by
+//! such programs.
 //!
-//! **Invariant.** The settings name the program. A keeper ends it in time with all that it started. What it prints on its standard output, and
-//! what its arguments are, is shown nowhere (S18).
+//! Source of its protocol: <https://kubernetes.io/docs/reference/config-api/client-authentication.v1/>, and
+//! `.v1beta1/` beside it.
 //!
-//! Source of its protocol: <https://kubernetes.io/docs/reference/config-api/client-authentication.v1/>, and `.v1beta1/` beside it.
+//! # Invariants
+//!
+//! - The settings name the program. A keeper ends it within eight seconds, with all that it started. Shown
+//!   by `one_that_hangs_is_killed_with_all_that_it_started`.
+//! - What it prints on its standard output, and what its arguments are, is shown nowhere (S18). Shown by
+//!   `what_goes_wrong_with_it_is_told_and_what_it_printed_is_not`.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,8 +1,13 @@
 //! Writes the pages of the manual into a folder: what `man picket-fence` shows once a package is installed.
 //!
-//! **Purpose.** A page for each program and each of its commands, from the very definitions that read their command lines.
+//! **Purpose.** A page for each program and each of its commands, from the very definitions that read their
+//! command lines.
 //! **Non-goals.** It is in no package. No words of its own but where the other pages lie.
-//! **Invariants.** The same sources give the same bytes: no day, no path, and nothing of the environment stands in a page.
+//!
+//! # Invariants
+//!
+//! - The same sources give the same bytes: no day, no path, and nothing of the environment stands in a
+//!   page.
 
 #[cfg(test)]
 mod reference;

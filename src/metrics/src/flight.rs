@@ -1,7 +1,11 @@
 //! An answer that many ask for, and that costs something.
 //!
-//! **Invariants.** One is made at a time, and none is begun sooner than `each` after the one before: whoever asks without end costs no more than
-//! that, also where nobody waits for the answer any more. An answer was begun after its question.
+//! # Invariants
+//!
+//! - One answer is made at a time, and none is begun sooner than `each` after the one before. Whoever asks
+//!   without end costs no more than that. Shown by
+//!   `none_is_begun_sooner_than_it_may_be_also_where_whoever_asked_is_gone`.
+//! - An answer was begun after its question.
 
 use std::time::Duration;
 

@@ -1,7 +1,11 @@
 //! The connections that are open: newer ones never wait for older ones.
 //!
-//! **Invariants.** There are never more than [`ALL`], and never more than [`EACH`] of one network. Nobody is kept out: the oldest
-//! connection of the network that has most ends.
+//! # Invariants
+//!
+//! - There are never more than [`ALL`], and never more than [`EACH`] of one network. Shown by
+//!   `a_network_with_many_takes_no_place_of_another`.
+//! - Nobody is kept out: the oldest connection of the network that has most ends. Shown by
+//!   `a_full_room_takes_a_newcomer_at_the_cost_of_the_largest_network`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};

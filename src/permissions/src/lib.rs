@@ -1,22 +1,33 @@
 //! Who besides root and the program's own user may change a file, or read a secret in it.
 //!
-//! **Purpose.** Settings, programs, keys and certificates say which node is switched off. A user who may change one of them,
-//! or a directory above it, is an administrator of Picket. [`check`] finds such a user before the file is believed.
-//! **Non-goals.** No mode is mended: an administrator decides whether the file has been changed already. What a file says is read by others.
-//! **Invariants.** The file, every directory above it, every symbolic link on the way and all that the links lead to count.
-//! The rule:
+//! **Purpose.** Settings, programs, keys and certificates say which node is switched off. A user who may
+//! change one of them, or a directory above it, is an administrator of Picket. [`check`] finds such a user
+//! before the file is believed.
+//! **Non-goals.** No mode is mended: an administrator decides whether the file has been changed already.
+//! What a file says is read by others. No other crate judges modes but for files that it makes (`audit`,
+//! `store`, `receipt`).
 //!
-//! - The owner is root (whoever owns `/`) or the user as which the program runs.
-//! - Neither the group nor others may write.
-//! - A directory with the sticky bit (`/tmp`, a projected volume of a pod) is the first exception. The kernel lets only the
-//!   owners of an entry and of the directory rename or remove it, and each entry on the way has a right owner.
-//! - A group in which the accounts of this machine put root and that user alone is the second one. Distributions give each
-//!   user such a group, and a umask that lets it write. An access control list could let others write by the same bit: with
-//!   one there is no exception.
-//! - A secret is besides a file that others may not read.
+//! # Invariants
 //!
-//! A mode that a read-only mount makes harmless counts as it stands: systemd mounts all of `/etc` read-only for a service,
-//! and other users still write there.
+//! - The file, every directory above it, every symbolic link on the way and all that the links lead to
+//!   count. Shown by `a_file_and_every_directory_above_it_may_be_changed_by_nobody_else`,
+//!   `a_link_counts_by_its_own_directory_and_by_what_it_leads_to`.
+//! - The owner is root (whoever owns `/`) or the user as which the program runs. Shown by
+//!   `a_stranger_s_file_directory_or_link_is_not_taken`.
+//! - Neither the group nor others may write. Shown by `a_group_of_others_may_change_nothing`.
+//! - A directory with the sticky bit (`/tmp`, a projected volume of a pod) is the first exception. The
+//!   kernel lets only the owners of an entry and of the directory rename or remove it, and each entry on
+//!   the way has a right owner. It keeps what is there, and nothing that is to be made. Shown by
+//!   `a_sticky_directory_keeps_what_is_ours_in_it`, `a_sticky_directory_keeps_no_place_for_a_socket`.
+//! - A group in which the accounts of this machine put root and that user alone is the second exception.
+//!   Distributions give each user such a group, and a umask that lets it write. With an access control list
+//!   there is no exception. Shown by `a_group_is_private_where_root_and_the_user_alone_are_in_it`,
+//!   `an_access_control_list_takes_the_exception_of_a_private_group`.
+//! - A secret is besides a file that others may not read (S18). Shown by `a_secret_is_read_by_nobody_else`.
+//! - A mode that a read-only mount makes harmless counts as it stands. systemd mounts all of `/etc`
+//!   read-only for a service, and other users still write there.
+//! - A program is looked at again right before each run. Shown by
+//!   `a_program_that_others_may_change_by_now_is_run_no_more`.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -1,11 +1,16 @@
 //! Receipts as they are signed and read: keys, bodies, signatures.
 //!
-//! **Purpose.** Signs what the store has as issued, and tells a receipt of ours from any other. The format stands in
-//! `docs/receipts-form.md`.
-//! **Non-goals.** Whether a receipt holds: that the record says, and the leader answers. No store, no clock, no network.
-//! **Invariants.** Nothing is signed but a [`ReceiptOrder`](picket_core::receipt::ReceiptOrder), which only the store's
-//! `Saved` opens. A body is verified as the very bytes that were signed, and read only after that. A private key is in no
-//! error, log or debug print.
+//! **Purpose.** Signs what the store has as issued, and tells a receipt of ours from any other. The format
+//! stands in `docs/receipts-form.md`.
+//! **Non-goals.** Whether a receipt holds: the record says that, and the leader answers. No store, no
+//! clock, no network.
+//!
+//! # Invariants
+//!
+//! - Nothing is signed but a [`ReceiptOrder`](picket_core::receipt::ReceiptOrder), which only the store's
+//!   `Saved` opens (S19). Shown by `nobody_else_makes_what_opens_a_door`.
+//! - A body is verified as the very bytes that were signed, and read only after that.
+//! - A private key is in no error, log or debug print (S18).
 
 mod body;
 mod file;

@@ -1,8 +1,14 @@
 //! The kind `command`: a program of the operator's lets volumes go.
 //!
-//! **Invariants.** Nothing of ours is in its arguments or its environment but what the settings say; the request is on
-//! its standard input. It ends in time or is killed, with all that it started, and dies with the gateway.
-//! Exit 0 alone is success; only what surely did nothing is told as such.
+//! # Invariants
+//!
+//! - Nothing of ours is in its arguments or its environment but what the settings say. The request is on
+//!   its standard input. Shown by `the_program_gets_the_document_its_arguments_and_little_else`.
+//! - The program ends in time or is killed, with all that it started, and dies with the gateway (S8). Shown
+//!   by `a_program_that_takes_too_long_is_killed_with_all_that_it_started`,
+//!   `a_program_dies_with_the_gateway`.
+//! - Exit 0 alone is success. Only what surely did nothing is told as such (S10). Shown by
+//!   `an_exit_says_what_happened`.
 
 use std::time::Duration;
 

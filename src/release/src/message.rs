@@ -1,7 +1,9 @@
 //! What a receiver is told: one JSON document, the same for a webhook and a program.
 //!
-//! **Invariant.** It outlives this version: fields are added, never renamed and never taken away;
-//! a receiver ignores what it does not know.
+//! # Invariants
+//!
+//! - The document outlives this version: fields are added, never renamed and never taken away. A receiver
+//!   ignores what it does not know. Shown by `the_document_is_what_receivers_know`.
 
 use picket_answers::release::{ReleaseError, Subject};
 use picket_core::device::{Grade, IdentityMatch};

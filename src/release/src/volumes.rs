@@ -1,7 +1,13 @@
-//! The kind `volumes`: the volumes of a machine whose device knows them, each detached, and seen to be free, for itself.
+//! The kind `volumes`: the volumes of a machine whose device knows them, each detached, and seen to be
+//! free, for itself.
 //!
-//! **Invariants.** A detach names the machine and the place at which the volume is attached there. Only the far side's clear word
-//! that this machine does not have it is complete. Forced only where the settings say so, and only late.
+//! # Invariants
+//!
+//! - A detach names the machine and the place at which the volume is attached there.
+//! - Only the far side's clear word that this machine does not have the volume is complete. Shown by
+//!   `what_somebody_detaches_by_hand_is_complete_and_nothing_is_sent_for_it`.
+//! - A detach is forced only where the settings say so, and only late. Shown by
+//!   `force_comes_only_where_the_settings_allow_it_and_only_at_last`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

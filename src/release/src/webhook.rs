@@ -1,8 +1,14 @@
 //! The kind `webhook`: an HTTPS POST to a receiver that lets volumes go.
 //!
-//! **Invariants.** One attempt is one request on a connection of its own: nothing below repeats it, follows a redirect
-//! or goes through a proxy. An answer counts only where it says so in words that were agreed; everything that came
-//! after the request may have been read is *unknown*. Nothing but the receiver's own origin is ever asked.
+//! # Invariants
+//!
+//! - One attempt is one request on a connection of its own: nothing below repeats it, follows a redirect or
+//!   goes through a proxy. Shown by `a_redirect_is_not_followed`.
+//! - An answer counts only where it says so in words that were agreed. Everything that came after the
+//!   request may have been read is *unknown* (S10). Shown by
+//!   `only_the_agreed_words_are_complete_or_accepted`, `what_was_sent_and_not_answered_is_unknown`.
+//! - Nothing but the receiver's own origin is ever asked. Shown by
+//!   `the_status_url_is_followed_at_the_receiver_alone`.
 
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,15 @@
 //!
 //! **Purpose.** One table ([`SETTINGS`]) from which the JSON schema for editors, the reference pages and
 //! `picketd --print-settings` are made.
-//! **Non-goals.** Nothing is checked here: `picket-config`, the drivers and the releases do that.
-//! **Invariants.** Tests of `picket-config` and of the gateway hold the table to the readers: a reader knows the same keys, and
-//! refuses what lies outside of a range here ([`Key::probes`]).
+//! **Non-goals.** Nothing is checked here, and no reader asks the table: `picket-config`, the drivers and
+//! the releases check.
+//!
+//! # Invariants
+//!
+//! - The table is what the readers do: a reader knows the same keys, and refuses what lies outside of a
+//!   range here ([`Key::probes`]). Shown by `the_table_has_the_keys_that_each_kind_knows`,
+//!   `each_kind_takes_what_lies_within_a_range_and_nothing_else`,
+//!   `the_shipped_schema_is_that_of_the_table`.
 
 mod clouds;
 mod drivers;

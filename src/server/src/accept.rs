@@ -1,7 +1,13 @@
 //! Taking connections: finding out who is at the other end before a byte of a request is read.
 //!
-//! **Invariants.** A handshake has a bound in time and in number, and hinders neither those that are through nor newer
-//! ones nor the Unix socket. A connection that cannot be had costs nobody else theirs.
+//! The other end is known by its certificate, by the kernel's word about a process, or no better than as
+//! the loopback.
+//!
+//! # Invariants
+//!
+//! - A handshake has a bound in time and in number. It hinders neither connections that are through nor
+//!   newer ones nor the Unix socket. Shown by `a_crowd_on_the_loopback_leaves_places_for_the_socket`.
+//! - A connection that cannot be had costs nobody else theirs.
 
 use std::io;
 use std::net::SocketAddr;

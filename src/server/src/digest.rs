@@ -1,10 +1,14 @@
 //! The digest of a request's parameters, to which its idempotency key is bound (S20).
 //!
-//! SHA-256 over what a request *does*: the call, the holder, the reason, what comes after, the least grade, the
-//! deadline. Not over what only says until when it counts or is followed (`until`, `not_after`, `expected_generation`):
-//! a repetition may name these anew. Not over the node: keys are kept for each node apart.
-//! **Invariant.** Digests are stored. A field that is added later is fed only where it is set, so that a request that
-//! does not know it keeps its digest; a test holds known digests.
+//! SHA-256 over what a request *does*: the call, the holder, the reason, what comes after, the least grade,
+//! the deadline. Not over what only says until when it counts or is followed (`until`, `not_after`,
+//! `expected_generation`): a repetition may name these anew. Not over the node: keys are kept for each node
+//! apart.
+//!
+//! # Invariants
+//!
+//! - Digests are stored. A field that is added later is fed only where it is set, so that a request that
+//!   does not know it keeps its digest. Shown by `a_stored_digest_is_the_same_in_every_version`.
 
 use std::fmt::Write;
 

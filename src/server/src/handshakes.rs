@@ -1,7 +1,12 @@
-//! The handshakes that are under way: whose come to nothing make room for newer ones.
+//! The handshakes that are under way: those that come to nothing make room for newer ones.
 //!
-//! **Invariants.** There are never more than [`ALL`], and never more than [`EACH`] of one network. Nobody is kept out:
-//! the oldest of the network that has most goes, so that who has many waits for none but their own.
+//! # Invariants
+//!
+//! - There are never more than [`ALL`], and never more than [`EACH`] of one network. Shown by
+//!   `a_full_room_takes_a_newcomer_at_the_cost_of_who_has_most`.
+//! - Nobody is kept out: the oldest handshake of the network that has most goes. Shown by
+//!   `whoever_has_many_waits_for_none_but_their_own`,
+//!   `a_full_room_takes_a_newcomer_at_the_cost_of_who_has_most`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,14 @@
 //! Where callers are listened to: a Unix socket, and TCP.
 //!
-//! **Invariants.** Without TLS nothing but the loopback is listened on. A file is removed from the socket's
-//! path only if it is a socket at which nobody answers. Nobody can connect before the socket has its mode.
+//! # Invariants
+//!
+//! - Without TLS nothing but the loopback is listened on. Shown by
+//!   `tcp_is_loopback_alone_and_a_taken_port_is_told`.
+//! - A file is removed from the socket's path only if it is a socket at which nobody answers. Shown by
+//!   `a_socket_that_answers_is_taken_and_one_that_does_not_is_cleared`,
+//!   `a_file_that_is_no_socket_is_left_alone`.
+//! - Nobody can connect before the socket has its mode. Shown by
+//!   `a_socket_has_its_mode_and_goes_with_its_listener`.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,7 +1,11 @@
 //! What answers say of nodes that their caller may not look at: nothing of them is named.
 //!
-//! **Invariant.** A text that is made for people may name any node: a twin, an orphan, a parent, whoever shares a unit. To a caller
-//! who has no role for all nodes, "another node" stands in the place of each name that its roles hide.
+//! # Invariants
+//!
+//! - A text that is made for people may name any node: a twin, an orphan, a parent, another node of a unit.
+//!   For a caller without a role for all nodes, "another node" stands in the place of each hidden name.
+//!   Shown by `names_that_a_role_hides_are_not_told`,
+//!   `a_text_names_no_node_that_the_caller_may_not_look_at`.
 
 use picket_core::hostlist;
 use picket_core::ids::NodeId;

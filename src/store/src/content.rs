@@ -1,7 +1,10 @@
 //! All that a store keeps, taken at one moment, and put into a new one.
 //!
-//! **Invariants.** What is taken was read in one snapshot and decoded: what cannot be read is an error, never left out. A
-//! store is filled wholly, in the transaction that makes it, or it is not there.
+//! # Invariants
+//!
+//! - What is taken was read in one snapshot and decoded. What cannot be read is an error, never left out.
+//!   Shown by `what_is_taken_out_of_one_store_is_the_same_out_of_another`.
+//! - A store is filled wholly, in the transaction that makes it, or it is not there.
 
 use std::ops::ControlFlow;
 

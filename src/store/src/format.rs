@@ -1,7 +1,11 @@
 //! The stored form: keys of the ordered map, and values as JSON in an envelope that names its version.
 //!
-//! **Invariants.** A later version reads what an earlier one wrote (the goldens in `tests/golden`). What an earlier
-//! version must not overlook raises [`FORMAT`], and a store of a newer format is refused as a whole.
+//! # Invariants
+//!
+//! - A later version reads what an earlier one wrote (the goldens in `tests/golden`). Shown by
+//!   `every_form_ever_written_is_read`.
+//! - What an earlier version must not overlook raises [`FORMAT`], and a store of a newer format is refused
+//!   as a whole. Shown by `a_store_of_a_later_version_is_refused`.
 
 use picket_core::ids::{FenceId, NodeId, Revision, Version};
 use picket_core::record::{Fence, NodeRecord};

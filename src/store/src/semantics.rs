@@ -1,7 +1,10 @@
 //! What every store does, once, over an ordered map.
 //!
-//! **Invariants.** A function that refuses has changed nothing: everything is compared, and everything is encoded,
-//! before the first change. Each change of a record takes the next revision, and the map keeps one revision a node.
+//! # Invariants
+//!
+//! - A function that refuses has changed nothing: everything is compared, and everything is encoded, before
+//!   the first change. Shown by `the_stores_and_the_model_agree`.
+//! - Each change of a record takes the next revision, and the map keeps one revision a node.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -1,9 +1,19 @@
 //! Whom TLS believes: CAs, one certificate, or, by a setting named for what it is, anybody.
 //!
 //! **Purpose.** One answer for every client of the gateway that reads a CA file or a certificate's digest.
-//! **Non-goals.** The gateway's own door, which judges callers, is picket-server's. No connections are made here.
-//! **Invariants.** A signature of the handshake is always checked: the far side holds the key of the certificate that was judged. Nothing
-//! but `Believed::Anyone` turns the judgement off.
+//! `failure` says in words why a handshake came to nothing.
+//! **Non-goals.** The gateway's own door, which judges callers, is picket-server's (`tls`). No connections
+//! are made here.
+//!
+//! # Invariants
+//!
+//! - A signature of the handshake is always checked: the far side holds the key of the certificate that was
+//!   judged. Shown by `who_shows_a_pinned_certificate_without_its_key_is_refused`.
+//! - A certificate that the settings name itself (its digest, or byte for byte in a CA file) is asked for
+//!   nothing else. Shown by `a_certificate_is_pinned_whatever_else_it_says`.
+//! - What a CA vouches for is judged by all rules, its key and signature too (`verifier::strict`). Shown by
+//!   `what_a_ca_vouches_for_is_judged_by_all_rules`.
+//! - Nothing but `Believed::Anyone` turns the judgement off.
 
 mod failure;
 #[cfg(feature = "fakes")]

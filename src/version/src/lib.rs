@@ -1,8 +1,12 @@
 //! What a program says of its build: `--version`, where `-V` is one line.
 //!
-//! **Purpose.** Who reports a fault names the very sources by it.
+//! **Purpose.** A report of a fault names the very sources by it.
 //! **Non-goals.** No build script and no question to git: either would build anew what did not change.
-//! **Invariants.** The commit is the one that `cargo xtask package` names. Every other build says that it does not know its own.
+//!
+//! # Invariants
+//!
+//! - The commit is the one that `cargo xtask package` names. Every other build says that it does not know
+//!   its own.
 
 /// The variable in which `cargo xtask package` names the commit: some hexadecimal digits, and `-dirty` after them where the tree had
 /// changes. Cargo builds this crate anew when it changes, and what depends on it.

@@ -1,9 +1,14 @@
 //! `cargo xtask`: what a developer does to the house.
 //!
-//! **Purpose.** One command each for showing Picket, testing it, measuring it, checking the sources and mending them.
+//! **Purpose.** One command each for showing Picket, testing it, measuring it, checking the sources and
+//! mending them.
 //! **Non-goals.** Nothing that runs in production; no logic of the tests themselves.
-//! **Invariants.** Nothing is installed unasked: `--yes`, a question on a terminal, or `CI` set. What a command needs and
-//! cannot have ends it with a message that says what to do; nothing is skipped. `verify` writes nothing but the target folder.
+//!
+//! # Invariants
+//!
+//! - Nothing is installed unasked: `--yes`, a question on a terminal, or `CI` set.
+//! - What a command needs and cannot have ends it with a message that says what to do. Nothing is skipped.
+//! - `verify` writes nothing but the target folder.
 
 mod arguments;
 mod bench;
@@ -15,6 +20,7 @@ mod failure;
 mod fix;
 mod go;
 mod image;
+mod invariants;
 mod kubernetes;
 mod licences;
 mod openstack;

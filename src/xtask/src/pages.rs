@@ -9,10 +9,14 @@ use crate::{place, run};
 
 /// It has a link to each page of its folder.
 pub const INDEX: &str = "docs/README.md";
+/// The decisions' own index, so that the first one stays short.
+const DECISIONS: &str = "docs/decisions/README.md";
 /// The most lines of the first thing that anybody reads.
 const README_LINES: usize = 150;
 /// The most words of a page.
 const PAGE_WORDS: usize = 900;
+/// The most words of a decision.
+const DECISION_WORDS: usize = 300;
 /// Pages that tests hold to the product, and those of boards: whoever looks something up reads a row or a section, and not the page.
 const TABLES: [&str; 7] = [
     "docs/agents-list.md",
@@ -30,6 +34,15 @@ const MADE: &str = "docs/reference/";
 /// Looks at all files that git has or would take.
 pub fn check() -> Result<(), Failure> {
     eprintln!("\n+ links, names and lengths of the pages");
+    let faults = faults(&files()?, |path| place::top().join(path).exists());
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(faults.join("\n    ")))
+}
+
+/// The text files that git has or would take, by their paths from the top.
+pub fn files() -> Result<BTreeMap<String, String>, Failure> {
     let mut command = Command::new("git");
     command.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(place::top());
     let listed = run::output(command)?;
@@ -37,12 +50,7 @@ pub fn check() -> Result<(), Failure> {
     // What is no text names no page, and what was just removed is not there any more.
     let texts =
         names.filter_map(|name| Some((std::fs::read_to_string(place::top().join(&name)).ok()?, name)));
-    let files: BTreeMap<String, String> = texts.map(|(text, name)| (name, text)).collect();
-    let faults = faults(&files, |path| place::top().join(path).exists());
-    if faults.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::new(faults.join("\n    ")))
+    Ok(texts.map(|(text, name)| (name, text)).collect())
 }
 
 fn faults(files: &BTreeMap<String, String>, exists: impl Fn(&str) -> bool) -> Vec<String> {
@@ -74,16 +82,18 @@ fn faults(files: &BTreeMap<String, String>, exists: impl Fn(&str) -> bool) -> Ve
         let gone = named(text).into_iter().filter(|page| !exists(page));
         faults.extend(gone.map(|page| format!("{name} names {page}, which is not there")));
     }
-    let index: BTreeSet<String> = pages
-        .get(INDEX)
-        .map(|page| page.links.iter().filter_map(|link| beside(INDEX, link.split('#').next()?)).collect())
-        .unwrap_or_default();
     for (name, page) in pages.iter().filter(|(name, _)| name.starts_with("docs/")) {
-        if *name != INDEX && !index.contains(*name) {
-            faults.push(format!("{INDEX} has no link to {name}"));
+        let is_decision = name.starts_with("docs/decisions/") && *name != DECISIONS;
+        let index = if is_decision { DECISIONS } else { INDEX };
+        let is_linked = |index: &Page, own: &str| {
+            index.links.iter().filter_map(|link| beside(own, link.split('#').next()?)).any(|to| to == **name)
+        };
+        if *name != INDEX && !pages.get(index).is_some_and(|page| is_linked(page, index)) {
+            faults.push(format!("{index} has no link to {name}"));
         }
-        if page.words > PAGE_WORDS && !TABLES.contains(name) && !name.starts_with(MADE) {
-            faults.push(format!("{name} has {} words: split it, {PAGE_WORDS} are the most", page.words));
+        let most = if is_decision { DECISION_WORDS } else { PAGE_WORDS };
+        if page.words > most && !TABLES.contains(name) && !name.starts_with(MADE) {
+            faults.push(format!("{name} has {} words: split it, {most} are the most", page.words));
         }
     }
     let lines = files.get("README.md").map_or(0, |text| text.lines().count());
@@ -178,7 +188,8 @@ fn named(text: &str) -> BTreeSet<String> {
             continue;
         }
         let rest = &text[at + "docs/".len()..];
-        let folder = if rest.starts_with("reference/") { "reference/" } else { "" };
+        let folder = ["reference/", "decisions/"].into_iter().find(|folder| rest.starts_with(folder));
+        let folder = folder.unwrap_or_default();
         let rest = &rest[folder.len()..];
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(rest.len());
         if end > 0 && rest[end..].starts_with(".md") {
@@ -220,10 +231,11 @@ mod tests {
     fn a_page_that_a_message_names_is_there() {
         // In two parts: this file is looked at, too.
         let name = |page: &str| ["docs", page].join("/");
-        let (there, gone) = (name("faq.md"), name("gone.md"));
-        let text = format!("\"see {there}\" {gone}, ../../{gone}; https://a.example/{gone} other-{gone}");
+        let (there, gone, decided) = (name("faq.md"), name("gone.md"), name("decisions/7-gone.md"));
+        let text =
+            format!("\"see {there}\" {gone}, ../../{gone}; https://a.example/{gone} other-{gone} {decided}");
         let found = told(&[(INDEX, "[a](faq.md)"), (&there, ""), ("src/a.rs", &text)]);
-        assert_eq!(found, [format!("src/a.rs names {gone}, which is not there")]);
+        assert_eq!(found, [&decided, &gone].map(|page| format!("src/a.rs names {page}, which is not there")));
     }
 
     #[test]
@@ -243,6 +255,21 @@ mod tests {
                 "docs/faq.md has 901 words: split it, 900 are the most",
                 "docs/README.md has no link to docs/glossary.md",
                 "README.md has 151 lines: 150 are the most",
+            ]
+        );
+    }
+
+    #[test]
+    fn decisions_are_short_and_in_an_index_of_their_own() {
+        let page = |name: &str| ["docs/decisions", name].join("/");
+        let (listed, forgotten) = (page("1-a.md"), page("2-b.md"));
+        let long = "word ".repeat(DECISION_WORDS + 1);
+        let files = [(INDEX, "[d](decisions/README.md)"), (DECISIONS, "[a](1-a.md)"), (&listed, &long)];
+        assert_eq!(
+            told(&[&files[..], &[(&forgotten, "")]].concat()),
+            [
+                format!("{listed} has 301 words: split it, 300 are the most"),
+                format!("{DECISIONS} has no link to {forgotten}"),
             ]
         );
     }

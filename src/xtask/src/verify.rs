@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::builds::NO_PROTOC;
 use crate::failure::Failure;
 use crate::test::mutants;
-use crate::{builds, licences, packages, pages, place, reference, run, words};
+use crate::{builds, invariants, licences, packages, pages, place, reference, run, words};
 
 /// A check of the sources, by what it looks at.
 type Check = (&'static str, fn() -> Result<(), Failure>);
@@ -17,7 +17,7 @@ type Check = (&'static str, fn() -> Result<(), Failure>);
 /// is not built once more for each part. The tests are left out, since they want a gateway with all parts.
 const ALONE: [&str; 7] = ["etcd", "ipmi", "redfish", "agent", "openstack", "gcp", "kubernetes"];
 
-/// Formatting, clippy, a gateway of few parts, documentation, the pages, names, licences, that nothing wants protoc, the fuzz targets' manifest. All
+/// Formatting, clippy, a gateway of few parts, documentation, the pages, the invariants, names, licences, that nothing wants protoc, the fuzz targets' manifest. All
 /// are looked at, whichever fails.
 pub fn verify() -> Result<(), Failure> {
     packages::ensure(packages::FOR_BUILD, false)?;
@@ -35,6 +35,7 @@ pub fn verify() -> Result<(), Failure> {
         }),
         ("documentation", documentation),
         ("the pages", pages::check),
+        ("the invariants and the map", invariants::check),
         ("names that say nothing", words::check),
         ("pages that are made from the sources", reference::check),
         ("licences", licences::check),
@@ -53,7 +54,7 @@ pub fn verify() -> Result<(), Failure> {
         .collect();
     if failed.is_empty() {
         println!(
-            "\nverified: formatting, clippy, a gateway with one part alone, documentation, pages, names, licences, no protoc, mutants"
+            "\nverified: formatting, clippy, a gateway with one part alone, documentation, pages, invariants, names, licences, no protoc, mutants"
         );
         return Ok(());
     }

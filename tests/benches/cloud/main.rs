@@ -5,8 +5,14 @@
 //! instance after the other, in the same run.
 //! **Non-goals.** No milliseconds of a real cloud: its peers answer at once, and an instance stops in a second. What counts is how
 //! many requests there are, and what limits make of that.
-//! **Invariants.** The daemon is the shipped one, in a process of its own, by the shipped rules but for `[limits]` and `[budget]`. The
-//! peer counts. The truth is asked whether each instance was off when it was said to be. What was started ends with the run.
+//!
+//! # Invariants
+//!
+//! - The daemon is the shipped one, in a process of its own, by the shipped rules but for `[limits]` and
+//!   `[budget]`.
+//! - The peer counts.
+//! - The truth is asked whether each instance was off when it was said to be.
+//! - What was started ends with the run.
 
 mod beside;
 #[path = "../ha/daemon.rs"]

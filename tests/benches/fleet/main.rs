@@ -5,9 +5,14 @@
 //! others. How soon a gateway of ten thousand nodes is there.
 //! **Non-goals.** No milliseconds that mean something on another machine; no gate: a missed goal is told, not failed. Simulated BMCs
 //! are quicker than real ones, and share this machine: what they take of it is printed, and the floor shows what is left.
-//! **Invariants.** The race is run with one reading and no dwell, for the peers know no more; `picketd` refuses both, and what the
-//! shipped defaults take is printed beside. A contestant's word counts only if every machine's own state says off. What belongs to a
-//! peer is in its time: its login, its logout. What was started ends with the run.
+//!
+//! # Invariants
+//!
+//! - The race is run with one reading and no dwell, for the peers know no more; `picketd` refuses both, and
+//!   what the shipped defaults take is printed beside.
+//! - A contestant's word counts only if every machine's own state says off.
+//! - What belongs to a peer is in its time: its login, its logout.
+//! - What was started ends with the run.
 
 mod begin;
 mod bmcs;

@@ -4,9 +4,14 @@
 //! the same for a leader that is told to stop, and for one that dies together with etcd's. etcd's writes for each fence, by
 //! etcd's own count; fences in a second on etcd beside the embedded store, in the same run.
 //! **Non-goals.** No milliseconds that mean something on another machine, but for the bounds of the law, which hold on each.
-//! **Invariants.** The daemons are the shipped one, each in a process of its own, by the shipped rules but for `[limits]`,
-//! `[budget]` and, where one fence must outlast the run, its deadlines. etcd forces what it writes to the disk. The next word
-//! is taken where it passes: at a relay before the BMC. What was started ends with the run.
+//!
+//! # Invariants
+//!
+//! - The daemons are the shipped one, each in a process of its own, by the shipped rules but for
+//!   `[limits]`, `[budget]` and, where one fence must outlast the run, its deadlines. etcd forces what it
+//!   writes to the disk.
+//! - The next word is taken where it passes: at a relay before the BMC.
+//! - What was started ends with the run.
 
 mod cluster;
 #[path = "../server/crowd.rs"]

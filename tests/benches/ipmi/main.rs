@@ -2,9 +2,14 @@
 //!
 //! **Purpose.** Ratios, taken in the same run, against the same BMCs (`ipmi_sim` with `fastpower`), in turns.
 //! **Non-goals.** No milliseconds that mean something on another machine; no gate: a missed goal is told, not failed.
-//! **Invariants.** The race is run with one reading and no dwell, for the peers know no more; `picketd` refuses both, and
-//! what the shipped defaults take is printed beside. A contestant's word counts only if every BMC's own state says off.
-//! What belongs to a peer is in its time: its login, its logout. What was started ends with the run.
+//!
+//! # Invariants
+//!
+//! - The race is run with one reading and no dwell, for the peers know no more; `picketd` refuses both, and
+//!   what the shipped defaults take is printed beside.
+//! - A contestant's word counts only if every BMC's own state says off.
+//! - What belongs to a peer is in its time: its login, its logout.
+//! - What was started ends with the run.
 
 mod beside;
 mod crowd;

@@ -4,8 +4,13 @@
 //! the taint alone after the off, a reboot and a flush as kube-fencing does it, and nothing.
 //! **Non-goals.** No milliseconds of real BMCs or disks: simulated BMCs, and volumes that are folders. What counts is who waits for whom,
 //! and for how long.
-//! **Invariants.** The cluster is real, with real kubelets. What is told by others is taken as others tell it: power by the machine's
-//! own log, volumes by the CSI driver's, writes by what stands on the volume. What was started ends with the run.
+//!
+//! # Invariants
+//!
+//! - The cluster is real, with real kubelets.
+//! - What is told by others is taken as others tell it: power by the machine's own log, volumes by the CSI
+//!   driver's, writes by what stands on the volume.
+//! - What was started ends with the run.
 
 #[path = "../common/edge.rs"]
 mod edge;

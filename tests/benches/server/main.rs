@@ -4,8 +4,12 @@
 //! on the embedded store; each beside a peer in the same run: a tonic service that answers an equal message and does nothing
 //! else, and redb's bare commits.
 //! **Non-goals.** No milliseconds that mean something on another machine; no gate.
-//! **Invariants.** The daemon is the shipped one, in a process of its own, by its shipped rules but for `[limits]`; the echo
-//! stands in a process of its own as well, behind the same kind of socket. What was started ends with the run.
+//!
+//! # Invariants
+//!
+//! - The daemon is the shipped one, in a process of its own, by its shipped rules but for `[limits]`; the
+//!   echo stands in a process of its own as well, behind the same kind of socket.
+//! - What was started ends with the run.
 
 mod child;
 #[path = "../common/race/cost.rs"]

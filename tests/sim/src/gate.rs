@@ -1,8 +1,10 @@
-//! A process that can be stopped at any moment or at a named point, like one that got SIGSTOP or like one whose whole machine
-//! is stopped; and that dies at a point, or with the machine on which it stands.
+//! A process that can be stopped at any moment or at a named point, like one that got SIGSTOP or like one
+//! whose whole machine is stopped; and that dies at a point, or with the machine on which it stands.
 //!
-//! **Invariant.** While it is stopped none of its tasks is polled, and what it sent before still arrives: the network is
-//! not behind the gate.
+//! # Invariants
+//!
+//! - While it is stopped none of its tasks is polled, and what it sent before still arrives: the network is
+//!   not behind the gate.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};

@@ -1,15 +1,25 @@
 //! Whole histories of several gateways, each from a seed.
 //!
-//! **Purpose.** The real engine, two or three of them in one thread of paused time, over a store with leases, networks, devices
-//! and far sides that are simulated: crashes, stops, partitions, clock jumps, losses, doubles, lateness, lies. In each history
-//! the law holds (`law`, one file for each invariant), and once all misfortune is over every fence ends.
-//! **Non-goals.** No sockets, no processes, no files (the audit is a chain in memory): the end-to-end tests have those.
-//! **Invariants.** The same seed gives the same history, to the last event: nothing here asks a real clock or real chance,
-//! iterates a hash map, or runs in another thread.
-//! **Boundary.** Whoever calls gives the runtime, with paused time: it is not compiled into anything that ships.
+//! **Purpose.** The real engine, two or three of them in one thread of paused time, over a store with
+//! leases, networks, devices and far sides that are simulated: crashes, stops, partitions, clock jumps,
+//! losses, doubles, lateness, lies. In each history the law holds (`law`, one file for each invariant), and
+//! once all misfortune is over every fence ends.
+//! **Non-goals.** No sockets, no processes, no files (the audit is a chain in memory): the end-to-end tests
+//! have those.
+//! **Boundary.** The caller gives the runtime, with paused time: it is not compiled into anything that
+//! ships.
 //!
-//! What a simulated gateway is spared: all clocks run at one speed. While its whole machine stands still its clocks do, and its
-//! timers go on: what it waits for by them is over sooner than it would be, as its clocks see it.
+//! What a simulated gateway is spared: all clocks run at one speed. While its whole machine stands still
+//! its clocks do, and its timers go on: what it waits for by them is over sooner than it would be, as its
+//! clocks see it.
+//!
+//! # Invariants
+//!
+//! - The same seed gives the same history, to the last event: nothing here asks a real clock or real
+//!   chance, iterates a hash map, or runs in another thread. Shown by
+//!   `the_same_seed_gives_the_same_history`.
+//! - In every history the law holds, and every fence ends. Shown by
+//!   `in_every_history_the_law_holds_and_every_fence_ends`.
 
 mod book;
 mod cast;

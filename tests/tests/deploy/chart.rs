@@ -1,4 +1,15 @@
-//! What holds for the chart, however it is installed.
+//! What holds for the chart (`deploy/helm/picket`), however it is installed.
+//!
+//! # Invariants
+//!
+//! - No gateway runs without a shared store. Shown by `gateways_without_a_shared_store_are_refused`.
+//! - No secret is made or taken inline. Shown by
+//!   `nothing_secret_is_made_and_secrets_are_read_by_their_owner_s_group_alone`.
+//! - A gateway that fences the Nodes of its own etcd names those Nodes (S17). Shown by
+//!   `who_fences_the_nodes_of_its_own_etcd_must_know_which_they_are`.
+//! - What stands in two places is the same there: helm reads nothing outside of a chart, so `files/` are
+//!   copies. Shown by `the_chart_s_copies_are_what_lies_in_deploy`,
+//!   `the_alerts_are_those_that_are_shipped`, `the_chart_is_of_this_version`.
 
 use std::collections::BTreeSet;
 

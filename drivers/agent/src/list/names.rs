@@ -1,6 +1,9 @@
 //! What names the machine that each agent switches, read in the same sources as the list.
 //!
-//! *Invariant:* an agent never chooses by itself, and takes nothing for another machine than the settings name (S13).
+//! # Invariants
+//!
+//! - An agent never chooses by itself, and takes nothing for another machine than the settings name (S13).
+//!   Shown by `an_agent_that_would_choose_by_itself_is_told_which`.
 
 use super::{Agent, SwitchTarget};
 

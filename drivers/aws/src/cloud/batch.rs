@@ -1,8 +1,15 @@
-//! What is asked, or told, of many instances at once: whatever comes within a few milliseconds goes in one request.
+//! What is asked, or told, of many instances at once: whatever comes within a few milliseconds goes in one
+//! request.
 //!
-//! **Invariant.** What AWS refuses of many because of one is asked again without that one: it says which, or is asked by halves. The
-//! others pay a request for it, and wait for no instances' tokens a second time.
-//! **Invariant.** A command whose end is not known is not repeated here; one that was surely refused is, while its caller waits.
+//! # Invariants
+//!
+//! - What AWS refuses of many because of one is asked again without that one: AWS names it, or the request
+//!   is split into halves. The others pay one request for it. Shown by
+//!   `one_that_is_not_there_keeps_none_of_the_others_from_its_end`.
+//! - A command is told to no instance whose caller has left. Shown by
+//!   `what_nobody_waits_for_any_more_is_not_sent`.
+//! - A command whose end is not known is not repeated here. One that was surely refused is, while its
+//!   caller waits (S10). Shown by `of_whom_the_answer_is_lost_nothing_is_known_and_nothing_is_repeated`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,7 +1,9 @@
 //! Who waits for one action, and who goes with whom.
 //!
-//! **Invariant.** What was refused for its own sake lately goes alone, so that it costs nobody else a request; it takes turns with the
-//! others, and keeps none of them waiting for more than one request.
+//! # Invariants
+//!
+//! - What was refused for its own sake lately goes alone, so that it costs nobody else a request. It takes
+//!   turns with the others. Shown by `what_was_refused_goes_alone_and_in_turn_with_the_others`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,6 +1,9 @@
 //! Requests that go alone: a start, a detach, what few ask.
 //!
-//! **Invariant.** A command is sent once, and heard to its end also where its caller goes away.
+//! # Invariants
+//!
+//! - A command is sent once, and heard to its end also where its caller goes away. Shown by
+//!   `a_start_is_heard_also_where_its_caller_has_left`.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -1,8 +1,12 @@
 //! The way to AWS: what the SDK has signed is sent here, once, or not at all.
 //!
-//! **Invariant.** Nothing below repeats a request, follows a redirect or goes through a proxy. **Invariant.** A command is signed first,
-//! and its permits are asked for after that and once there is a connection, as the last thing before it leaves (S6, S8): whoever stands
-//! still in between sends what was signed before.
+//! # Invariants
+//!
+//! - Nothing below repeats a request, follows a redirect or goes through a proxy.
+//! - A command is signed first. Its permits are asked for after that and once there is a connection, as the
+//!   last thing before it leaves (S6, S8). A gateway that stands still in between sends what was signed
+//!   before. Shown by `an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken`,
+//!   `what_is_late_for_its_caller_does_not_leave`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

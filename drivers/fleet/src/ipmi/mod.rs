@@ -1,7 +1,12 @@
 //! A BMC that speaks IPMI 2.0 over LAN, without any I/O: a datagram in, a datagram out.
 //!
-//! **Invariants.** A session's packet is taken once, within the window of its sequence number (IPMI 2.0 §6.12.13). What the
-//! world does not know as a session any more is no session. Tables are bounded by the sessions that the world's device has.
+//! # Invariants
+//!
+//! - A session's packet is taken once, within the window of its sequence number (IPMI 2.0 §6.12.13). Shown
+//!   by `a_packet_is_executed_once_and_a_forged_one_never`.
+//! - What the world does not know as a session any more is no session. Shown by
+//!   `sessions_are_few_idle_out_and_are_lost_with_a_restart`.
+//! - Tables are bounded by the sessions that the world's device has.
 
 mod chassis;
 mod command;

@@ -1,7 +1,11 @@
 //! How a session begins: Open Session and RAKP 1 to 4, the BMC's side (IPMI 2.0 §13.17 to §13.24, §13.31).
 //!
-//! **Invariants.** A slot of the world's device is taken from Open Session on, as real BMCs do, and given back when the
-//! handshake fails. A copy of a message gets the answer that the first one got.
+//! # Invariants
+//!
+//! - A slot of the world's device is taken from Open Session on, as real BMCs do, and given back when the
+//!   handshake fails. Shown by `a_login_is_refused_as_an_unrecognized_parameter_and_keeps_no_slot`.
+//! - A copy of a message gets the answer that the first one got. Shown by
+//!   `a_copy_of_rakp_3_is_answered_until_the_session_is_used`.
 
 use picket_core::time::BootTime;
 use picket_driver_ipmi::crypto::{Keys, Suite, hmac};

@@ -1,7 +1,10 @@
 //! A BMC that speaks Redfish (DSP0266 1.20), without any I/O: a request in, an answer out.
 //!
-//! **Invariants.** Power, hold and identity are the world's. A session that the world does not know any more is none.
-//! Tables are bounded: sessions by the world's device, tasks by `task::TASKS`.
+//! # Invariants
+//!
+//! - Power, hold and identity are the world's. A session that the world does not know any more is none.
+//!   Shown by `sessions_are_few_idle_out_and_are_lost_with_a_restart`.
+//! - Tables are bounded: sessions by the world's device, tasks by `task::TASKS`.
 
 mod power;
 mod resources;

@@ -1,7 +1,9 @@
 //! HTTP/1.1 over TLS in front of a [`RedfishBmc`](super::RedfishBmc).
 //!
-//! **Invariants.** Connections of one BMC, and the bytes of a request, are bounded. A BMC that is silent neither answers nor
-//! refuses; its connections end with its restart.
+//! # Invariants
+//!
+//! - Connections of one BMC, and the bytes of a request, are bounded.
+//! - A BMC that is silent neither answers nor refuses. Its connections end with its restart.
 
 use std::io::Write;
 use std::sync::Arc;

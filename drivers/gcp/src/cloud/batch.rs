@@ -1,7 +1,11 @@
-//! What is asked of many instances of a zone at once: whatever comes within a few milliseconds goes in one request.
+//! What is asked of many instances of a zone at once: whatever comes within a few milliseconds goes in one
+//! request.
 //!
-//! **Invariant.** The more are asked of, the less often: who comes meanwhile waits, and goes along with the next round. One alone hardly
-//! waits. **Invariant.** A round begins when there is room for it among what may be asked, and is for who waits then.
+//! # Invariants
+//!
+//! - The more instances are asked of, the less often a round begins. Requests that come meanwhile go along
+//!   with the next round. Shown by `a_hundred_instances_are_read_by_one_question_and_a_thousand_by_ten`.
+//! - A round begins when there is room for it among what may be asked, and is for those who wait then.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,7 +1,10 @@
 //! One command on its way: what goes with it, what came back, and why nothing did.
 //!
-//! **Invariant.** Its permits are asked for last, after its token was chosen: whoever stands still in between sends what ends with that
-//! token (S6, S8). Nothing repeats it.
+//! # Invariants
+//!
+//! - Its permits are asked for last, after its token was chosen: a gateway that stands still in between
+//!   sends what ends with that token (S6, S8). Nothing repeats it. Shown by
+//!   `an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken`.
 
 use std::sync::Arc;
 

@@ -1,8 +1,14 @@
-//! Who asks, as Google's files of credentials have it (application default credentials): a service account's key, a user's, an external
-//! account of a workload identity pool, one of these in the place of a service account; without a file, the metadata server.
+//! Who asks, as Google's files of credentials have it (application default credentials): a service
+//! account's key, a user's, an external account of a workload identity pool, one of these in the place of a
+//! service account; without a file, the metadata server.
 //!
-//! **Invariant.** What a file is, is looked at before anything is sent by it: what is not known here is refused, in words.
-//! **Invariant.** A file is read anew for each token, so that one that was changed serves at once. What is secret in it is shown nowhere.
+//! # Invariants
+//!
+//! - What a file is, is looked at before anything is sent by it: what is not known here is refused, in
+//!   words. Shown by `each_kind_of_file_is_known_by_its_type`.
+//! - A file is read anew for each token, so that a changed file serves at once.
+//! - What is secret in it is shown nowhere (S18). Shown by
+//!   `what_is_wrong_with_a_file_is_said_without_what_stands_in_it`.
 
 mod external;
 

@@ -1,6 +1,9 @@
 //! Lists of what is in a zone, all pages of them.
 //!
-//! **Invariant.** That nothing is under way only a list says that is whole, and that says what it is.
+//! # Invariants
+//!
+//! - Only a whole list that says what it is says that nothing is under way (S1). Shown by
+//!   `only_a_whole_list_of_operations_says_that_nothing_is_under_way`.
 
 use picket_driver::{Call, DriverError};
 use serde::Deserialize;

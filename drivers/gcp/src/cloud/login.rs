@@ -1,7 +1,10 @@
-//! How who asks comes by a token: RFC 7523 for a service account's key, RFC 6749 for a user's, RFC 8693 for an external account, and the
-//! metadata server's own way.
+//! How an account comes by a token: RFC 7523 for a service account's key, RFC 6749 for a user's, RFC 8693
+//! for an external account, and the metadata server's own way.
 //!
-//! **Invariant.** A token without a word on how long it lives is not used: that bounds what carries it (S8).
+//! # Invariants
+//!
+//! - A token without a word on how long it lives is not used: its life bounds what carries it (S8). Shown
+//!   by `a_token_without_a_word_on_its_life_is_not_used`.
 
 use std::time::Duration;
 

@@ -1,7 +1,10 @@
-//! So many commands of one method a minute. Google's quota is of each minute by its own clock, and is whole again when the next one begins:
-//! what was not used in the last minute may go at once.
+//! So many commands of one method a minute. Google's quota is of each minute by its own clock, and is whole
+//! again when the next one begins: what was not used in the last minute may go at once.
 //!
-//! **Invariant.** No minute sees more than the quota, whenever it begins.
+//! # Invariants
+//!
+//! - No minute sees more than the quota, whenever it begins. Shown by
+//!   `a_minute_s_quota_may_go_at_once_and_no_minute_sees_more`.
 
 use std::collections::VecDeque;
 use std::time::Duration;

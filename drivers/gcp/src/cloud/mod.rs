@@ -1,8 +1,13 @@
-//! One project as one account sees it: its token, questions and commands, how much may be asked, and what goes together. All devices of
-//! one account in one project share it.
+//! One project as one account sees it: its token, questions and commands, how much may be asked, and what
+//! goes together. All devices of one account in one project share it.
 //!
-//! **Invariant.** A question may be asked again with a new token; a command goes once, with a token that is there and that nobody takes
-//! for longer than the ledger says (S8). **Invariant.** Credentials that were refused are not tried again and again.
+//! # Invariants
+//!
+//! - A question may be asked again with a new token. A command goes once, with a token that is there and
+//!   that nobody takes for longer than the ledger says (S8). Shown by
+//!   `a_token_that_lives_longer_than_the_ledger_says_bears_no_on`.
+//! - Credentials that were refused are not tried again and again. Shown by
+//!   `who_is_refused_a_token_does_not_ask_again_and_again`.
 
 mod batch;
 mod command;

@@ -1,6 +1,9 @@
 //! What is asked of many at once.
 //!
-//! **Invariant.** Who is not in a list is asked for alone: that it is not there its own answer says.
+//! # Invariants
+//!
+//! - An instance that is not in a list is asked for alone: only its own answer says that it is not there.
+//!   Shown by `one_that_is_not_there_keeps_none_of_the_others_from_its_answer`.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,8 +1,11 @@
-//! How much may be asked of Compute Engine. A project has quotas for groups of methods, a minute and a region, which are its own and
-//! can be raised; what is assumed here is 1,500 a minute for each group, of which no minute sees more. They are the project's, whoever
-//! asks.
+//! How much may be asked of Compute Engine. A project has quotas for groups of methods, a minute and a
+//! region, which are its own and can be raised. 1,500 a minute are assumed here for each group, whoever of
+//! the project asks.
 //!
-//! **Invariant.** Fences come first: what may only read leaves a reserve.
+//! # Invariants
+//!
+//! - Fences come first: what may only read leaves a reserve. Shown by
+//!   `what_may_only_read_leaves_a_reserve`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

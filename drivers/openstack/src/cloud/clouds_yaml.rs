@@ -1,6 +1,10 @@
 //! `clouds.yaml`, and `secure.yaml` beside it, as OpenStack's own clients read them: one cloud of it.
 //!
-//! **Invariant.** Whom to believe is never switched off, and a file with a secret in it is nobody else's to read.
+//! # Invariants
+//!
+//! - Whom to believe is never switched off. Shown by `a_cloud_is_read_as_openstacksdk_reads_it_or_refused`.
+//! - A file with a secret in it is nobody else's to read (S18). Shown by
+//!   `a_secret_anywhere_closes_its_file`.
 
 mod shape;
 

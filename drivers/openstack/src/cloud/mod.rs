@@ -1,8 +1,13 @@
-//! A cloud as one user sees it: its token, its services, questions and commands. All devices of one user in one region share it.
+//! A cloud as one user sees it: its token, its services, questions and commands. All devices of one user in
+//! one region share it.
 //!
-//! **Invariant.** A question may be asked again with a new token; a command goes once, with a token that is there and that no service
-//! takes for longer than the ledger says (S8). Nothing follows a redirect, and a token goes nowhere but to its own services.
-//! **Invariant.** A wrong password is not tried again and again.
+//! # Invariants
+//!
+//! - A question may be asked again with a new token. A command goes once, with a token that is there and
+//!   that no service takes for longer than the ledger says (S8).
+//! - Nothing follows a redirect, and a token goes nowhere but to its own services.
+//! - A wrong password is not tried again and again. Shown by
+//!   `credentials_that_were_refused_are_not_tried_again_at_once`.
 
 mod catalog;
 mod clouds_yaml;

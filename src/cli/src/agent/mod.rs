@@ -1,19 +1,24 @@
-//! `fence_picket`: the gateway as a fence agent of ClusterLabs, for Pacemaker and whatever else calls such.
+//! `fence_picket`: the gateway as a fence agent of ClusterLabs, for Pacemaker and other callers of fence
+//! agents.
 //!
-//! **Purpose.** Speaks the fence agents' interface: options on the command line, or `key=value` lines on standard input;
-//! metadata as XML; and an exit code.
+//! **Purpose.** Speaks the fence agents' interface: options on the command line, or `key=value` lines on
+//! standard input; metadata as XML; and an exit code.
 //! **Non-goals.** No device is known here: what is switched off, how, and what proves it, is the gateway's.
-//! **Invariants.**
-//! - `off` and `reboot` end with 0 only when the gateway told that the node is proven off (and, unless it is wished otherwise,
-//!   that its volumes are released). Whatever is not understood is a failure: who believes an agent starts a second writer.
-//! - `status` says off only of a node that the gateway read off just now.
-//! - Whoever ends this process (Pacemaker does, when its time is over) ends no fence: the gateway goes on, and who asks again
-//!   joins.
+//!
+//! # Invariants
+//!
+//! - `off` and `reboot` end with 0 only when the gateway told that the node is proven off. Unless it is
+//!   wished otherwise, its volumes are released as well. Whatever is not understood is a failure: a caller
+//!   who believes an agent starts a second writer. Shown by `only_an_explicit_off_of_now_is_off`.
+//! - `status` says off only of a node that the gateway read off just now. Shown by
+//!   `only_an_explicit_off_of_now_is_off`.
+//! - Whoever ends this process (Pacemaker does, when its time is over) ends no fence. The gateway goes on,
+//!   and a caller who asks again joins. Shown by `pacemaker_fences_a_node_and_brings_it_back`.
 //!
 //! # Exit codes
 //!
-//! As the Fence Agent API has them (ClusterLabs, fence-agents, `doc/FenceAgentAPI.md`): 0 done, 1 failed; of `status` besides 2
-//! for off. Nothing else ends with 2, so that no failure is taken for an off.
+//! As the Fence Agent API has them (ClusterLabs, fence-agents, `doc/FenceAgentAPI.md`): 0 done, 1 failed;
+//! of `status` besides 2 for off. Nothing else ends with 2, so that no failure is taken for an off.
 
 mod act;
 mod metadata;

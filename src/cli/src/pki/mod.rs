@@ -1,8 +1,13 @@
 //! A small CA, made once: a certificate for the gateway and one for each caller.
 //!
 //! **Non-goals.** No renewal, no revocation: whoever needs these has a CA of their own.
-//! **Invariants.** Nothing that is there is overwritten, and where anything is there nothing is made. Keys are for their
-//! owner alone from their first byte on. A caller's certificate does not serve as a gateway's, nor the other way round.
+//!
+//! # Invariants
+//!
+//! - Nothing that is there is overwritten, and where anything is there nothing is made. Keys are for their
+//!   owner alone from their first byte on. Shown by
+//!   `keys_are_for_their_owner_alone_and_nothing_is_overwritten`.
+//! - A caller's certificate does not serve as a gateway's, nor the other way round.
 
 mod certificate;
 

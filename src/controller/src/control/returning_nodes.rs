@@ -1,8 +1,13 @@
-//! Nodes that are brought back: whether their machines come is the gateway's to say, and it is asked.
+//! Nodes that are brought back: the gateway is asked whether their machines come.
 //!
-//! **Invariants.** Of a Node one question is under way at most, and few of all of them: a gateway answers few calls of one caller side by side, and
-//! what else is asked of it wants room, too (S14). What is answered late is heard before the next question is asked, or not at all. Silence is
-//! told (S16).
+//! # Invariants
+//!
+//! - Of a Node one question is under way at most, and few of all of them: other questions to the gateway
+//!   want room, too (S14). Shown by
+//!   `one_question_a_node_is_under_way_and_few_of_all_and_each_has_its_turn`.
+//! - A late answer is heard before the next question is asked, or not at all. Shown by
+//!   `an_answer_to_an_earlier_question_is_not_heard`.
+//! - Silence is told (S16). Shown by `a_minute_of_silence_is_told_once_and_again_after_an_answer`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,5 +1,12 @@
-//! The definitions of `FencingPolicy`, and of remediations, as the API server is told them. `deploy/kubernetes/crds.yaml`, and the
-//! chart's, are the same; a test holds it.
+//! The definitions of `FencingPolicy`, and of remediations, as the API server is told them.
+//!
+//! They are written by hand, without kube's derive, so that limits and rules are read side by side.
+//!
+//! # Invariants
+//!
+//! - `deploy/kubernetes/crds.yaml`, and the chart's, are the same. Shown by
+//!   `what_is_shipped_is_what_is_printed`.
+//! - What the definitions take is what `spec` reads. Shown by `every_field_of_the_schema_is_read`.
 
 pub mod remediation;
 

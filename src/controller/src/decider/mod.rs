@@ -1,9 +1,23 @@
 //! The decider: what was seen goes in, what is to be done comes out. No I/O, no clock.
 //!
-//! **Invariants.** No Node is asked for that was not seen to be unhealthy for as long as its policy says, by looks that follow each other: what
-//! passed while nobody looked does not count. Of a Node at most one request is under way. The key of a failure is the same for
-//! whoever sees it. Where too many leases stand still or too many Nodes are unhealthy, where two policies act for a Node, where the
-//! selector of its policy wants no label that some Nodes lack, where two Nodes claim one identity: nothing. Which policy acts for a Node hangs on no other Node.
+//! # Invariants
+//!
+//! - A Node is asked for only after it was seen to be unhealthy for as long as its policy says. The looks
+//!   are six seconds apart at most. Time in which nobody looked does not count, and no time of an API
+//!   object is compared with a clock (K9). Shown by `nothing_is_asked_for_that_the_law_does_not_allow`,
+//!   `time_counts_between_looks_that_follow_each_other_and_never_after_the_last`.
+//! - Of a Node at most one request is under way. Its key is made of UID, boot id and the turn of the
+//!   condition, the same for whoever sees it. Shown by
+//!   `another_controller_finds_the_same_key_whenever_it_begins`.
+//! - Where most leases of a zone stand still, or most Nodes of a zone are unhealthy, nothing is asked for
+//!   (K9, S14). Shown by `leases_that_stand_still_in_most_of_a_zone_hold_it`,
+//!   `of_a_zone_that_is_held_nothing_is_fenced_and_what_is_dead_elsewhere_is`.
+//! - Where two policies act for a Node, or two Nodes claim one identity, nothing is asked for. Shown by
+//!   `two_for_one_node_are_none_and_both_say_so`, `an_identity_that_another_node_claims_is_nobody_s`.
+//! - A Node of the control plane is reached by its name alone, and only while the others are Ready (K11).
+//!   Shown by `of_the_control_plane_one_at_a_time_and_none_while_another_is_not_ready`.
+//! - Which policy acts for a Node depends on the policies' texts and that Node alone. Shown by
+//!   `who_speaks_for_a_node_hangs_on_no_other_node`.
 
 mod brake;
 mod claims;

@@ -1,7 +1,12 @@
 //! Nodes that are brought back, and whether they come: what the gateway says of their machines.
 //!
-//! **Invariants.** A Node that does not come back is fenced once more only where the gateway said a moment ago that its machine is on, and that a
-//! quarter of an hour long. One whose machine was not seen on is a person's, whoever speaks for it: it is off, and another fence mends nothing.
+//! # Invariants
+//!
+//! - A Node that does not come back is fenced once more only where the gateway says that its machine is on.
+//!   That word is a moment old, and has held for a quarter of an hour. Shown by
+//!   `the_quarter_of_an_hour_begins_once_its_machine_is_on_and_nothing_is_asked_while_nobody_says_so`.
+//! - A Node whose machine was not seen on is a person's matter: it is off, and another fence mends nothing.
+//!   Shown by `one_that_was_not_seen_on_is_a_person_s_and_told_once`.
 
 use std::time::Duration;
 

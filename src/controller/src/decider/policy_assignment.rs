@@ -1,4 +1,11 @@
 //! Which policy speaks for which Node.
+//!
+//! # Invariants
+//!
+//! - A policy that does not act takes no Node from another one. Shown by
+//!   `a_policy_that_does_not_act_disarms_none_that_does`, `of_a_node_the_only_policy_that_acts_speaks`.
+//! - A selector that needs no label asks for nothing unless it says so. Shown by
+//!   `one_that_needs_no_label_is_everything_whichever_nodes_there_are_unless_it_says_so`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,19 @@
-//! Remediation requests: what NodeHealthCheck asks for a Node. Each is a wish, and not a lock (K12).
+//! Remediation requests: what NodeHealthCheck asks for a Node. A request is no lock (K12).
 //!
-//! **Invariants.** A request has asked for nothing before its finalizer stands, and nothing that has no key. Who timed out, is deleted or is
-//! fulfilled asks for nothing. Which key that was, for which Node, and what came of it is what its metadata says; what its status alone says frees
-//! nothing. It succeeded only where the fence said that the Node was proven off and all was released, and where it was to be powered on, once it is Ready
-//! in another life of its kernel. The finalizer goes with the hold, and only while the Node is Ready, or by a person's word alone.
+//! # Invariants
+//!
+//! - A remediation has asked for nothing before its finalizer stands, nor without a key. Once it timed out,
+//!   is deleted or is fulfilled it asks for nothing. Shown by
+//!   `without_its_finalizer_deleted_or_timed_out_it_asks_for_nothing`.
+//! - Its metadata says under which key it asked, for which Node, and what came of it. What its status alone
+//!   says frees nothing. Shown by
+//!   `what_nothing_but_a_status_says_keeps_the_finalizer_until_a_person_says_otherwise`.
+//! - It succeeded only where the fence said that the Node was proven off and all was released. One that
+//!   powers on waits until the Node is Ready in another life of its kernel. Shown by
+//!   `one_that_stays_off_has_succeeded_when_that_is_proven_and_released_and_not_before`,
+//!   `one_is_asked_for_at_once_and_succeeds_when_its_node_is_back`.
+//! - The finalizer goes with the hold, and only while the Node is Ready, or by a person's word alone. Shown
+//!   by `the_finalizer_goes_with_the_hold_once_the_node_is_ready_or_by_a_person_s_word`.
 
 use std::collections::BTreeMap;
 use std::fmt;

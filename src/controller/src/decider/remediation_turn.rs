@@ -1,8 +1,14 @@
 //! Which remediation speaks for a Node, and when it gives way to the others that want to.
 //!
-//! **Invariants.** A remediation that came to nothing by what it asks for, or that somebody's lease keeps from asking, bars no other one and no policy
-//! (K12). One that a limit of the gateway's bars keeps its turn: the limit would bar the others, too. One that only stands by, as its Node is Ready or
-//! is down for planned work, bars no policy that sees it otherwise.
+//! # Invariants
+//!
+//! - A remediation that came to nothing by what it asks for, or that somebody's lease keeps from asking,
+//!   bars no other one and no policy (K12). Shown by
+//!   `one_that_came_to_nothing_bars_neither_another_one_nor_the_policy`.
+//! - A remediation that a limit of the gateway bars keeps its turn: the limit would bar the others, too.
+//!   Shown by `one_that_is_blocked_keeps_its_turn`.
+//! - A remediation that only stands by bars no policy that sees its Node otherwise. Shown by
+//!   `a_remediation_of_a_node_that_is_ready_silences_no_policy_that_takes_it_for_unhealthy`.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,11 @@
 //! Which Nodes are to be looked at, and which first: there may be more than can be looked at.
 //!
-//! **Invariant.** A Node that failed is looked at as soon as those are done with that failed before it, whatever others say of themselves, and
-//! however often: whoever may register Nodes stops no policy by them (S14).
+//! # Invariants
+//!
+//! - A Node that failed is looked at as soon as those are done with that failed before it: whoever may
+//!   register Nodes stops no policy by them (S14). Shown by
+//!   `nodes_that_fail_and_recover_in_turn_take_nobody_else_s_turn_to_be_looked_at`,
+//!   `nodes_that_are_kept_from_being_asked_for_take_nobody_else_s_turn`.
 
 use super::Decider;
 use super::episode::Stage;

@@ -1,10 +1,23 @@
-//! How much may be fenced (S14): at once, in a window of time, and how much must be left; of the fleet and of each group.
+//! How much may be fenced (S14): at once, in a window of time, and how much must be left; of the fleet and
+//! of each group.
 //!
-//! **Purpose.** [`Books`] says of a fence that is asked for whether a limit bars it, and which. Pure: time is passed in, and
-//! what counts comes from the stored records.
-//! **Invariants.** A breach, whoever joins a fence and whoever asks for what is proven off already are barred by nothing here. What
-//! is exempt counts for others all the same. *At once* counts from the intent until Released, NeedsOperator or the end; a node that is
-//! kept off counts as not left. Percents are rounded down, and are at least one node.
+//! **Purpose.** [`Books`] says of a fence that is asked for whether a limit bars it, and which. `check`
+//! decides, `brake` looks how much seems dead, `pause` knows who paused what. Everything is pure: ages come
+//! in on the boot-time clock, and are worked out from the stored stamps when a leadership begins. A stamp
+//! that is yet to come counts as just now.
+//!
+//! # Invariants
+//!
+//! - A breach, a caller who joins a fence, and a caller who asks for what is proven off are barred by
+//!   nothing here. What is exempt counts for others all the same. Shown by `joins_and_a_breach_are_exempt`,
+//!   `the_books_decide_as_the_law_says`.
+//! - *At once* counts from the intent until Released, NeedsOperator or the end. A node that is kept off
+//!   counts as not left. Shown by
+//!   `a_place_is_free_once_it_is_released_or_waits_for_a_person_and_what_is_kept_off_is_not_left`.
+//! - Percents are rounded down, and are at least one node. Shown by
+//!   `a_small_fleet_fences_one_at_once_and_a_large_one_a_tenth`.
+//! - The brake counts nodes that somebody complains of, and never devices that are silent. Shown by
+//!   `what_is_kept_off_counts_and_what_is_back_does_not`, `whoever_repeats_what_he_says_finds_no_window`.
 
 mod bar;
 mod books;

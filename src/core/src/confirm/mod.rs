@@ -1,7 +1,30 @@
-//! The judge: readings in, proof out. The only maker of [`ConfirmedOff`].
+//! The judge: readings in, proof out. [`ConfirmedOff`] has no other maker.
 //!
-//! It sees every answer with its asked-at, answered-at and epoch, every off as the device took it, and the ledger.
-//! Nothing but an explicit Off, asked for after our own off was taken, in the same life of the device, counts (S1, S2).
+//! The judge sees every answer with its asked-at, answered-at and epoch, every off as its device took it,
+//! and the ledger. `Trace` is one device, `Judge` a node.
+//!
+//! # Invariants
+//!
+//! - No Off counts unless it was asked for after our own off was taken, in the same epoch (S2). Shown by
+//!   `confirmed_only_as_the_law_says`, `what_was_asked_before_the_off_was_answered_does_not_count`.
+//! - An off is never due without a look before it (S2). Shown by
+//!   `nothing_is_sent_before_the_device_was_looked_at`,
+//!   `a_look_that_is_old_is_not_the_last_thing_before_the_off`.
+//! - Whatever devices do, a confirmed node is off and stays off, but for what `docs/remains.md` names.
+//!   Shown by `confirmed_only_when_it_stays_dark`.
+//! - An identity holds in the epoch in which it was asked, and in no other (S13). In a new epoch no Off
+//!   counts and no off is due before the device was asked again. Shown by
+//!   `a_fence_whose_bmc_is_another_from_any_request_on_switches_and_believes_no_other`.
+//! - A device that said once whose machine it controls, in this fence or at a check, is not believed in
+//!   silence (S13). Shown by `a_successor_knows_what_the_bmc_said_first`,
+//!   `a_successor_knows_that_the_bmc_told_an_earlier_check_whose_it_is`.
+//! - The long window is asked for where the first look was not On or the off was answered "already off". It
+//!   also follows without epochs, and after a takeover. Shown by `after_a_first_look_that_said_off`,
+//!   `after_an_answer_already_off`, `without_epochs`, `for_a_successor`.
+//! - While an on or an unhold is open no Off counts (S5). Shown by `no_off_counts_while_an_on_is_open`,
+//!   `an_unhold_that_opens_after_the_count_bars_the_verdict`.
+//! - An honest node is confirmed in the end, however slowly it falls. Shown by
+//!   `an_honest_node_is_confirmed_in_the_end`.
 
 mod lacks;
 mod own_off;

@@ -1,4 +1,13 @@
 //! The holds of children on this node, and how they end (S22).
+//!
+//! # Invariants
+//!
+//! - A breach marks the children's holds in the same write, and so does a proof that something speaks
+//!   against. A new leader then finds what is void. Shown by
+//!   `what_is_not_proven_any_more_is_void_for_its_children_unless_its_prover_is_merely_gone`,
+//!   `a_breach_of_the_parent_voids_what_it_proved_of_its_child`.
+//! - A hold goes only once nothing of its child relies on it. A parent is neither stood down nor retired
+//!   under it. Shown by `a_parent_is_not_stood_down_under_its_child_and_a_retired_child_lets_it_go`.
 
 use super::draft::Draft;
 use super::refused::Refused;

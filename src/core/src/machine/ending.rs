@@ -1,4 +1,13 @@
 //! A fence that does not come to a proof: a person is asked, or it ends before anything was sent.
+//!
+//! # Invariants
+//!
+//! - After an off whose end was not known, only a boot that was named before that off ends the fence as
+//!   recovered. Every off is waited out first (S15). Shown by
+//!   `it_ends_in_the_boot_before_the_off_once_each_off_ended`,
+//!   `where_an_outlet_may_be_off_it_runs_to_its_end`.
+//! - A fence that ends before its off in the middle of an unfence lets that unfence go on. Shown by
+//!   `what_ends_before_its_off_in_the_middle_of_an_unfence_goes_on_with_it`.
 
 use super::draft::Draft;
 use super::fence::expect_ground;

@@ -1,4 +1,14 @@
 //! A fence under way: its levels, the holds, our own off, and what becomes of its devices' sessions.
+//!
+//! # Invariants
+//!
+//! - A new round begins with the supplies, or the parent, that proved the node before: its host devices may
+//!   not answer. A parent that refuses has its turn again after the levels before it (`Fence::is_ahead`).
+//!   Shown by `what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others_round_after_round`.
+//! - An off stands in the ledger before it can be sent (S5). Shown by
+//!   `an_off_stands_in_the_ledger_before_it_can_be_sent`.
+//! - Once an off was sent the fence runs to its end, whatever its caller does (S15). Shown by
+//!   `once_an_off_was_sent_the_fence_runs_to_its_end`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,10 @@
 //! Named reasons to keep a node off, placed without a fence (S7).
+//!
+//! # Invariants
+//!
+//! - While a hold stands no on is opened. Shown by `a_hold_keeps_the_node_off`.
+//! - What was found before the first hold stays in the record until the hold is undone (S11). Shown by
+//!   `what_was_found_stays_until_it_is_put_back`.
 
 use super::draft::{Draft, bounded};
 use super::refused::Refused;

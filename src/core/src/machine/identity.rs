@@ -1,4 +1,11 @@
 //! What devices say they control (S13), and which supplies were seen to feed the node.
+//!
+//! # Invariants
+//!
+//! - An identity is learned in Normal and never in a fence. Shown by
+//!   `an_identity_is_learned_in_normal_and_never_in_a_fence`.
+//! - Wiring is verified only for supplies whose Off was the proof of a drill. Shown by
+//!   `wiring_is_verified_by_drills_alone`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

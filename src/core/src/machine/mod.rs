@@ -1,7 +1,17 @@
 //! The state machine: `step(record, event) -> record + locked effects`.
 //!
-//! Pure. What an event wants and the rules do not allow is [`Refused`], with nothing changed.
-//! Every transition that opens an effect enters it into the ledger of the same record (S5).
+//! The functions are pure. The machine knows no time but the stamp that it writes for people.
+//!
+//! # Invariants
+//!
+//! - An event that the rules do not allow is [`Refused`] and changes nothing. Shown by
+//!   `a_refusal_changes_nothing`.
+//! - Every transition that opens an effect enters it into the ledger of the same record (S5). Shown by
+//!   `what_is_opened_stands_in_the_ledger`.
+//! - Numbers (generations, effects, versions) only grow. Shown by `numbers_only_grow`.
+//! - From every reachable record some way leads back to Normal, or to Retired (S16). Shown by
+//!   `some_way_leads_back`, `orphans_can_be_retired`.
+//! - A record comes back from JSON as it was stored. Shown by `a_record_comes_back_as_it_was`.
 
 mod children;
 mod draft;

@@ -1,7 +1,19 @@
-//! Releases that are made of parts, one a volume: what was found attached becomes a release of its own, beside its like.
+//! Releases that are made of parts, one a volume (`volumes/VOLUME`). What was found attached becomes a
+//! release of its own, beside its like.
 //!
-//! **Invariant.** Parts stand before the release of which they are, and that is over only once nothing that is to go was found
-//! attached after all of them were over. **Invariant.** What a person gave up is not begun again by what is found.
+//! Which volumes go is decided in `release/volumes`. How they go is `Volumes` in `drivers/api`.
+//!
+//! # Invariants
+//!
+//! - Parts stand before their release, which is over only with all of them (S7). Shown by
+//!   `a_release_is_over_only_with_all_of_its_parts`.
+//! - The release is complete only once nothing that is to go was found attached after all parts were over.
+//!   Shown by `nothing_found_completes_only_what_was_asked_after_the_confirmation_with_all_parts_over`.
+//! - A part that a person gave up is not begun again by what is found. Shown by
+//!   `one_part_is_given_up_by_its_name_and_is_not_begun_again`.
+//! - An attempt whose answer did not come stands in the ledger for all of its life (S5). Shown by
+//!   `the_longer_life_of_an_attempt_stands_in_the_ledger`,
+//!   `an_attempt_of_a_part_that_was_not_seen_to_end_is_remembered_over_a_breach`.
 
 use super::draft::Draft;
 use super::fence::expect_ground;

@@ -1,4 +1,13 @@
 //! The exits for people (S12, S16): named, with role and reason.
+//!
+//! # Invariants
+//!
+//! - A person's word that the node is off is refused while a host device says On (S12). Shown by
+//!   `an_attested_node_is_released_and_a_host_that_says_on_forbids_it`.
+//! - A stand-down is refused while an attempted release is neither complete nor abandoned (S16). Shown by
+//!   `a_release_that_was_begun_before_a_breach_is_not_stood_down`.
+//! - Whoever gives up an attempt that nothing bounds gives a word for its end. What stands goes first.
+//!   Shown by `a_word_ends_the_attempt_that_nothing_bounds_and_what_stands_goes_first`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,28 @@
 //! Letting volumes go.
+//!
+//! A release may set something up that lets volumes go for as long as it stands, such as a taint. That is
+//! an effect of its own, `Standing`. It is entered with the first attempt that may set it up, or once it is
+//! found. What an attempt only asks for, such as deletions of pods, ends with its answer. Without an answer
+//! it stands, and is taken back (`ReleaseState::asked_by`).
+//!
+//! # Invariants
+//!
+//! - An attempt is opened only in Fenced, with the evidence stored, and in the order of the settings (S4,
+//!   S23). Shown by `a_release_is_opened_only_when_fenced`, `they_have_an_order`.
+//! - A release is neither complete nor given up while something of it stands, and no on is opened (K3).
+//!   Shown by `what_stands_bars_the_on`, `it_is_given_up_only_once_it_is_gone`.
+//! - What stands is not gone while an attempt is open that may set it up. Shown by
+//!   `while_an_attempt_is_open_it_is_not_gone`.
+//! - Every attempt has an entry and an end of its own. A later success shortens no earlier life (S5). Shown
+//!   by `each_attempt_has_an_entry_and_an_end_of_its_own`.
+//! - A release's deadline counts from its first turn (`ReleaseState::since`), whoever leads (S16). Shown by
+//!   `a_release_runs_out_of_time_also_where_leaders_come_and_go`.
+//! - A release that passes on at its deadline is not over. A later one that lets go in parts acts in its
+//!   place, once nothing of the first stands (S23). Shown by
+//!   `what_is_passed_on_has_its_turn_after_what_acts_in_its_place`,
+//!   `what_is_passed_on_opens_the_way_to_nothing_else`, `while_it_stands_nothing_acts_in_its_place`.
+//! - The subject of a release is the first machine that was met in the fence, also through a breach (K1).
+//!   Shown by `whom_a_release_is_about_is_who_was_met_first`.
 
 use std::time::Duration;
 

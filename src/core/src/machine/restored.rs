@@ -1,4 +1,15 @@
-//! Nodes of a restored store (S21): what their first reading makes of them, and the hold that only an admin drops.
+//! Nodes of a restored store (S21): what their first reading makes of them, and the hold that only an admin
+//! drops.
+//!
+//! # Invariants
+//!
+//! - A fence whose cause is a restore proves nothing. It lets nothing be sent, released or signed. Shown by
+//!   `what_is_restored_stands_on_nothing`,
+//!   `no_event_lets_anything_go_or_sends_anything_while_a_restore_keeps_it_off`.
+//! - The hold of a restore is dropped by an admin's own event alone. Shown by
+//!   `only_an_admin_s_word_drops_the_hold_and_the_releases_come_first`.
+//! - What the old life may have had under way stands in the ledger once, and bounded. Shown by
+//!   `what_may_have_been_under_way_stands_in_the_ledger_once_and_bounded`.
 
 use std::time::Duration;
 

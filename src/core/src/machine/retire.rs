@@ -1,5 +1,10 @@
-//! The hardware is gone for good (S16). What is kept of the node ends; what is open in the ledger does not: it is waited
-//! out, also by whatever machine the settings bring under that name.
+//! The hardware is gone for good (S16). What is kept of the node ends. What is open in the ledger does not:
+//! it is waited out, also by whatever machine the settings bring under that name.
+//!
+//! # Invariants
+//!
+//! - A node is retired only once its releases are complete or abandoned by name. Nothing but other settings
+//!   makes it a node again. Shown by `what_is_retired_stays_so`.
 
 use super::draft::{Draft, bounded};
 use super::refused::Refused;

@@ -1,4 +1,13 @@
-//! Bringing a node back. Power on is sent nowhere else (S7).
+//! Bringing a node back.
+//!
+//! # Invariants
+//!
+//! - Power-on is entered into the ledger in this file alone (S7). Shown by
+//!   `an_on_is_opened_only_through_its_gate`.
+//! - No on is opened while a hold keeps the node off, while a release is not over, or while an effect is
+//!   open that bars it. Shown by `no_on_while_a_hold_keeps_it_off_or_a_release_is_not_over`,
+//!   `no_on_while_an_off_a_hold_or_a_release_is_open`.
+//! - A node is Normal again only with nothing left undone. Shown by `normal_leaves_nothing_undone`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! A release that sets something up, which lets the volume go for as long as it stands, and a moment longer: a taint. As
-//! `engine/node/standing`.
+//! `engine/node/quarantine`.
 
 use std::time::Duration;
 

@@ -1,8 +1,14 @@
 //! Who may do what to which nodes: the vocabulary of `[roles]`, and its only judge.
 //!
-//! **Non-goals.** Who somebody is: that the door finds out. Which call needs which role stands in the server.
-//! **Invariants.** What is granted to nobody is refused. `attest` is never implied, and never granted to somebody of
-//! whom only an address is known: a person's word has a name (S12).
+//! **Non-goals.** Who somebody is: the door finds that out. Which call needs which role stands in the
+//! server.
+//!
+//! # Invariants
+//!
+//! - What is granted to nobody is refused. Shown by `what_is_granted_to_nobody_is_refused`.
+//! - `attest` is never implied, and is never granted to a caller of whom only an address is known: a
+//!   person's word has a name (S12). Shown by `attest_is_never_implied_and_implies_nothing`,
+//!   `an_address_vouches_for_nothing`.
 
 mod pattern;
 mod role;

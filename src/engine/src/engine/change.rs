@@ -1,8 +1,13 @@
-//! Other settings while it works: all of them, or none.
+//! Other settings while the gateway works: all of them, or none.
 //!
-//! **Invariants.** What a node's task did for a plan has ended, its sessions too, before the next plan's task begins. A
-//! node that is not at rest, and waits for no person, goes on by its old plan and rules until it is or does, and takes the new ones then; a
-//! change that would take away one that is not at rest, or put its devices elsewhere, is refused as a whole.
+//! # Invariants
+//!
+//! - What a node's task did for a plan has ended, its sessions too, before the next plan's task begins.
+//!   Shown by `what_was_sent_through_drivers_that_were_replaced_is_waited_out`.
+//! - A node that is not at rest, and waits for no person, goes on by its old plan and rules until it is at
+//!   rest or waits. Shown by `a_node_that_is_not_at_rest_takes_other_rules_and_releases_once_it_is_back`.
+//! - A change that would take away a node that is not at rest, or put its devices elsewhere, is refused as
+//!   a whole. Shown by `what_would_take_a_fenced_node_away_is_refused_as_a_whole`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

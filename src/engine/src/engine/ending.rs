@@ -1,4 +1,13 @@
-//! The orderly end of a gateway: what must not be cut is let end, nothing new is begun, and sessions are closed.
+//! The orderly end of a gateway: what must not be cut is let end, nothing new is begun, and sessions are
+//! closed.
+//!
+//! # Invariants
+//!
+//! - Once the end has begun no effect enters the ledger. What ends is stored. Shown by
+//!   `at_the_end_nothing_begins_and_what_began_is_waited_for`,
+//!   `a_release_that_was_sent_ends_and_its_end_is_stored`.
+//! - What lets volumes go for as long as it stands is taken away first. Shown by
+//!   `what_lets_volumes_go_does_not_stand_after_an_orderly_end`.
 
 use std::sync::Arc;
 use std::time::Duration;

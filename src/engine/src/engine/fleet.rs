@@ -1,8 +1,16 @@
-//! Which nodes there are, and by what each of them is worked: settings change while fences are open.
+//! Which nodes there are, and the plan by which each of them is worked: settings change while fences are
+//! open.
 //!
-//! **Invariants.** A slot's plan never changes: another plan is another slot, and its task begins once the old one has
-//! ended. A node that is not Normal keeps the devices of its fence: where the settings have others, or none, it is an
-//! orphan, to which nothing is sent.
+//! # Invariants
+//!
+//! - A slot's plan never changes: another plan is another slot, and its task begins once the old one has
+//!   ended.
+//! - A node that is not Normal keeps the devices of its fence. Where the settings have others, or none, it
+//!   is an orphan, to which nothing is sent. Shown by
+//!   `a_node_whose_device_is_elsewhere_since_is_an_orphan_and_one_that_is_at_rest_is_not`.
+//! - An orphan's machine is no other node's, by the addresses of its devices or by its identity. Shown by
+//!   `what_keeps_an_orphan_off_is_nobody_elses_under_another_name`,
+//!   `an_orphan_s_machine_is_known_by_its_identity_under_another_name_and_address`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

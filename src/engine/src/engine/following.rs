@@ -1,7 +1,13 @@
 //! A gateway that does not lead: it shows what is stored, takes other settings, and stands for election.
 //!
-//! **Invariants.** Nothing is sent, and nothing is stored. What is shown was read from the store, and how long ago is told
-//! with it: who leads is not asked. Whoever waits for leadership and stops waiting resigns: it may have been won meanwhile.
+//! # Invariants
+//!
+//! - Nothing is sent, and nothing is stored. Shown by `who_follows_tells_what_is_stored_and_does_nothing`.
+//! - What is shown was read from the store, and how long ago is told with it. What is older than 10 s is
+//!   not told as the present. Shown by `what_is_too_old_is_not_told_as_the_present`.
+//! - A gateway that stops waiting for leadership resigns: the leadership may have been won meanwhile. Shown
+//!   by `a_gateway_that_is_stopped_leaves_the_election`,
+//!   `a_campaign_that_nobody_waits_for_leaves_nothing_behind`.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -1,6 +1,19 @@
-//! The queue's runner: lets requests go in the order of their arrival, and ends those that waited for too long.
+//! The queue's runner: lets requests go in the order of their arrival, and ends those that waited for too
+//! long.
 //!
-//! One task of a leadership. It waits for no node: what it lets go is decided by the node's own task, beside it.
+//! It is one task of a leadership and waits for no node: the node's own task decides about what the runner
+//! lets go.
+//!
+//! # Invariants
+//!
+//! - A limit that bars an earlier request does not bar a later one that it does not concern. A newcomer
+//!   does not pass a waiting request that could go. Shown by
+//!   `the_queue_is_bounded_and_a_newcomer_does_not_pass_who_waits`,
+//!   `whoever_waits_for_a_paused_node_keeps_nobody_else_waiting`.
+//! - A stored request outlives its caller and a restart, with what is left of its time. Shown by
+//!   `a_request_goes_on_waiting_without_its_caller_and_after_a_death_with_what_is_left`.
+//! - No caller fills the queue (S14). Shown by `no_caller_fills_the_queue`,
+//!   `no_process_fills_the_queue_by_many_addresses`.
 
 mod left;
 mod members;

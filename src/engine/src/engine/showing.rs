@@ -1,7 +1,10 @@
 //! What is stored, as a gateway that does not lead shows it.
 //!
-//! **Invariant.** What is shown is of one life of the store: what was seen of another one is void, also of a node of which a restored store
-//! has nothing (S21).
+//! # Invariants
+//!
+//! - What is shown is of one life of the store. What was seen of another life is void, also of a node of
+//!   which a restored store has nothing (S21). Shown by
+//!   `a_gateway_that_lives_through_a_restore_goes_on_with_the_new_life_alone`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,16 @@
-//! While the store is away callers are told so; and while it is, or hangs, power is read all the same where something stands, or is being let go. To
-//! take it away needs no store (K3), nor does cutting an attempt off.
+//! Callers are told when the store is away.
+//!
+//! While the store is away, or hangs, power is still read where something stands or is being let go.
+//!
+//! # Invariants
+//!
+//! - A store that is away keeps nothing standing for as long as this leadership lasts: taking it away needs
+//!   no store (K3), and neither does cutting an attempt off. Shown by
+//!   `a_store_that_is_away_does_not_keep_the_taint_on_a_machine_that_is_on`,
+//!   `nor_does_one_that_neither_takes_nor_refuses_anything`.
+//! - What was seen meanwhile is stored once the store is back. Shown by
+//!   `what_was_seen_while_it_was_away_binds_the_next_run`,
+//!   `what_is_found_while_nothing_can_be_stored_is_not_forgotten`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,8 +1,16 @@
 //! A node that is not fenced: its devices are checked on a schedule, and callers are answered.
 //!
-//! A check changes nothing: its calls may only read. Its sessions stay until shortly before they would end by idleness: a
-//! device that restarts under one is seen by the fence that comes next, and one that we closed before is no loss within that
-//! (S2). A request that moves the node, or asks its devices, ends a check at once; every request ends a close.
+//! # Invariants
+//!
+//! - A check changes nothing: its calls may only read.
+//! - A check's session is closed shortly before it would end by idleness. A device that restarts under it
+//!   is seen by the next fence, and a session that we closed before is no loss within that fence (S2).
+//!   Shown by `a_restart_under_a_session_of_a_check_is_a_loss_and_one_after_its_end_is_none`.
+//! - A request that moves the node, or asks its devices, ends a check at once. Shown by
+//!   `a_fence_ends_the_check_of_the_start_that_hangs`,
+//!   `callers_who_never_pause_keep_no_node_from_being_checked`.
+//! - A device that refuses us is asked more and more rarely. Shown by
+//!   `a_device_that_refuses_us_is_asked_more_and_more_rarely`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

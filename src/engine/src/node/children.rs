@@ -1,7 +1,12 @@
-//! Looks for children (S22): what one of them is told serves the others that ask in the meantime.
+//! Looks for children (S22): the answer to one of them serves the others that ask in the meantime.
 //!
-//! However many ask, and however slow a device is: their parent's own work goes on, and so do the readings of what may speak
-//! against its proof. *Invariant:* what is told as Off is no older than a fresh look of the same devices may be.
+//! # Invariants
+//!
+//! - However many children ask, the parent's own work goes on, and so do the readings of what may speak
+//!   against its proof. Shown by `children_that_look_do_not_keep_their_parent_from_its_own_work`,
+//!   `a_parent_that_is_found_on_is_heard_through_all_who_look`.
+//! - What a child is told as Off is no older than a fresh look of the same devices may be. Shown by
+//!   `a_slow_proof_is_not_voided_by_those_who_ask_of_it`.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -1,5 +1,11 @@
-//! Waiting out open effects (S5): what this process sent to a device ends with its session there, what others sent in a session
-//! that can be ended by name ends with that (`succession`), everything else with its longest life.
+//! Waiting out open effects (S5).
+//!
+//! # Invariants
+//!
+//! - What this process sent to a device ends with its session there. What others sent in a session that can
+//!   be ended by name ends with that session (`succession`). Everything else ends with its longest life.
+//!   Shown by `a_stale_off_of_a_dead_gateway_is_waited_out_before_the_on`,
+//!   `the_off_of_a_dead_gateway_ends_with_its_session`, `a_device_that_says_nothing_of_it_is_waited_out`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,7 +1,11 @@
-//! Sessions that nobody needs any more: closed shortly before their far side would end them by idleness.
+//! Sessions that nobody needs any more are closed shortly before their far side would end them by idleness.
 //!
-//! **Invariant.** A session that we closed is no loss; one that its far side ended is one as long as the driver cannot know
-//! that it did, and within a fence that wants a person (S2). Until shortly before, it stays: what restarts under it is seen.
+//! # Invariants
+//!
+//! - A session that we closed is no loss. A session that its far side ended is a loss as long as the driver
+//!   cannot know that it ended by idleness (S2). Shown by
+//!   `a_session_of_a_check_that_a_bmc_ended_by_its_idle_limit_is_no_loss`,
+//!   `no_session_ends_by_idleness_while_the_end_of_an_on_is_waited_for`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,18 @@
-//! One task a node: it alone changes the node's record, one event after the other.
+//! One task a node.
+//!
+//! The phases are `checking` (Normal, by a `schedule`), `fencing`, `releasing`, `watching`, `kept_off`,
+//! `unfencing` and `retired`. They share `looking` (asking for power), `hands` (bounded calls), `sessions`
+//! (losses and silences), `drain` (waiting out effects), `steps` (how the record changes) and `command`
+//! (callers). What a node at rest does not need is in a box that is made when it is needed: there are ten
+//! thousand tasks.
+//!
+//! # Invariants
+//!
+//! - The node's record is changed by its task alone, one event after the other.
+//! - The loop of a phase ends when the node's place (phase, generation, fence) changes. Shown by
+//!   `a_node_whose_evidence_began_from_zero_is_at_another_place`.
+//! - What proves lives in the task and dies with it (S4). Shown by
+//!   `another_leadership_proves_the_parent_anew_before_it_believes_of_the_child`.
 
 mod around;
 mod asked;

@@ -1,5 +1,12 @@
-//! A node that the settings do not know any more, or know elsewhere, and that is not back: its holds stay, nothing is
-//! sent to it, what its releases set up is taken away by the settings of now, and a person is told. And: a task that makes room for another plan.
+//! A node that the settings do not know any more, or know elsewhere, and that is not back. And: a task that
+//! makes room for another plan.
+//!
+//! # Invariants
+//!
+//! - Its holds stay, and nothing is sent to it. Shown by
+//!   `an_orphan_is_shown_and_left_alone_until_its_settings_are_back`.
+//! - What its releases set up is taken away by the settings of now. Shown by
+//!   `what_stands_of_an_orphan_is_taken_away_and_nothing_else_is_sent`.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;

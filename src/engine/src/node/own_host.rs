@@ -1,5 +1,15 @@
-//! What another gateway must do (S17): a gateway does not shoot the machine on which it stands, and one that reaches no device
-//! of a fence lets another one try.
+//! What another gateway must do (S17): a gateway does not shoot the machine on which it stands, and one
+//! that reaches no device of a fence lets another gateway try.
+//!
+//! # Invariants
+//!
+//! - Where no other gateway stands for election, the fence of the own machine is BLOCKED(self). Shown by
+//!   `alone_a_gateway_blocks_the_fence_of_its_own_host`,
+//!   `the_gateway_does_not_shoot_the_machine_that_it_stands_on`.
+//! - A leader leaves its own machine to another gateway, and does not stand while that fence is open. Shown
+//!   by `a_leader_leaves_its_own_host_to_another_one_and_does_not_stand_meanwhile`.
+//! - A leader that reaches no device hands over once. Shown by
+//!   `a_leader_that_reaches_nothing_hands_over_once`.
 
 use std::time::Duration;
 

@@ -1,7 +1,10 @@
 //! What others see of a node: its record, as the store has it, and what is known besides.
 //!
-//! *Invariant:* a record that says Fenced is shown only while the readings that it goes by are fresh (S1). Where the store took longer than
-//! that, power is read once more first.
+//! # Invariants
+//!
+//! - A record that says Fenced is shown only while the readings that it goes by are fresh (S1). Where the
+//!   store took longer than that, power is read once more first. Shown by
+//!   `fenced_is_told_by_a_reading_that_is_newer_than_the_store_s_answer`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,11 @@
-//! Nodes of a restored store (S21): nothing is sent to them; what their devices say decides where they stand.
+//! Nodes of a restored store (S21): nothing is sent to them; what their devices say decides where they
+//! stand.
+//!
+//! # Invariants
+//!
+//! - A node that reads Off is kept off for an admin. One that reads On although the backup says Fenced
+//!   waits for a person. Shown by `a_node_that_reads_off_is_kept_off_for_an_admin_and_nothing_is_sent`,
+//!   `on_though_the_backup_says_fenced_it_waits_for_a_person_and_is_not_switched_off`.
 
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;

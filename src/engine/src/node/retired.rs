@@ -1,4 +1,12 @@
-//! A node whose hardware is gone for good: nothing is sent, and it waits for settings that bring another machine.
+//! A node whose hardware is gone for good: nothing is sent, and it waits for settings that bring another
+//! machine.
+//!
+//! # Invariants
+//!
+//! - What its own process sent comes to its end first. Shown by
+//!   `what_its_own_process_sent_comes_to_its_end_and_it_may_leave`.
+//! - Settings with another machine make it a node again. Shown by
+//!   `a_reload_that_brings_another_machine_makes_it_a_node_again`.
 
 use picket_core::event::Event;
 

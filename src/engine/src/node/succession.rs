@@ -1,10 +1,16 @@
-//! Sessions that others opened, and in which something of theirs may still be on its way: whoever leads now ends them by the
-//! name that stands in the ledger (S8), rather than to wait for as long as their far side keeps them.
+//! Sessions that others opened, and in which something of theirs may still be on its way. The leader of now
+//! ends them by the name in the ledger (S8), and does not wait for as long as their far side keeps them.
 //!
-//! **Invariant.** Only the far side's clear word ends an effect: without it, its longest life is waited out as ever. Whose machine that far
-//! side controls is asked first (S13): another one, to which the address leads by now, knows nothing of that session, and it lives on.
-//! **Invariant.** What is about to be sent is stored with the session in which it goes; where there is none yet a reading opens
-//! it first.
+//! # Invariants
+//!
+//! - Only the far side's clear word ends an effect. Without it, the effect's longest life is waited out.
+//!   Shown by `the_off_of_a_dead_gateway_ends_with_its_session`,
+//!   `a_device_that_says_nothing_of_it_is_waited_out`.
+//! - Whose machine the far side controls is asked first (S13): another machine's BMC knows nothing of that
+//!   session, and the session lives on. Shown by
+//!   `the_session_of_a_dead_gateway_is_ended_by_no_other_machine_s_bmc`.
+//! - What is about to be sent is stored with the session in which it goes. Where there is no session yet, a
+//!   reading opens it first. Shown by `everything_that_is_sent_is_stored_with_its_session`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

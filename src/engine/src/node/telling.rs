@@ -1,6 +1,13 @@
 //! What the audit is told of a node: requests, steps, and every exchange with a device, in words.
 //!
-//! Nothing waits for it, and no secret and no bytes are in it: words of drivers' errors are made for people.
+//! # Invariants
+//!
+//! - Nothing waits for it, and no secret and no bytes are in it: words of drivers' errors are made for
+//!   people (S18).
+//! - What a node that is merely watched says over and over is one entry, and a count every ten minutes.
+//!   Shown by `a_node_that_is_merely_watched_is_one_entry_and_a_count`.
+//! - The newest written entry stands in the fence's record with each of its phases. Shown by
+//!   `each_phase_is_told_with_its_evidence_and_the_fence_knows_where_the_audit_stood`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

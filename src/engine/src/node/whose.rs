@@ -1,4 +1,11 @@
-//! Whose machine a device controls (S13): asked before what was learned of it is acted on.
+//! Whose machine a device controls (S13): asked before what was learned of it is acted on, also on the way
+//! to an on and to the undoing of a hold.
+//!
+//! # Invariants
+//!
+//! - Nothing is put back or switched on at another machine. Shown by
+//!   `nothing_is_put_back_or_switched_on_that_is_another_machine`,
+//!   `an_unfence_whose_bmc_is_another_from_any_request_on_brings_no_other_back`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,12 @@
-//! Who else than a device says that it controls the node's machine (S13): whoever saw the node fall in a drill that only that device
-//! switched off, or Kubernetes.
+//! Who else than a device says that it controls the node's machine (S13): a witness that saw the node fall
+//! in a drill that only that device switched off, or Kubernetes.
 //!
-//! Only an explicit word counts. A liveness source that is silent saw nothing, and a second device that was switched off as well fell by
-//! itself.
+//! # Invariants
+//!
+//! - Only an explicit word counts: a liveness source that is silent saw nothing. Shown by
+//!   `a_liveness_source_that_falls_silent_with_the_node_saw_nothing`.
+//! - A second device that was switched off as well is no witness. Shown by
+//!   `a_device_that_was_switched_off_too_is_no_witness`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

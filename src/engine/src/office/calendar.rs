@@ -1,8 +1,13 @@
 //! How old a stamp of the wall clock is, also where that clock jumped since this process began.
 //!
-//! **Invariant.** Of the ages that a stamp may have the least counts: a limit bars, and a pause stands, for too long rather than too short
-//! (S14).
-//! **Boundary.** A stamp that another process wrote by another clock is read as if ours had written it.
+//! A stamp that another process wrote by another clock is read as if ours had written it.
+//!
+//! # Invariants
+//!
+//! - Of the ages that a stamp may have, the least counts: a limit bars, and a pause stands, for too long
+//!   rather than too short (S14). Shown by
+//!   `a_stamp_that_two_readings_may_mean_is_the_younger_and_one_to_come_was_just_now`,
+//!   `a_clock_jump_ends_no_cool_down_no_window_and_no_pause_and_lengthens_none`.
 
 use std::time::Duration;
 

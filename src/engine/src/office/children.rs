@@ -1,4 +1,13 @@
-//! Machines that run on other machines, and what they hold (S22): who stands where, whom they keep off, and what relies on that.
+//! Machines that run on other machines, and what they hold (S22): who stands where, whom they keep off, and
+//! what relies on that.
+//!
+//! # Invariants
+//!
+//! - A child's hold ends only while no record that begins to stand on that parent is being stored. One lock
+//!   ensures that. Shown by `a_parent_stays_off_while_a_proof_of_its_child_by_it_is_being_stored`.
+//! - A hold that an admin ended goes once the child's record stands on no parent, and no release or receipt
+//!   of it is open. Shown by `the_end_of_a_child_s_hold_voids_its_proof_before_the_parent_comes_back`,
+//!   `a_parent_whose_child_s_hold_was_ended_stays_off_while_a_receipt_of_the_child_holds`.
 
 use std::time::Duration;
 

@@ -1,7 +1,14 @@
-//! Where all nodes' tasks and callers meet before a fence begins: the budget's books, the pauses, the queue.
+//! Where all nodes' tasks and callers meet before a fence begins: the budget's books, the pauses, the
+//! queue.
 //!
-//! **Invariants.** Deciding and taking a place is one step under one lock, and the place is taken before the intent is stored: two
-//! tasks never take the last one. What counts is read from the store when a leadership begins. Nobody waits while the lock is held.
+//! # Invariants
+//!
+//! - Deciding and taking a place is one step under one lock, and the place is taken before the intent is
+//!   stored: two tasks never take the last one. The place is given back if storing fails. Shown by
+//!   `of_fifty_requests_at_once_three_begin`.
+//! - What counts is read from the store when a leadership begins. Shown by
+//!   `the_books_are_counted_from_the_store_after_a_death`.
+//! - No task waits while it holds the lock.
 
 mod brake;
 mod calendar;

@@ -1,6 +1,11 @@
-//! Other copies of a node, which an evacuation left: no proof of the machine on which it runs speaks for them.
+//! Other copies of a node, which an evacuation left: no proof of the machine on which it runs speaks for
+//! them.
 //!
-//! **Invariant.** What is told of a copy's machine is read from its devices, and a reading that stands on it is no younger than that answer.
+//! # Invariants
+//!
+//! - What is told of a copy's machine is read from its devices, and a reading that stands on it is no
+//!   younger than that answer. Shown by `a_record_alone_shows_no_copy_off_to_a_server_s_own_device`,
+//!   `it_is_proven_once_the_machine_of_the_copy_is_off`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;

@@ -1,17 +1,36 @@
 //! What devices of several nodes share (a PDU, a chassis, one management service): they take turns there.
 //!
-//! Two kinds of turns. A *call* is one question or command: so many go on side by side as the unit bears. A fence's comes first, and
-//! what waits long enough comes all the same, every other time: no rank waits for ever for another. A *level* is the time in which a node's devices
-//! there are switched off and confirmed: so many at once as the unit can answer within a dwell, by how long its readings took of
-//! late. More would make each wait for the others' readings until its own are too old, and none would ever be confirmed. For the
-//! same reason the dwell of a slow unit's devices is longer ([`Unit::least_dwell`]), and while a level is held a look at what did not answer
-//! last time waits for a minute.
+//! There are two kinds of turns. A *call* is one question or command: so many go on side by side as the
+//! unit bears. A *level* is the time in which a node's devices there are switched off and confirmed. So
+//! many levels go on as the unit can answer within a dwell, by how long its readings took of late. With
+//! more, each would wait for the others' readings until its own are too old. For the same reason the dwell
+//! of a slow unit's devices is longer ([`Unit::least_dwell`]). While a level is held, a look at what did
+//! not answer last time waits for a minute.
 //!
-//! The gateway itself is one, too: to the drivers whose calls are programs that run on its machine ([`Unit::of_programs`]).
+//! The gateway itself is a unit, too: for drivers whose calls are programs on its machine
+//! ([`Unit::of_programs`]).
 //!
-//! **Invariants.** No call has its turn for longer than it may take, or wait for that of its program: whoever holds one and is not
-//! worked, since its node waits for the store for instance, keeps nobody else waiting. Nobody waits for a level while holding one at a unit whose name comes later: no two nodes wait for each other.
-//! A turn ends when it is dropped, wherever its holder is.
+//! # Invariants
+//!
+//! - A rack on one slow unit is proven, node after node. Shown by
+//!   `a_rack_on_one_slow_pdu_is_fenced_one_call_at_a_time_and_all_of_it_is_proven`.
+//! - A fence's call comes first. What waits long enough comes all the same, every other time. Shown by
+//!   `fences_come_first_and_checks_last_whoever_came_before`,
+//!   `a_watch_that_waits_long_enough_comes_before_a_fence_that_came_later`.
+//! - No call has its turn for longer than it may take: a holder that is not worked keeps nobody else
+//!   waiting. Shown by `whoever_has_a_turn_and_is_not_worked_loses_it`.
+//! - Between the store's word and an on nothing waits for a turn: the turn is taken before power is read.
+//!   Shown by `an_on_waits_for_no_turn`.
+//! - No task waits for a level while it holds one at a unit whose name comes later: no two nodes wait for
+//!   each other.
+//! - There is one unit of a name, whatever settings are read anew or refused. New limits hold once the
+//!   settings do. Shown by `another_limit_holds_at_once_for_whoever_waits_and_whoever_has_a_turn_keeps_it`.
+//! - A turn that does not come gives way to the next level where the unit answers nobody, or the later
+//!   levels would have no time left. Shown by `a_dead_pdu_keeps_no_node_from_its_next_level`.
+//! - A turn ends when it is dropped, wherever its holder is. Shown by
+//!   `whoever_leaves_while_it_waits_or_works_keeps_nobody_waiting`.
+//! - As many levels go on as the unit answers within a dwell, else none would ever be proven. Shown by
+//!   `as_many_levels_go_on_as_the_unit_can_answer_within_a_dwell`.
 
 mod state;
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Which of etcd's members answer now (S17, K11).
 //!
-//! **Invariant.** A member is only said to be silent where it would be heard: the endpoint at which it was heard last gives no answer at all now, or
-//! it was never heard, and there is an endpoint for each member of which nobody answers. One endpoint in front of several of them, which leads now to
-//! one and then to another, tells of none.
+//! # Invariants
+//!
+//! - A member is only said to be silent where it would be heard. Either the endpoint at which it was heard
+//!   last gives no answer at all now. Or it was never heard, and there is an endpoint for each member of
+//!   which nobody answers. Shown by `who_would_be_heard_and_is_not_is_silent`, `who_refuses_is_not_silent`.
+//! - One endpoint in front of several members tells of none: it leads to a different one each time.
 
 use std::collections::{BTreeMap, BTreeSet};
 

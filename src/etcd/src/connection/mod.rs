@@ -1,8 +1,17 @@
 //! The way to etcd: one member at a time, and the next one where it fails.
 //!
-//! **Invariants.** A request that may have had an effect is not sent again. No member is asked whose version was not looked
-//! at on this connection, which is never made anew unseen; while any of them is refused, none is asked. All members are of one cluster,
-//! by what each answer says, and none has less than was seen of the store's life.
+//! # Invariants
+//!
+//! - A request that may have had an effect is not sent again. Shown by
+//!   `only_what_is_known_to_be_without_effect_is_said_to_be`.
+//! - No member is asked whose version was not looked at on this connection, which is never made anew unseen
+//!   (`once`). While any of them is refused, none is asked. Shown by
+//!   `one_old_member_among_others_is_refused`.
+//! - All members are of one cluster, by what each answer says. Shown by
+//!   `members_of_two_clusters_are_no_cluster`,
+//!   `an_address_that_leads_to_another_cluster_is_refused_also_by_who_was_connected`.
+//! - No connection is made to a member that has less than was seen of the same life (`seen`). Shown by
+//!   `an_etcd_that_was_set_back_is_refused_by_who_saw_more`.
 
 mod endpoint;
 mod fault;

@@ -1,6 +1,10 @@
-//! What was seen of etcd: a store that was set back under a process that knows it is another one, and has a ledger of its own (S6).
+//! What was seen of etcd. A store that was set back under a process that knows it is another one, and has a
+//! ledger of its own (S6).
 //!
-//! **Invariant.** What a linearizable answer says of the revision never goes back in one cluster and one life of the store.
+//! # Invariants
+//!
+//! - What a linearizable answer says of the revision never goes back in one cluster and one life of the
+//!   store. Shown by `what_is_set_back_in_one_life_is_refused_for_good_and_another_life_begins_anew`.
 
 use parking_lot::Mutex;
 

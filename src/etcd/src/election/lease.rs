@@ -1,7 +1,11 @@
 //! etcd's leases, and our own count of the one under which we lead.
 //!
-//! **Invariants.** Validity counts from when a grant or a keep-alive was *sent*. A lease that ended is never renewed, also when
-//! the answer comes late.
+//! # Invariants
+//!
+//! - Validity counts from when a grant or a keep-alive was *sent*. Shown by
+//!   `a_permit_ends_before_its_lease_and_stays_ended`.
+//! - A lease that ended is never renewed, also when the answer comes late. Shown by
+//!   `a_permit_ends_before_its_lease_and_stays_ended`.
 
 use std::sync::Arc;
 use std::time::Duration;

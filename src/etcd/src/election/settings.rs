@@ -1,7 +1,11 @@
 //! A person's word that other settings are the fleet's from now on.
 //!
-//! **Invariants.** It binds in one transaction, which compares that nobody leads and that no other settings came meanwhile: by
-//! what a leader works is never changed under it. Nothing else is changed by it, and it is used up at once.
+//! # Invariants
+//!
+//! - The word binds in one transaction, which compares that nobody leads and that no other settings came
+//!   meanwhile: the settings by which a leader works never change under it. Shown by
+//!   `a_word_of_a_person_makes_other_settings_the_fleets_once`.
+//! - Nothing else is changed by it, and it is used up at once.
 
 use picket_core::store::StoreError;
 use picket_etcd_api::{Compare, RequestOp, TxnRequest};

@@ -1,7 +1,10 @@
 //! Forgetting what is too old: fences first, from the oldest, then keys.
 //!
-//! **Invariants.** What goes was looked at as it is when it goes: each removal compares that it did not change meanwhile, and
-//! the guard. A key stays as long as its fence.
+//! # Invariants
+//!
+//! - What goes was looked at as it is when it goes: each removal compares that it did not change meanwhile,
+//!   and the guard. Shown by `a_long_history_is_forgotten_wholly`.
+//! - A key stays as long as its fence.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,10 @@
 //! The store: what [`picket_core::store::Store`] says, as transactions of etcd's.
 //!
-//! **Invariants.** A record's version is how often etcd wrote its key, and its revision is when etcd last did: both are
-//! etcd's, whatever stands in the stored form. A reading is linearizable, and of one moment.
+//! # Invariants
+//!
+//! - A record's version is how often etcd wrote its key, and its revision is when etcd last did: both are
+//!   etcd's, whatever stands in the stored form.
+//! - A reading is linearizable, and of one moment. Shown by `etcd_and_the_model_agree`.
 
 mod backup;
 mod forget;

@@ -1,8 +1,12 @@
 //! A store that is left for another one (S21): the mark, which bars every election and every write.
 //!
-//! **Invariants.** It is set in one transaction, which compares that nobody leads and that the term is the one that the backup
-//! saw, when nobody led either: only a leader writes, so nothing changed in between. Taking leadership and every guarded write
-//! compare that there is no mark, so that a gateway that stood by meanwhile is refused as well.
+//! # Invariants
+//!
+//! - The mark is set in one transaction. It compares that nobody leads and that the term is the one that
+//!   the backup saw, when nobody led either. Only a leader writes, so nothing changed in between. Shown by
+//!   `a_store_is_left_only_as_the_backup_saw_it_and_nobody_leads_over_it_then`.
+//! - Taking leadership and every guarded write compare that there is no mark, so that a gateway that stood
+//!   by meanwhile is refused as well. Shown by `from_etcd_to_another_prefix_and_the_old_one_is_refused`.
 
 use picket_core::store::{Content, StoreError};
 use picket_etcd_api::{Compare, RequestOp, TxnRequest};

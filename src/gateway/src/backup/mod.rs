@@ -1,9 +1,14 @@
-//! What is done with the store while no gateway is asked: backup, restore, the mark of a store that was moved (S21), and the
-//! word of a person that these are the fleet's settings from now on.
+//! What is done with the store while no gateway is asked: backup, restore, the mark of a store that was
+//! moved (S21), and a person's word that these are the fleet's settings from now on.
 //!
-//! **Invariants.** No file is overwritten. A store is marked as moved only once its backup is on the disk, and only if nothing
-//! changed in between: the embedded one under the one lock under which it was taken, the one in etcd by what the mark's
-//! transaction compares. A backup is restored into a new store alone.
+//! # Invariants
+//!
+//! - No file is overwritten.
+//! - A store is marked as moved only once its backup is on the disk, and only if nothing changed in
+//!   between. The embedded store holds one lock over both. In etcd the mark's transaction compares it.
+//!   Shown by `a_store_is_left_only_as_the_backup_saw_it_and_nobody_leads_over_it_then`.
+//! - A backup is restored into a new store alone. Shown by
+//!   `it_is_restored_where_there_is_no_store_and_was_none`.
 
 #[cfg(feature = "etcd")]
 mod etcd;

@@ -1,4 +1,13 @@
 //! The releases of the settings.
+//!
+//! # Invariants
+//!
+//! - A release of kind `kubernetes` that uses its pod's service account makes no gateway that does not know
+//!   its Node (K13). The downward API names the Node. Where a node has that name, and its releases find
+//!   Nodes by it, it is the own node (S17). Else the Node is asked for its providerID and system UUID.
+//!   Shown by `who_uses_its_pod_s_account_says_on_which_node_it_stands`.
+//! - A cloud's release stands behind the cluster's, never the other way round (S23). Shown by
+//!   `a_cloud_s_own_hands_stand_behind_the_cluster_s`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

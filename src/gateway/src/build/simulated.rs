@@ -1,7 +1,14 @@
 //! Whether a gateway is simulated, and what its settings must not have then (S1).
 //!
-//! **Invariants.** A simulated device proves nothing real, so no gateway has one beside a real device, and a simulated gateway has
-//! no release that lets anything real go.
+//! A driver kind declares that its devices are simulated (`DriverKind::is_simulated`), or the settings do
+//! (`gateway.simulated`).
+//!
+//! # Invariants
+//!
+//! - A gateway has simulated devices alone, or none: a simulated device proves nothing real. Shown by
+//!   `simulated_devices_stand_alone_whatever_levels_and_templates_they_are_in`.
+//! - A simulated gateway has no release but of kind `none`. Shown by
+//!   `a_simulated_gateway_has_no_release_that_lets_anything_go`.
 
 use picket_config::{DeviceSettings, Fault, Settings};
 use picket_core::ids::NodeId;

@@ -1,6 +1,10 @@
-//! The stream of a request that waits in the queue: what it waits for, then its fence, or why it never began.
+//! The stream of a request that waits in the queue: what it waits for, then its fence, or why it never
+//! began.
 //!
-//! **Invariant.** It is only a look: whoever leaves it stops nothing, and the request keeps its place.
+//! # Invariants
+//!
+//! - The stream is only a look: a caller who leaves it stops nothing, and the request keeps its place.
+//!   Shown by `a_request_goes_on_waiting_without_its_caller_and_after_a_death_with_what_is_left`.
 
 use std::time::Duration;
 

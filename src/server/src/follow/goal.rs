@@ -1,8 +1,12 @@
 //! What a stream waits for, and how it ends.
 //!
-//! **Invariants.** FENCED is told only while the fence is the node's present one and nobody brings the node back,
-//! except to the caller who asked for that (`then: POWER_ON`). A fence that ended while it was followed is SUPERSEDED,
-//! with what it had come to (S20).
+//! # Invariants
+//!
+//! - FENCED is told only while the fence is the node's present one and nobody brings the node back. The
+//!   caller who asked for that (`then: POWER_ON`) is the exception. Shown by
+//!   `fenced_is_told_of_the_present_fence_alone`.
+//! - A fence that ended while it was followed is SUPERSEDED, with what it had come to (S20). Shown by
+//!   `a_fence_that_is_under_way_has_no_end_and_one_that_is_not_kept_is_superseded`.
 
 use std::time::Duration;
 

@@ -1,9 +1,15 @@
 //! Following a node on its way, for one caller.
 //!
-//! **Invariants.** A stream is only a look: it is made of what the node's view shows, and whoever leaves it stops
-//! nothing. Every moment of the fence is told, in order; readings and waits are folded. The last message, and no other,
-//! has the outcome; a stream that cannot have one ends with an error that says what to do. An outcome goes out only under the
-//! leadership under which the stream began.
+//! # Invariants
+//!
+//! - A stream is only a look: it is made of what the node's view shows. Shown by
+//!   `who_leaves_stops_nothing`.
+//! - Every moment of the fence is told, in order. Readings and waits are folded. Shown by
+//!   `readings_do_not_flood_a_long_fence`.
+//! - The last message, and no other, has the outcome. A stream that cannot have one ends with an error that
+//!   says what to do. Shown by `a_gateway_that_stops_ends_streams_with_an_error`.
+//! - An outcome goes out only under the leadership under which the stream began (S6). Shown by
+//!   `a_deposed_leader_does_not_say_fenced_once_it_is_confirmed`.
 
 mod goal;
 mod update_dedup;

@@ -1,4 +1,9 @@
-//! Which call needs which role: the only place that says so. What does not stand here nobody may.
+//! Which call needs which role: the only place that says so.
+//!
+//! # Invariants
+//!
+//! - What does not stand here nobody may. Shown by `every_call_of_the_proto_stands_in_the_table_once`,
+//!   `a_path_is_a_call_another_service_or_nothing_that_anybody_may`.
 
 use picket_core::roles::Role::{self, Admin, Attest, Controller, Operator, Viewer};
 

@@ -1,8 +1,14 @@
-//! Every denial is told to whoever keeps the audit; equal ones are gathered, so that nobody fills it.
+//! Every denial is told to the audit; equal ones are gathered, so that nobody fills it.
 //!
-//! **Invariants.** The first of its kind is told at once. Further equal ones are counted, and the count is told each
-//! minute and at the end. Each caller has [`KINDS`]: what goes beyond counts as one that still names the caller. Those
-//! who are not known take no room of those who are.
+//! # Invariants
+//!
+//! - The first of its kind is told at once. Further equal ones are counted, and the count is told each
+//!   minute and at the end. Shown by `the_first_is_told_at_once_and_the_rest_are_counted`,
+//!   `counts_are_told_each_minute`.
+//! - Each caller has [`KINDS`]: what goes beyond counts as one that still names the caller. Shown by
+//!   `who_has_more_kinds_than_can_be_kept_is_still_named_and_takes_nobody_elses`.
+//! - Callers who are not known take no room of those who are. Shown by
+//!   `there_are_no_more_callers_than_can_be_kept_and_strangers_take_no_room_of_others`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,15 @@
-//! The gate before all services, as a layer: lets requests through with who sent them and with their slot, or answers
-//! them itself.
+//! The gate before all services, as a layer: it lets requests through with their caller and their slot, or
+//! answers them itself.
 //!
-//! **Invariants.** A slot is taken before a byte of the request's message is read, and kept until the last of the
-//! answer is sent, or nobody waits for it any more. No request takes for ever to read, and no answer goes on when the
-//! certificate of who asked has expired.
+//! # Invariants
+//!
+//! - A slot is taken before a byte of the request's message is read. It is kept until the last of the
+//!   answer is sent, or nobody waits for it any more. Shown by
+//!   `a_place_is_kept_until_the_body_ends_or_is_dropped`.
+//! - No request takes for ever to read. Shown by
+//!   `who_does_not_send_the_whole_request_is_waited_for_ten_seconds`.
+//! - No answer goes on when the certificate of its caller has expired. Shown by
+//!   `a_stream_ends_with_the_certificate_that_opened_it_and_frees_its_place`.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -1,8 +1,13 @@
 //! Who may: each request passes here before anything of it is read.
 //!
-//! **Invariants.** A request whose caller is not known, or has no role for the call, or for which there is no slot, is
-//! refused before a byte of its message is read. Every refusal is told to [`DenialSink`]. For which nodes the role holds is asked where the nodes are known:
-//! there is no other way to a node than [`NodeTarget::find`](crate::select::NodeTarget::find), which asks.
+//! # Invariants
+//!
+//! - A request is refused before a byte of its message is read in three cases: its caller is not known, has
+//!   no role for the call, or finds no slot. Shown by `who_is_not_known_and_what_is_not_known_is_refused`,
+//!   `a_role_that_is_missing_is_named_and_nothing_is_begun`.
+//! - Every refusal is told to [`DenialSink`]. Shown by `the_first_is_told_at_once_and_the_rest_are_counted`.
+//! - For which nodes a role holds is asked where the nodes are known:
+//!   [`NodeTarget::find`](crate::select::NodeTarget::find) asks, and there is no other way to a node.
 
 mod body_timeout;
 pub(crate) mod calls;

@@ -1,4 +1,9 @@
-//! Where somebody comes from, as far as it bounds what they may take: what one can have for nothing counts as one.
+//! Where somebody comes from, as far as it bounds what they may take.
+//!
+//! # Invariants
+//!
+//! - Whoever can have many addresses or names for nothing counts as one. Shown by
+//!   `one_machine_has_one_address_or_sixty_four_bits_of_them`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};

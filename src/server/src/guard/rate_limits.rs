@@ -1,7 +1,11 @@
 //! How much each caller takes, so that none takes what others need.
 //!
-//! **Invariants.** A caller's requests, slots and connections count against that caller alone. Whoever has nothing
-//! open and has rested is forgotten.
+//! # Invariants
+//!
+//! - A caller's requests, slots and connections count against that caller alone (S14). Shown by
+//!   `each_caller_has_a_bucket_of_their_own`, `places_are_each_callers_own_and_come_back`.
+//! - What only looks takes no slot of what acts. Shown by `who_looks_takes_no_place_of_who_fences`.
+//! - A caller who has nothing open and has rested is forgotten. Shown by `callers_who_rest_make_room`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

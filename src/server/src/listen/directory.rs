@@ -1,7 +1,12 @@
 //! The directory of the Unix socket.
 //!
-//! **Invariants.** Only root and the gateway's user may put a socket there. A directory is made only where others may make
-//! files beside it, and then for that user alone; any other one must be there.
+//! # Invariants
+//!
+//! - Only root and the gateway's user may put a socket there. Shown by
+//!   `a_directory_in_which_others_may_put_a_socket_is_refused`,
+//!   `a_sticky_directory_keeps_no_place_for_a_socket`.
+//! - A directory is made only where others may make files beside it, and then for that user alone. Any
+//!   other one must be there. Shown by `no_directory_is_made_where_nobody_else_may_make_one`.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;

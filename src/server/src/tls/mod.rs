@@ -1,9 +1,15 @@
 //! TLS 1.3 with certificates on both sides.
 //!
-//! **Invariants.** Nobody is let in without a certificate of the callers' CA. Nothing is resumed: each connection shows
-//! its certificate anew. Files that changed are read again, at most once a second; while the new ones do not parse or do
-//! not match, the old ones serve, and the log says so. No connection stays open for whose certificate no CA in force
-//! vouches.
+//! # Invariants
+//!
+//! - Nobody is let in without a certificate of the callers' CA. Shown by
+//!   `every_wrong_certificate_is_refused_and_told_to_both_sides`.
+//! - Nothing is resumed: each connection shows its certificate anew.
+//! - Files that changed are read again, at most once a second. While the new ones do not parse or do not
+//!   match, the old ones serve, and the log says so. Shown by
+//!   `the_old_ones_serve_until_the_new_ones_match`.
+//! - No connection stays open if no CA in force vouches for its certificate. Shown by
+//!   `who_is_connected_stays_so_only_while_a_ca_in_force_vouches_for_them`.
 
 pub(crate) mod certificate;
 mod files;

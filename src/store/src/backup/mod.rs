@@ -1,12 +1,18 @@
 //! A backup: all that a store keeps in one file of JSON lines, the same for every store (S21).
+//! `docs/backup.md` has the format.
 //!
 //! **Purpose.** Take a store's content out, and put it into a new store, also one of another kind.
-//! **Non-goals.** No signature: whoever may write the store, or its backups, may forge it. No part of a store.
-//! **Invariants.** The first line says what it is and how much there is; the last one has the digest of all before it, so
-//! that what was cut off or changed is refused as a whole. A restored store is another life: its incarnation is new, its
-//! terms and generations are beyond any that the old one gave out, and its nodes stand on nothing (`picket_core::restore`).
+//! **Non-goals.** No signature: whoever may write the store, or its backups, may forge it. No part of a
+//! store.
 //!
-//! `docs/backup.md` has the format.
+//! # Invariants
+//!
+//! - The first line says what the file is and how much there is. The last one has the digest of all before
+//!   it, so that what was cut off or changed is refused as a whole. Shown by
+//!   `what_is_not_whole_is_refused_with_what_is_wrong`.
+//! - A restored store is another life: its incarnation is new, its terms and generations are beyond any of
+//!   the old one, and its nodes stand on nothing (`picket_core::restore`). Shown by
+//!   `a_restored_store_is_another_life_in_which_nothing_is_proven`.
 
 mod error;
 mod read;

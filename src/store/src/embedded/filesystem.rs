@@ -1,8 +1,15 @@
-//! File systems on which the store's lock does not hold: other machines have them too, and each machine has locks of its own.
+//! File systems on which the store's lock does not hold: other machines have them too, and each machine has
+//! locks of its own.
 //!
-//! **Why none is allowed.** Whether a network file system hands a lock to its server depends on how each machine mounted it
-//! (`nolock`, `local_lock` of nfs(5)), and a server forgets locks of a client that it believes dead. The gateway that had the
-//! lock goes on, and a second one leads beside it. No setting says that it is right: a local disk or etcd is.
+//! **Why none is allowed.** Whether a network file system hands a lock to its server depends on how each
+//! machine mounted it (`nolock`, `local_lock` of nfs(5)), and a server forgets locks of a client that it
+//! believes dead. The gateway that had the lock goes on, and a second one leads beside it. No setting says
+//! that it is right: a local disk or etcd is.
+//!
+//! # Invariants
+//!
+//! - No store is opened on a file system that other machines may have as well. Shown by
+//!   `a_store_that_another_machine_may_open_as_well_is_not_opened`.
 
 use std::io;
 use std::path::Path;

@@ -1,10 +1,16 @@
 //! A store in one file, held by one process.
 //!
 //! **Purpose.** What is answered survives a crash of the process or the machine at any moment.
-//! **Invariants.** Every write is durable before it is answered: committed in two phases, each flushed, so that a
-//! commit that went lost shows as damage and never as an older state. Writes that arrive together share a commit.
-//! After an I/O error the file is read anew from the disk; whether the write is there decides what is answered.
-//! No call blocks the async runtime.
+//!
+//! # Invariants
+//!
+//! - Every write is durable before it is answered: committed in two phases, each flushed, so that a lost
+//!   commit shows as damage and never as an older state. Shown by
+//!   `a_write_that_the_disk_lost_is_never_an_older_state_unseen`.
+//! - Writes that arrive together share a commit. Shown by `writes_that_arrive_together_are_all_answered`.
+//! - After an I/O error the file is read anew from the disk. Whether the write is there decides what is
+//!   answered. Shown by `whichever_call_of_the_disk_fails_the_answer_is_true`.
+//! - No call blocks the async runtime.
 
 mod db_file;
 mod disk;

@@ -1,4 +1,13 @@
-//! `cargo xtask image`: images of what runs in clusters, made of this machine's own files; no registry and no daemon is asked.
+//! `cargo xtask image`: images of what runs in clusters, made of this machine's own files; no registry and
+//! no daemon is asked.
+//!
+//! A further image is one more entry in `PRODUCTS`. The tests' own images are made by the same code.
+//!
+//! # Invariants
+//!
+//! - The same inputs give the same bytes: no time, no user, no order of a disk's. Shown by
+//!   `the_same_programs_give_the_same_layers`, `the_same_image_has_the_same_bytes`.
+//! - The image's name is of no registry.
 
 mod libraries;
 pub mod oci;

@@ -1,6 +1,16 @@
-//! `cargo xtask package`: what is installed from, for whoever has no Rust: a .deb, an .rpm, a tarball, the image, an SBOM, and the sums of
-//! them all. The same commit gives the same bytes: what is built with is named by its version, and no time, path or order of this
-//! machine's gets in.
+//! `cargo xtask package`: what is installed from, for readers without Rust: a .deb, an .rpm, a tarball, the
+//! image, an SBOM, and the sums of them all.
+//!
+//! The packages are made by tools that others wrote (cargo-deb, cargo-generate-rpm, cargo-cyclonedx), of
+//! programs that cargo-zigbuild links against glibc 2.28.
+//!
+//! # Invariants
+//!
+//! - The same commit gives the same bytes (`--check`): tools and zig are named by version, the commit's
+//!   time is the only one, and paths are renamed. Shown by
+//!   `a_target_folder_within_the_sources_is_renamed_after_them`.
+//! - A program that asks for a newer symbol of glibc is not packed. Shown by
+//!   `a_program_that_asks_for_more_is_refused_and_one_that_does_not_is_not`.
 
 mod build;
 mod commit;

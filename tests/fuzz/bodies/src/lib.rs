@@ -3,7 +3,10 @@
 //! **Purpose.** Each body takes any bytes and panics where something does not hold. `cargo-fuzz` calls them with libFuzzer
 //! (`tests/fuzz/fuzz_targets`), and the test `corpus` on stable, over the kept corpus and deterministic mutations of it.
 //! **Non-goals.** No input of our own making is tested here: that the units do.
-//! **Invariants.** A body is deterministic, leaves nothing behind, and asks nobody.
+//!
+//! # Invariants
+//!
+//! - A body is deterministic, leaves nothing behind, and asks nobody.
 
 mod backups;
 mod files;

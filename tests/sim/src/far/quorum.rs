@@ -1,7 +1,12 @@
-//! A store as a quorum of servers shows it: linearizable, with one leadership under a lease that runs on its own clock.
+//! A store as a quorum of servers shows it: linearizable, with one leadership under a lease that runs on
+//! its own clock.
 //!
-//! **Invariants.** A write is taken only while the writer's lease lives and its term is the newest. A lease never ends before
-//! its life has passed since it was last renewed *here*; it may end later.
+//! # Invariants
+//!
+//! - A write is taken only while the writer's lease lives and its term is the newest. Shown by
+//!   `stale_writers_that_are_heard_are_seen`.
+//! - A lease never ends before its life has passed since it was last renewed *here*; it may end later.
+//!   Shown by `leases_that_end_early_are_seen`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,8 +4,12 @@
 //! somebody else than Picket: an observer that reads the machines' disks. With `--ha` by three gateways over etcd, of which
 //! the leader is killed in the middle of the fence. With `--kubernetes` on a real cluster, which wants root.
 //! **Non-goals.** No test: what must hold is asserted in `tests/tests`. Still it fails if the proof fails.
-//! **Invariants.** No root and nothing but loopback, except with `--kubernetes`: that one has network namespaces, mounts and cgroups of
-//! its own, as root, and reaches nothing beyond them. Without `--keep` nothing outlives it.
+//!
+//! # Invariants
+//!
+//! - No root and nothing but loopback, except with `--kubernetes`: that one has network namespaces, mounts
+//!   and cgroups of its own, as root, and reaches nothing beyond them.
+//! - Without `--keep` nothing outlives it.
 
 mod ha;
 mod kubernetes;

@@ -1,9 +1,16 @@
 //! `picket init`: the settings of a first node, tried before they are written.
 //!
-//! **Invariants.** Nothing that changes a machine is sent: `picketd probe` alone asks the BMC, and its calls may only read. What a
-//! BMC says of itself is not written as if a person had said it (S13): its identity stands in the settings as a remark. No weaker
-//! cipher suite and no certificate is accepted by a word that anybody on the way may have said: each wants a flag. No file is
-//! overwritten without `--force`, and the password stands in its own file alone.
+//! # Invariants
+//!
+//! - Nothing that changes a machine is sent: `picketd probe` alone asks the BMC, and its calls may only
+//!   read. Shown by `a_device_is_asked_by_calls_that_may_only_read`.
+//! - What a BMC says of itself is not written as if a person had said it (S13): its identity stands in the
+//!   settings as a remark. Shown by `an_identity_is_written_as_a_remark_alone`.
+//! - No weaker cipher suite and no certificate is accepted by a word that anybody on the way may have said:
+//!   each wants a flag. Shown by `suite_3_is_spoken_where_a_person_allowed_it_alone`,
+//!   `a_certificate_that_nobody_vouches_for_wants_a_person`.
+//! - No file is overwritten without `--force`, and the password stands in its own file alone. Shown by
+//!   `what_is_there_is_overwritten_by_force_alone`.
 
 mod ask;
 mod draft;

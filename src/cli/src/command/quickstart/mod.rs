@@ -1,8 +1,15 @@
-//! `picket quickstart`: a gateway before simulated machines in one terminal, and a tour: fence, proof, release, unfence.
+//! `picket quickstart`: a gateway before simulated machines in one terminal, and a tour: fence, proof,
+//! release, unfence.
 //!
-//! **Invariants.** Nothing real is switched: the machines are those of `picket-fleet`, on the loopback, and the gateway's settings
-//! say `simulated = true`. What was started ends with the command, by process id, and by the kernel where the command is killed. The folder is made here and nowhere else, so
-//! that all of it may be removed.
+//! # Invariants
+//!
+//! - Nothing real is switched: the machines are those of `picket-fleet`, on the loopback, and the gateway's
+//!   settings say `simulated = true` (S1). Shown by
+//!   `settings_are_toml_whatever_the_folder_is_called_and_say_that_they_are_simulated`.
+//! - What was started ends with the command, by process id, and by the kernel where the command is killed.
+//!   Shown by `a_kill_ends_both_programs`.
+//! - The folder is made here and nowhere else, so that all of it may be removed. Shown by
+//!   `a_folder_that_is_there_is_not_taken`.
 
 mod demo_programs;
 mod tour;

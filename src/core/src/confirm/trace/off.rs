@@ -1,4 +1,11 @@
 //! Our own off at one device: taken, refused, undone, sent again, and sealed at the window's end (S2).
+//!
+//! # Invariants
+//!
+//! - The long window is sealed by a second off that is taken. The device's own refusal seals it as well, if
+//!   that device took an off of ours plainly in this epoch. Shown by `the_off_at_the_end_must_be_taken`,
+//!   `a_refused_repeat_seals_the_window_of_an_off_that_was_taken`,
+//!   `a_refused_off_proves_nothing_where_none_was_taken`.
 
 use super::Trace;
 use crate::confirm::own_off::{Long, OwnOff};

@@ -1,4 +1,14 @@
-//! When the Off of a device is believed again that may have restarted within the fence, and was not seen on since (S2).
+//! When the Off of a device is believed again that may have restarted within the fence, and was not seen on
+//! since (S2).
+//!
+//! # Invariants
+//!
+//! - A loss is forgiven by a person's word for the losses before it (`Fence::seen_off`). It is also
+//!   forgiven by the hold with which the device proved the node before, read engaged after the loss
+//!   (`Fence::proved_held`). Shown by
+//!   `the_word_of_a_person_who_saw_the_machine_off_lets_its_bmc_be_believed_after_a_minute_as_claimed`,
+//!   `a_node_that_was_proven_is_proven_anew_by_itself_once_its_bmc_answers_with_its_hold_engaged`.
+//! - Both end with the next loss. Shown by `that_word_does_not_outlive_the_next_restart`.
 
 use std::time::Duration;
 

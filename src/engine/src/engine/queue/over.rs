@@ -1,5 +1,11 @@
-//! Requests whose turn never comes: they waited for too long, their node has another machine, or none, by now, or their caller lost the
-//! right to ask.
+//! Requests whose turn never comes: they waited for too long, their node has another machine, or none, by
+//! now, or their caller lost the right to ask.
+//!
+//! # Invariants
+//!
+//! - A request whose node has another machine by now is ended here, and refused by the node's task. Shown
+//!   by `a_request_that_waits_is_void_once_the_settings_have_another_machine`,
+//!   `a_request_that_came_before_a_reload_does_not_reach_the_new_machine`.
 
 use picket_core::budget::Ticket;
 use picket_core::outcome::Reason;

@@ -1,4 +1,13 @@
-//! Withdrawing what waits: whoever does not want the node off any more ends its own requests in the queue first.
+//! Withdrawing what waits: whoever does not want the node off any more ends its own requests in the queue
+//! first.
+//!
+//! # Invariants
+//!
+//! - What was withdrawn is out of the store before anybody is told, and was not begun. Shown by
+//!   `what_was_decided_is_out_of_the_store_before_its_holder_is_answered`,
+//!   `whenever_it_comes_it_is_withdrawn_or_let_in_and_never_both`.
+//! - What may have been begun is not told as withdrawn. Shown by
+//!   `what_may_have_been_begun_is_not_told_as_withdrawn`.
 
 use picket_core::budget::Ticket;
 use picket_core::ids::{FenceId, NodeId};

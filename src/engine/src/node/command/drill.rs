@@ -1,4 +1,12 @@
-//! A drill: a fence like any other, of a node of which nothing is wrong, by the level that nobody knows to work.
+//! A drill: a fence like any other, of a node of which nothing is wrong, by the level that nobody knows to
+//! work.
+//!
+//! # Invariants
+//!
+//! - A drill begins in Normal, of a machine that reads On. Shown by
+//!   `a_machine_that_nobody_sees_on_is_not_drilled`.
+//! - A node with releases is not drilled by supplies whose wiring nobody knows. Shown by
+//!   `nothing_is_let_go_on_the_word_of_outlets_of_which_nobody_knows_what_they_feed`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,9 @@
 //! The plan of a fence: the way that the request would go, and the steps that would follow.
+//!
+//! # Invariants
+//!
+//! - A plan walks the same way as a fence: `way` in `command/admit`, and `decide` of the office. Shown by
+//!   `over_random_histories_the_plan_and_the_fence_agree`.
 
 use picket_core::confirm;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};

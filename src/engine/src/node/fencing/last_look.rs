@@ -1,9 +1,19 @@
-//! The last look (S15): before the hold, and again just before the first off, a liveness source is asked whether the node
-//! recovered.
+//! The last look (S15): before the hold, and again just before the first off, a liveness source is asked
+//! whether the node recovered.
 //!
-//! It fails towards fencing: what is no explicit word is told and goes by. The devices are asked meanwhile, and nothing waits
-//! longer than the source's patience: the hold for the first look, the off for the second, the judge for none. But for what cannot be
-//! reached and decides about the node ([`Look::Away`]): a program's fence waits for its word, and its time begins with it (K9).
+//! # Invariants
+//!
+//! - The look fails towards fencing: what is no explicit word is told and goes by. Shown by
+//!   `a_source_that_hangs_or_fails_never_stops_a_fence_nor_keeps_it_longer_than_its_patience`.
+//! - Once the intent of an off is stored, nothing that the source says counts. Shown by
+//!   `recovered_a_second_before_the_off_aborts_and_after_it_completes`.
+//! - A program's fence waits for a source that decides and cannot be reached ([`Look::Away`], K9). It keeps
+//!   no turn and no time meanwhile. Shown by
+//!   `a_source_that_is_away_is_waited_for_before_the_hold_and_before_the_off`,
+//!   `a_fence_that_waits_for_a_word_lends_its_place`.
+//! - A breach and a person's fence ask no source. Shown by
+//!   `a_breach_is_fenced_again_whatever_a_source_says`,
+//!   `a_person_s_fence_asks_nobody_whether_it_recovered`.
 
 use std::sync::Arc;
 use std::time::Duration;

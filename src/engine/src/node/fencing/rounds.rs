@@ -1,4 +1,14 @@
-//! Rounds of levels: each level has its turn, and after the last one the first has it again, until the fence's deadline (S16).
+//! Rounds of levels: each level has its turn, and after the last one the first has it again, until the
+//! fence's deadline (S16).
+//!
+//! # Invariants
+//!
+//! - A person is told after the first round, once. Shown by
+//!   `one_that_never_answers_is_told_once_and_ends_at_the_deadline`.
+//! - A device that took an off and did not fall has no second turn. Shown by
+//!   `one_that_took_the_off_and_does_not_fall_is_given_no_second_turn`.
+//! - A fence that reached no device and sent nothing lends its place in the budget. Shown by
+//!   `a_node_of_which_nothing_answers_keeps_nobody_from_being_fenced`.
 
 use std::time::Duration;
 

@@ -1,6 +1,11 @@
-//! What volumes are attached before the off: asked for beside identity and hold, and stored, for people and for who leads next.
+//! What volumes are attached before the off: asked for beside identity and hold, and stored, for people and
+//! for the next leader.
 //!
-//! It stops no fence, and the first off waits for it no longer than one call takes.
+//! # Invariants
+//!
+//! - The survey stops no fence, and the first off waits for it no longer than one call takes. Shown by
+//!   `a_survey_that_fails_before_the_off_stops_no_fence_and_after_it_is_tried_again`.
+//! - What is found before the off is stored in one write with it: no call to a device waits for that write.
 
 use std::time::Duration;
 

@@ -1,5 +1,12 @@
-//! What releases of earlier fences left on a node that is back (a taint that keeps new pods away): taken away as soon as that may be, by a
-//! task of its own while the node is in phase Normal, or is none any more. Asked once at the start, too, for what another process left.
+//! What releases of earlier fences left on a node that is back. An example is a taint that keeps new pods
+//! away until then.
+//!
+//! # Invariants
+//!
+//! - It is taken away by a task of its own while the node is in phase Normal, and asked for once at the
+//!   start. Shown by `what_is_left_there_while_the_process_runs_is_swept_within_ten_minutes`.
+//! - A retirement keeps the machine that its fence met, so that this task finds it. Shown by
+//!   `what_is_left_of_a_retired_node_is_taken_from_whoever_has_its_name_since`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,25 @@
-//! What the clusters of a node's releases are told around its fence, beside the phases: no phase waits for a cluster, and a cluster that does
-//! not answer is asked again.
+//! What the clusters of a node's releases are told around its fence: that it is being fenced, that nobody else repairs its machine, and
+//! that it is back.
 //!
-//! [`NodeTask::quarantine`] compares what is wanted with what is under way.
+//! [`NodeTask::quarantine`] compares what is wanted with what is under way. Each telling is a task of its own, beside the phases.
 //!
-//! **Invariant.** A gateway whose leadership is over tells nothing (S6): each task asks for it before each try.
+//! # Invariants
+//!
+//! - No phase waits for a cluster, and a cluster that does not answer is asked again. Shown by
+//!   `who_does_not_hear_that_it_is_being_fenced_keeps_no_off_back`, `nothing_waits_for_the_question_who_it_is`.
+//! - The machine that a cluster has for the node is stored (`Event::ReleaseSubject`). Another machine under that name
+//!   gives the fence up (`Replaced`, K1). Shown by
+//!   `that_it_is_being_fenced_is_told_before_it_is_off_and_whom_it_met_is_stored`,
+//!   `another_machine_under_the_node_s_name_is_left_alone_and_a_person_is_asked_at_once`.
+//! - What a comparison found is told until the node's task takes it, also while nothing can be stored. Shown by
+//!   `what_is_found_while_nothing_can_be_stored_is_not_forgotten`,
+//!   `it_is_found_while_the_node_is_kept_off_and_let_be`.
+//! - Others are kept away from the machine for as long as the node is fenced: neither the off nor the proof ends that (K8).
+//!   Shown by `others_are_kept_away_from_its_machine_as_soon_as_that_can_be_done`,
+//!   `what_keeps_others_away_from_a_machine_goes_with_the_fence`.
+//! - A machine that is being deleted ends a breach, and nothing more is sent. Shown by
+//!   `a_node_that_is_taken_away_and_comes_on_is_not_switched_off_again_and_again`.
+//! - A gateway whose leadership is over tells nothing (S6): each task asks for it before each try.
 
 mod cleanup;
 mod met;

@@ -1,10 +1,20 @@
 //! What releases set up, and what lets volumes go for as long as it stands: a taint (K3).
 //!
-//! **Invariant.** It stands only while the node is proven off: whoever finds that it is not takes it away before anything else.
-//! **Invariant.** It counts as gone only where the far side was asked after every attempt that could set it up anew had ended.
+//! Where the far side does not answer, a task of its own goes on asking and tells the node's task. No phase
+//! waits for that, and none forgets it.
 //!
-//! Where the far side does not answer a task of its own goes on asking, and tells the node's task: no phase waits for that, and none
-//! forgets it.
+//! # Invariants
+//!
+//! - It stands only while the node is proven off. Whichever phase finds that the node is not takes it away,
+//!   before a breach or a lost proof is stored. Shown by
+//!   `power_that_is_back_takes_it_away_within_two_seconds_of_the_reading`,
+//!   `whoever_leads_next_takes_it_away_first`.
+//! - It counts as gone only where the far side was asked after every attempt that could set it up anew had
+//!   ended. Shown by `what_a_late_attempt_sets_up_after_it_was_seen_to_be_gone_is_found`.
+//! - No on goes while it stands, nor for as long afterwards as controllers may act on it. Shown by
+//!   `it_is_taken_away_before_the_release_is_complete_and_no_on_comes_soon_after`.
+//! - What stood there by no attempt is noted before it is taken away. Shown by
+//!   `what_stood_there_by_no_attempt_is_waited_out_whoever_comes_next`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,18 @@
-//! A release that is made of parts: what is attached is asked for, each part let go and followed, and asked once more at the end.
+//! A release that is made of parts: the engine asks what is attached, lets each part go and follows it, and
+//! asks once more at the end.
 //!
-//! **Invariant.** What is complete was said to be free by whoever has it. **Invariant.** One part that is stuck does not keep the
-//! others; a person is asked once no open one has time left. **Invariant.** An attempt whose answer did not come stands in the
-//! ledger for all of its life, also where its volume is free meanwhile: who let it go is not known.
+//! # Invariants
+//!
+//! - A part is complete only by the word of its far side that the volume is free. That a list lacks a
+//!   volume completes nothing. Shown by
+//!   `what_is_attached_is_read_before_the_off_after_the_proof_and_once_more_at_the_end`.
+//! - One part that is stuck does not keep the others. A person is asked once no open part has time left.
+//!   Shown by `one_that_is_stuck_keeps_no_other_and_at_its_end_a_person_is_told_which_and_why`.
+//! - An attempt whose answer did not come stands in the ledger for all of its life, also where its volume
+//!   is free meanwhile: who let it go is not known. Shown by
+//!   `a_detach_that_was_not_answered_bars_the_on_for_all_of_its_life_also_where_its_volume_is_free`.
+//! - A detach waits for its turn at its account before its intent is stored. Shown by
+//!   `a_detach_waits_for_its_turn_and_nothing_of_it_is_begun_before`.
 
 use std::sync::Arc;
 

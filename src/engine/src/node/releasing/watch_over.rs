@@ -1,7 +1,11 @@
 //! A call to a releaser under way, and what goes on beside it: power is watched, and callers are answered.
 //!
-//! **Invariant.** It does not stand still: what it was permitted is sent by the look that permitted it, or not at all.
-//! **Invariant.** It is cut off once something is seen against the proof, before that is stored.
+//! # Invariants
+//!
+//! - The call does not stand still: what it was permitted is sent by the look that permitted it, or not at
+//!   all (S4). Shown by `an_attempt_goes_on_while_a_caller_is_answered`.
+//! - The call is cut off once something is seen against the proof, before that is stored. Shown by
+//!   `an_attempt_is_cut_off_before_what_ends_its_proof_is_stored`.
 
 use futures::future::BoxFuture;
 use picket_core::ground::{Look, LookFault};

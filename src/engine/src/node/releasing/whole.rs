@@ -1,4 +1,14 @@
 //! A release that is attempted as a whole, and followed until it was seen complete.
+//!
+//! # Invariants
+//!
+//! - At the deadline of a release that passes on, a later one that lets go in parts acts in its place
+//!   (S23). The two never act side by side. Shown by
+//!   `what_a_cluster_does_not_let_go_its_cloud_does_and_the_cluster_is_followed_to_its_end`,
+//!   `while_its_taint_stands_nothing_is_passed_on`.
+//! - The release that passed on has its turn again, and nothing is switched on before it is complete or
+//!   given up by name (S7). Shown by
+//!   `a_cluster_that_never_lets_go_is_a_persons_matter_in_the_end_and_the_node_stays_off`.
 
 use std::sync::Arc;
 

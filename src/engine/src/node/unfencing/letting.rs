@@ -1,5 +1,16 @@
-//! Before the on, and before supplies come back, the far side of each release that sets something up is asked once more whether it may go (K2):
-//! what somebody else set up, and lets volumes go for as long as it stands, bars it (K7).
+//! Before the on, and before supplies come back, each release that sets something up is asked once more
+//! whether the node may go on (K2).
+//!
+//! # Invariants
+//!
+//! - What somebody else set up, and lets volumes go for as long as it stands, bars the on (K7). It is
+//!   waited for until `on_deadline`. Shown by
+//!   `what_somebody_sets_up_while_it_is_brought_back_bars_the_on_too`.
+//! - A far side that does not answer bars nothing, unless its last answer did. That answer is stored
+//!   (`ReleaseState::barred`). Shown by `where_nobody_answers_the_on_goes_after_a_while`,
+//!   `what_barred_a_release_bars_the_on_also_with_the_next_leader`.
+//! - The question is asked again before an on that goes more than 5 s later. Shown by
+//!   `what_somebody_sets_up_between_the_question_and_the_on_bars_it`.
 
 use std::sync::Arc;
 use std::time::Duration;

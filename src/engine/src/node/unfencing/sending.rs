@@ -1,4 +1,10 @@
-//! Sending the on: whom its device says it controls, power, and the store come right before.
+//! Sending the on: the device's identity, power, and the store are asked right before it.
+//!
+//! # Invariants
+//!
+//! - An on goes in a session in which power was read before the store was asked for it. No session is
+//!   opened for an on. Shown by `an_on_goes_in_no_session_that_is_younger_than_the_stores_word`,
+//!   `an_on_goes_by_no_reading_of_before_a_stop`, `each_on_is_sent_right_after_the_store_was_asked`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
