@@ -21,7 +21,7 @@ const ALONE: [&str; 7] = ["etcd", "ipmi", "redfish", "agent", "openstack", "gcp"
 /// are looked at, whichever fails.
 pub fn verify() -> Result<(), Failure> {
     packages::ensure(packages::FOR_BUILD, false)?;
-    let checks: [Check; 12] = [
+    let checks: [Check; 13] = [
         ("formatting (cargo xtask fix mends it)", || cargo(&["fmt", "--all", "--check"], &[])),
         ("clippy", || clippy(&["--workspace"])),
         ("a gateway without any part", || clippy(&["-p", "picket-gateway", "--no-default-features"])),
