@@ -76,6 +76,11 @@ impl Tellings {
         wanted
     }
 
+    /// Drops those of that kind whose task is over.
+    fn drop_ended(&mut self, kind: fn(&Telling) -> bool) {
+        self.0.retain(|(telling, task)| !(kind(telling) && task.0.is_finished()));
+    }
+
     fn begin(&mut self, telling: Telling, task: impl Future<Output = ()> + Send + 'static) {
         self.0.push((telling, Task(tokio::spawn(task))));
     }

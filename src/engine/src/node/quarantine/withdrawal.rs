@@ -80,7 +80,9 @@ impl NodeTask {
 
     fn take_away(&mut self, stands: Vec<Stands>) {
         let wanted = stands.iter().map(Stands::telling).collect();
-        let new = self.tellings.keep(|one| matches!(one, Telling::Withdraw(..)), wanted);
+        // A withdrawal asks on until it is not wanted any more: a task that is over met a defect.
+        self.tellings.drop_ended(is_withdrawal);
+        let new = self.tellings.keep(is_withdrawal, wanted);
         for one in stands.into_iter().filter(|one| new.contains(&one.telling())) {
             let (clock, backoff) = (self.parts.clock.clone(), self.plan.paces.withdrawal);
             let told = self.mailbox.own();
@@ -261,6 +263,10 @@ impl NodeTask {
         let met = fence.and_then(|fence| fence.release(release)).and_then(|state| self.whom_it_met(state));
         Whose { node: record.node.clone(), identities: record.identities(topology), met }
     }
+}
+
+fn is_withdrawal(telling: &Telling) -> bool {
+    matches!(telling, Telling::Withdraw(..))
 }
 
 impl Stands {
