@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! - A handshake has a bound in time and in number. It hinders neither connections that are through nor
-//!   newer ones nor the Unix socket. Shown by `a_crowd_on_the_loopback_leaves_places_for_the_socket`.
+//!   newer ones nor the Unix socket. Shown by `a_full_room_takes_a_newcomer_at_the_cost_of_who_has_most`.
 //! - A connection that cannot be had costs nobody else theirs.
 
 use std::io;

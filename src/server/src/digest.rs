@@ -7,8 +7,10 @@
 //!
 //! # Invariants
 //!
-//! - Digests are stored. A field that is added later is fed only where it is set, so that a request that
-//!   does not know it keeps its digest. Shown by `a_stored_digest_is_the_same_in_every_version`.
+//! - Digests are stored: a request has the same one in every version. Shown by
+//!   `a_stored_digest_is_the_same_in_every_version`.
+//! - A field that is added later is fed only where it is set, so that a request that does not know it keeps
+//!   its digest.
 
 use std::fmt::Write;
 

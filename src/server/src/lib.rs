@@ -13,10 +13,10 @@
 //! - Nothing absent is good news: an outcome is told in the last message of a stream or not at all. Shown
 //!   by `a_fence_tells_each_step_in_order_and_its_outcome_last`.
 //! - Every error has a reason of `picket.v1.ErrorReason`, and says what was wrong, where, and what would be
-//!   right. Shown by `every_fault_is_told_with_its_field`.
+//!   right.
 //! - TCP without TLS is loopback alone (S1). Shown by `tcp_is_loopback_alone_and_a_taken_port_is_told`.
 //! - Every refusal for lack of a role is told to [`DenialSink`]. Shown by
-//!   `the_first_is_told_at_once_and_the_rest_are_counted`.
+//!   `a_role_that_is_missing_is_named_and_nothing_is_begun`.
 //! - A stream judges its caller anew by the labels of now before it tells anything, and ends with the roles
 //!   by which it was let in. Shown by `a_watch_of_a_node_by_its_name_ends_with_the_label_that_let_it_in`,
 //!   `who_follows_a_fence_is_told_no_more_once_the_label_that_let_them_in_is_gone`.

@@ -7,8 +7,7 @@
 //! - A file is removed from the socket's path only if it is a socket at which nobody answers. Shown by
 //!   `a_socket_that_answers_is_taken_and_one_that_does_not_is_cleared`,
 //!   `a_file_that_is_no_socket_is_left_alone`.
-//! - Nobody can connect before the socket has its mode. Shown by
-//!   `a_socket_has_its_mode_and_goes_with_its_listener`.
+//! - Nobody can connect before the socket has its mode.
 
 use std::io;
 use std::net::SocketAddr;

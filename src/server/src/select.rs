@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - There is no way from a request to a node but [`Wanted::find`] and `WantedSet::members`. Both ask
+//! - There is no way from a request to a node but `NodeTarget::find` and `NodeSetTarget::members`. Both ask
 //!   whether the role holds for that node, and name no node that the caller may not look at. Shown by
 //!   `a_role_for_some_nodes_shows_and_touches_no_others`,
 //!   `nodes_of_others_are_named_to_nobody_who_did_not_name_them`.

@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - What is told is read from the store's list of changes. The engine's feed only wakes the watch, so that
-//!   falling behind loses nothing. Shown by `a_watch_goes_on_from_its_revision_and_misses_nothing`.
+//!   falling behind loses nothing. Shown by `a_watch_that_fell_behind_looks_at_each_node_when_it_is_read`,
+//!   `a_watch_goes_on_from_its_revision_and_misses_nothing`.
 //! - A revision is given out only when every change up to it was told.
 //! - A node is looked at when it is the next to be told: a caller who does not read costs no more than the
 //!   names. Shown by `a_node_is_looked_at_when_it_is_read_and_not_when_the_watch_begins`.

@@ -6,7 +6,7 @@
 //!   caller who asked for that (`then: POWER_ON`) is the exception. Shown by
 //!   `fenced_is_told_of_the_present_fence_alone`.
 //! - A fence that ended while it was followed is SUPERSEDED, with what it had come to (S20). Shown by
-//!   `a_fence_that_is_under_way_has_no_end_and_one_that_is_not_kept_is_superseded`.
+//!   `fenced_is_told_of_the_present_fence_alone`.
 
 use std::time::Duration;
 

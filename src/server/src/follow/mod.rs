@@ -5,9 +5,10 @@
 //! - A stream is only a look: it is made of what the node's view shows. Shown by
 //!   `who_leaves_stops_nothing`.
 //! - Every moment of the fence is told, in order. Readings and waits are folded. Shown by
-//!   `readings_do_not_flood_a_long_fence`.
+//!   `a_fence_tells_each_step_in_order_and_its_outcome_last`, `readings_do_not_flood_a_long_fence`.
 //! - The last message, and no other, has the outcome. A stream that cannot have one ends with an error that
-//!   says what to do. Shown by `a_gateway_that_stops_ends_streams_with_an_error`.
+//!   says what to do. Shown by `a_fence_tells_each_step_in_order_and_its_outcome_last`,
+//!   `a_gateway_that_stops_ends_streams_with_an_error`.
 //! - An outcome goes out only under the leadership under which the stream began (S6). Shown by
 //!   `a_deposed_leader_does_not_say_fenced_once_it_is_confirmed`.
 

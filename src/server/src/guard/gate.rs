@@ -3,8 +3,8 @@
 //!
 //! # Invariants
 //!
-//! - A slot is taken before a byte of the request's message is read. It is kept until the last of the
-//!   answer is sent, or nobody waits for it any more. Shown by
+//! - A slot is taken before a byte of the request's message is read. It is kept until the last of the answer
+//!   is sent, or nobody waits for it any more. Shown by `who_looks_takes_no_place_of_who_fences`,
 //!   `a_place_is_kept_until_the_body_ends_or_is_dropped`.
 //! - No request takes for ever to read. Shown by
 //!   `who_does_not_send_the_whole_request_is_waited_for_ten_seconds`.

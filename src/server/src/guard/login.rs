@@ -3,8 +3,7 @@
 //! # Invariants
 //!
 //! - Nothing is granted by what is found here, and nothing waits for it: what cannot be had is left out.
-//! - The environment of the caller (`SUDO_USER`) is not asked: the caller chooses it. Shown by
-//!   `who_typed_it_behind_sudo_is_named_beside_the_user_who_counts`.
+//! - The environment of the caller (`SUDO_USER`) is not asked: the caller chooses it.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;

@@ -5,7 +5,8 @@
 //! - A request is refused before a byte of its message is read in three cases: its caller is not known, has
 //!   no role for the call, or finds no slot. Shown by `who_is_not_known_and_what_is_not_known_is_refused`,
 //!   `a_role_that_is_missing_is_named_and_nothing_is_begun`.
-//! - Every refusal is told to [`DenialSink`]. Shown by `the_first_is_told_at_once_and_the_rest_are_counted`.
+//! - Every refusal is told to [`DenialSink`]. Shown by
+//!   `a_role_that_is_missing_is_named_and_nothing_is_begun`.
 //! - For which nodes a role holds is asked where the nodes are known:
 //!   [`NodeTarget::find`](crate::select::NodeTarget::find) asks, and there is no other way to a node.
 

@@ -5,8 +5,9 @@
 //! - Only root and the gateway's user may put a socket there. Shown by
 //!   `a_directory_in_which_others_may_put_a_socket_is_refused`,
 //!   `a_sticky_directory_keeps_no_place_for_a_socket`.
-//! - A directory is made only where others may make files beside it, and then for that user alone. Any
-//!   other one must be there. Shown by `no_directory_is_made_where_nobody_else_may_make_one`.
+//! - A directory is made only where others may make files beside it, and then for that user alone. Any other
+//!   one must be there. Shown by `a_directory_of_its_own_is_made_in_a_sticky_one`,
+//!   `no_directory_is_made_where_nobody_else_may_make_one`.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
