@@ -13,7 +13,8 @@
 //! - `status` says off only of a node that the gateway read off just now. Shown by
 //!   `only_an_explicit_off_of_now_is_off`.
 //! - Whoever ends this process (Pacemaker does, when its time is over) ends no fence. The gateway goes on,
-//!   and a caller who asks again joins. Shown by `pacemaker_fences_a_node_and_brings_it_back`.
+//!   and a caller who asks again joins. Shown by
+//!   `pacemakers_time_limit_ends_no_fence_and_who_asks_again_joins`.
 //!
 //! # Exit codes
 //!
