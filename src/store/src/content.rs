@@ -3,7 +3,6 @@
 //! # Invariants
 //!
 //! - What is taken was read in one snapshot and decoded. What cannot be read is an error, never left out.
-//!   Shown by `what_is_taken_out_of_one_store_is_the_same_out_of_another`.
 //! - A store is filled wholly, in the transaction that makes it, or it is not there.
 
 use std::ops::ControlFlow;

@@ -7,7 +7,7 @@
 //! - Every write is durable before it is answered: committed in two phases, each flushed, so that a lost
 //!   commit shows as damage and never as an older state. Shown by
 //!   `a_write_that_the_disk_lost_is_never_an_older_state_unseen`.
-//! - Writes that arrive together share a commit. Shown by `writes_that_arrive_together_are_all_answered`.
+//! - Writes that arrive together share a commit.
 //! - After an I/O error the file is read anew from the disk. Whether the write is there decides what is
 //!   answered. Shown by `whichever_call_of_the_disk_fails_the_answer_is_true`.
 //! - No call blocks the async runtime.
