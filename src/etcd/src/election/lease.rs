@@ -2,8 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Validity counts from when a grant or a keep-alive was *sent*. Shown by
-//!   `a_permit_ends_before_its_lease_and_stays_ended`.
+//! - Validity counts from when a grant or a keep-alive was *sent*.
 //! - A lease that ended is never renewed, also when the answer comes late. Shown by
 //!   `a_permit_ends_before_its_lease_and_stays_ended`.
 

@@ -4,8 +4,7 @@
 //!
 //! - A store that is being filled has the key `filling` and no life of its own: nobody uses it, also where
 //!   the filling never ends. Shown by `what_is_half_filled_is_nobodys`.
-//! - Its life, its term and the end of `filling` are one transaction, the last. Shown by
-//!   `what_is_filled_is_what_is_taken_out_and_is_led_in_the_next_term`.
+//! - Its life, its term and the end of `filling` are one transaction, the last.
 
 use picket_core::ids::NodeId;
 use picket_core::store::{BoundEntry, Content, StoreError, Stored};

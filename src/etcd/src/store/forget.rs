@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - What goes was looked at as it is when it goes: each removal compares that it did not change meanwhile,
-//!   and the guard. Shown by `a_long_history_is_forgotten_wholly`.
-//! - A key stays as long as its fence.
+//!   and the guard.
+//! - A key stays as long as its fence. Shown by `a_long_history_is_forgotten_wholly`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@
 //!
 //! - A record's version is how often etcd wrote its key, and its revision is when etcd last did: both are
 //!   etcd's, whatever stands in the stored form.
-//! - A reading is linearizable, and of one moment. Shown by `etcd_and_the_model_agree`.
+//! - A reading is linearizable, and of one moment.
 
 mod backup;
 mod forget;

@@ -6,7 +6,8 @@
 //!   the backup saw, when nobody led either. Only a leader writes, so nothing changed in between. Shown by
 //!   `a_store_is_left_only_as_the_backup_saw_it_and_nobody_leads_over_it_then`.
 //! - Taking leadership and every guarded write compare that there is no mark, so that a gateway that stood
-//!   by meanwhile is refused as well. Shown by `from_etcd_to_another_prefix_and_the_old_one_is_refused`.
+//!   by meanwhile is refused as well. Shown by
+//!   `a_store_is_left_only_as_the_backup_saw_it_and_nobody_leads_over_it_then`.
 
 use picket_core::store::{Content, StoreError};
 use picket_etcd_api::{Compare, RequestOp, TxnRequest};
