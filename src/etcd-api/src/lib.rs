@@ -14,7 +14,7 @@
 //! - No reading of keys is answered by one member alone, nor is the list of the members (of etcd 3.5 and
 //!   later).
 //! - A keep-alive is a stream of its own. What is not known to be renewed does not count as renewed. Shown
-//!   by `a_lease_is_kept_for_as_long_as_etcd_answers`.
+//!   by `a_permit_ends_before_its_lease_and_stays_ended`.
 
 mod client;
 mod made;
