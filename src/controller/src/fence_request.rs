@@ -2,10 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - Every sending has the same key.
+//! - Every sending has the same key. Shown by `one_that_starts_anew_joins_the_fence_that_it_had_asked_for`.
 //! - Before a request is sent, and before it is sent again, the Node is read from a quorum and this replica
-//!   leads. A fence of a Node that recovered would begin anew. Shown by
-//!   `one_that_starts_anew_joins_the_fence_that_it_had_asked_for`.
+//!   leads. A fence of a Node that recovered would begin anew.
 
 use std::sync::Arc;
 use std::time::Duration;

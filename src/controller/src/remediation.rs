@@ -3,11 +3,9 @@
 //!
 //! # Invariants
 //!
-//! - Each change names the version that was read, of the object that was meant. Shown by
-//!   `a_status_that_comes_late_is_refused_by_the_version_that_was_read_and_by_nothing_else`.
+//! - Each change names the version that was read, of the object that was meant.
 //! - The key stands in the metadata before the gateway is asked. A remediation without a key, there and in
-//!   its status, has asked for nothing. Shown by
-//!   `a_controller_that_dies_between_the_request_and_the_answer_joins_the_same_fence`.
+//!   its status, has asked for nothing.
 //! - A hold is dropped only while the Node is Ready by a quorum's word, in another life than the one that
 //!   was fenced. It has to be this remediation's, in the generation that was looked at. Shown by
 //!   `a_hold_goes_by_whose_it_is_and_a_node_is_back_by_its_uid_and_another_life_or_its_lease`.
