@@ -4,7 +4,7 @@
 //! # Invariants
 //!
 //! - It changes nothing but Events, and never goes by a permit. It costs a release two seconds in ten at
-//!   most. Shown by `what_is_wrong_is_told_at_once_and_what_goes_on_once_it_takes_long`.
+//!   most.
 //! - Nothing is told to a cluster that is not the one of the settings.
 
 use std::time::Duration;
