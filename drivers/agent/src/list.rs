@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! - An agent is [`Proof::Power`] only where every word that is not the device's own word for off is not
-//!   read as off (S1). Shown by `what_reads_off_where_it_does_not_know_is_at_best_claimed`.
+//!   read as off (S1).
 //! - What an agent's word is worth stands in this list alone.
 
 use picket_core::device::{DeviceClass, Grade};

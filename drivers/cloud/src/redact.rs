@@ -4,7 +4,6 @@
 //! # Invariants
 //!
 //! - It is struck out before a text is shortened: of a secret that is cut in two the first half would stay.
-//!   Shown by `a_secret_is_struck_out_however_it_is_written`.
 
 use picket_reach::web::Answer;
 use reqwest::header::HeaderValue;

@@ -3,8 +3,8 @@
 //!
 //! # Invariants
 //!
-//! - It is run without a shell, by the keeper, which ends it in time with all that it started. Shown by
-//!   `a_command_has_the_words_that_awss_own_tools_see`.
+//! - The program is run without a shell. Shown by `a_command_has_the_words_that_awss_own_tools_see`.
+//! - The keeper ends the program in time, with all that it started.
 //! - What it prints on its standard output, and what its arguments are, is shown nowhere (S18). Shown by
 //!   `a_program_that_prints_none_says_why_and_no_secret`.
 
