@@ -9,7 +9,9 @@
 //!
 //! - `off` and `reboot` end with 0 only when the gateway told that the node is proven off. Unless it is
 //!   wished otherwise, its volumes are released as well. Whatever is not understood is a failure: a caller
-//!   who believes an agent starts a second writer. Shown by `only_an_explicit_off_of_now_is_off`.
+//!   who believes an agent starts a second writer. Shown by
+//!   `what_the_gateway_refuses_is_a_failure_to_pacemaker`,
+//!   `pacemakers_time_limit_ends_no_fence_and_who_asks_again_joins`.
 //! - `status` says off only of a node that the gateway read off just now. Shown by
 //!   `only_an_explicit_off_of_now_is_off`.
 //! - Whoever ends this process (Pacemaker does, when its time is over) ends no fence. The gateway goes on,
