@@ -5,7 +5,7 @@
 //!
 //! - A detach names the machine and the place at which the volume is attached there.
 //! - Only the far side's clear word that this machine does not have the volume is complete. Shown by
-//!   `what_somebody_detaches_by_hand_is_complete_and_nothing_is_sent_for_it`.
+//!   `one_that_is_stuck_keeps_no_other_and_at_its_end_a_person_is_told_which_and_why`.
 //! - A detach is forced only where the settings say so, and only late. Shown by
 //!   `force_comes_only_where_the_settings_allow_it_and_only_at_last`.
 
