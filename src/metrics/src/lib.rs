@@ -8,8 +8,7 @@
 //!
 //! # Invariants
 //!
-//! - A metric that is not in the table is not exported. Shown by
-//!   `what_is_counted_stands_in_the_text_by_the_name_in_the_table`.
+//! - A metric that is not in the table is not exported.
 //! - The values of a label come from a list that the code or the settings bound: never the id of a fence,
 //!   never what a caller wrote.
 //! - Beyond [`MOST`] sets of labels a metric takes no new ones, and counts what it left out. Shown by
