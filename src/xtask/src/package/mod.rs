@@ -6,8 +6,9 @@
 //!
 //! # Invariants
 //!
-//! - The same commit gives the same bytes (`--check`): tools and zig are named by version, the commit's
-//!   time is the only one, and paths are renamed. Shown by
+//! - The same commit gives the same bytes (`--check`): tools and zig are named by version, and the commit's
+//!   time is the only one.
+//! - A program names no path of the machine that built it. Shown by
 //!   `a_target_folder_within_the_sources_is_renamed_after_them`.
 //! - A program that asks for a newer symbol of glibc is not packed. Shown by
 //!   `a_program_that_asks_for_more_is_refused_and_one_that_does_not_is_not`.
