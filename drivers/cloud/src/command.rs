@@ -4,7 +4,7 @@
 //!
 //! - Its permits are asked for last, after its token was chosen: a gateway that stands still in between
 //!   sends what ends with that token (S6, S8). Nothing repeats it. Shown by
-//!   `a_token_bears_no_command_that_would_be_taken_later_than_its_bound`.
+//!   `an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken`.
 //! - A command whose call was cut off meanwhile, as by a breach, does not go. Shown by
 //!   `a_detach_whose_caller_was_cut_off_is_not_sent`.
 

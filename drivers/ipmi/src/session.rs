@@ -6,8 +6,9 @@
 //!   be above every one that we had seen when its request was first written. Its requester sequence,
 //!   network function and command must be the request's. Shown by
 //!   `an_answer_is_taken_once_and_a_late_one_never_for_another_request`.
-//! - So an answer to an earlier request is never taken for the answer to a later one, even after the six
-//!   bits of the requester sequence came round. Everything else is ignored.
+//! - An answer to an earlier request is never taken for the answer to a later one, even after the six bits
+//!   of the requester sequence came round. Shown by
+//!   `an_answer_is_taken_once_and_a_late_one_never_for_another_request`.
 
 use ipmi_rs_core::connection::Message;
 use picket_core::device::Identity;

@@ -3,9 +3,8 @@
 //! # Invariants
 //!
 //! - Nova's lock binds callers without administrator's rights, its owner too, and nobody else. An
-//!   administrator's lock stands from before the off. A tenant's lock would bar its own stop and detach,
-//!   and stands once its last release is complete. Shown by
-//!   `a_lock_that_a_tenant_may_not_undo_is_not_waited_out`.
+//!   administrator's lock stands from before the off. A tenant's lock would bar its own stop and detach, and
+//!   stands once its last release is complete.
 //! - Before a tenant stops or starts a server, what locks it is undone. Shown by
 //!   `a_lock_that_was_undone_for_a_start_is_put_back_whatever_became_of_that`.
 //! - What was found is put back, by whichever process undoes the hold. A lock of our own, left by a fence

@@ -11,7 +11,8 @@
 //!   finished action proves (S1). Shown by
 //!   `our_own_stop_decides_where_nothing_came_after_it_that_switches`.
 //! - No stop and no detach is sent to a host that is down: the host would do it when it is back. Shown by
-//!   `no_stop_is_sent_to_a_host_that_is_down`.
+//!   `no_stop_is_sent_to_a_host_that_is_down`,
+//!   `nothing_is_told_to_a_host_that_was_switched_off_whatever_nova_says_of_it`.
 //! - A command goes once, with a token that was there when the store said its last word, whose life stands
 //!   in the ledger (S8).
 //! - Everything names the server by its id, so that another one of its name is never touched (S13).

@@ -2,9 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - Attached and detached is by Nova (`os-volume_attachments`), which names server and volume. Cinder is
-//!   asked, and never told: it refuses to detach behind Nova's back (CVE-2023-2088). Shown by
+//! - A volume is free once neither Nova nor Cinder has it at the server. Shown by
 //!   `a_volume_is_free_once_neither_has_it_at_the_server`.
+//! - A detach is told to Nova (`os-volume_attachments`), which names server and volume. Cinder is asked, and
+//!   never told: it refuses to detach behind Nova's back (CVE-2023-2088).
 //! - No detach is sent to a host that is down, nor to one that we switched off and that Nova believes to be
 //!   up still. Nova would hand the detach over when the host is back, and the volume may be another
 //!   machine's by then (S8). Shown by

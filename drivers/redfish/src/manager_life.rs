@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - Two looks are of one life only where the time of the last reset is the same, letter for letter (S2).
-//!   Shown by `another_reset_that_was_none_is_a_drift`.
+//!   Shown by `a_life_goes_on_while_nothing_contradicts_it`.
 //! - The manager's present time must not contradict that: it has gone on by about as much as ours. A
 //!   manager without a battery starts in the same second each time. Shown by
 //!   `a_manager_whose_time_stood_still_while_ours_went_on_began_again`.
