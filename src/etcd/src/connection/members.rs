@@ -5,7 +5,8 @@
 //! - A member is only said to be silent where it would be heard. Either the endpoint at which it was heard
 //!   last gives no answer at all now. Or it was never heard, and there is an endpoint for each member of
 //!   which nobody answers. Shown by `who_would_be_heard_and_is_not_is_silent`, `who_refuses_is_not_silent`.
-//! - One endpoint in front of several members tells of none: it leads to a different one each time.
+//! - One endpoint in front of several members tells of none: it leads to a different one each time. Shown by
+//!   `who_would_be_heard_and_is_not_is_silent`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

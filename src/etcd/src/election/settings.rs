@@ -5,7 +5,8 @@
 //! - The word binds in one transaction, which compares that nobody leads and that no other settings came
 //!   meanwhile: the settings by which a leader works never change under it. Shown by
 //!   `a_word_of_a_person_makes_other_settings_the_fleets_once`.
-//! - Nothing else is changed by it, and it is used up at once.
+//! - The word changes nothing else, and is used up at once. Shown by
+//!   `a_word_of_a_person_makes_other_settings_the_fleets_once`.
 
 use picket_core::store::StoreError;
 use picket_etcd_api::{Compare, RequestOp, TxnRequest};

@@ -4,7 +4,7 @@
 //!
 //! - A store that is being filled has the key `filling` and no life of its own: nobody uses it, also where
 //!   the filling never ends. Shown by `what_is_half_filled_is_nobodys`.
-//! - Its life, its term and the end of `filling` are one transaction, the last.
+//! - The life of a filled store, its term and the end of `filling` are one transaction, the last.
 
 use picket_core::ids::NodeId;
 use picket_core::store::{BoundEntry, Content, StoreError, Stored};
