@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //!
-//! - Each change names the version that was read, of the object that was meant.
+//! - Each change names the version that was read, of the object that was meant. Shown by
+//!   `the_key_is_noted_in_the_version_that_was_read_and_on_no_other_one_of_that_name`.
 //! - The key stands in the metadata before the gateway is asked. A remediation without a key, there and in
 //!   its status, has asked for nothing.
 //! - A hold is dropped only while the Node is Ready by a quorum's word, in another life than the one that

@@ -6,7 +6,8 @@
 //! - Words are told at intervals of ten seconds at least, and the same words, whatever they count, once a
 //!   minute at most. Shown by `what_comes_and_goes_is_told_once_a_minute_at_most`,
 //!   `what_counts_is_the_same_thing_still`.
-//! - What is over within three seconds is not told, unless it comes again and again.
+//! - What is over within three seconds is not told, unless it comes again and again. Shown by
+//!   `what_comes_and_goes_is_told_once_a_minute_at_most`.
 
 use std::time::Duration;
 
