@@ -7,7 +7,8 @@
 //! - The TOML form is loadable, and loaded it is the same settings. A default stands in it as a comment: a
 //!   default that is written down is asked for, and is refused where it has no room beside another value.
 //!   Shown by `what_is_in_force_is_printed_and_can_be_loaded_again`.
-//! - Where a secret is hidden ([`hidden`]) the form is refused, rather than another secret loaded.
+//! - Where a secret is hidden ([`hidden`]) the form is refused, rather than another secret loaded. Shown by
+//!   `a_secret_in_a_url_or_an_argument_is_hidden_and_the_copy_is_refused`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

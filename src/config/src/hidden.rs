@@ -4,8 +4,11 @@
 //! # Invariants
 //!
 //! - Rather too much is hidden than too little: all arguments of a program, and the whole path of an http
-//!   URL, which is the secret of many a webhook.
-//! - What is hidden shows as [`HIDDEN`]. No setting may hold that, so that a copy with it is refused.
+//!   URL, which is the secret of many a webhook. Shown by
+//!   `of_arguments_what_stands_for_the_node_alone_is_shown`,
+//!   `a_secret_in_a_url_or_an_argument_is_hidden_and_the_copy_is_refused`.
+//! - What is hidden shows as [`HIDDEN`]. No setting may hold that, so that a copy with it is refused. Shown
+//!   by `a_secret_in_a_url_or_an_argument_is_hidden_and_the_copy_is_refused`.
 
 use serde_json::Value;
 

@@ -11,7 +11,8 @@
 //! - Nothing unknown is ignored.
 //! - A fault says where it is, what is wrong, and what would be right. All faults are told at once, or
 //!   there are none and everything holds. Shown by `ten_faults_are_told_at_once`.
-//! - No secret stands in the settings (S18).
+//! - No secret stands in the settings (S18). Shown by
+//!   `secrets_do_not_stand_in_the_settings_and_are_not_repeated`.
 
 mod audit;
 mod budget;

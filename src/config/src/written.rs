@@ -4,7 +4,8 @@
 //!
 //! # Invariants
 //!
-//! - No value of a source of liveness is kept: where it asks is told to nobody.
+//! - No value of a source of liveness is kept: where it asks is told to nobody. Shown by
+//!   `tables_within_have_their_keys_and_what_liveness_asks_is_not_told`.
 
 use std::collections::BTreeMap;
 use std::fmt;
