@@ -9,7 +9,8 @@
 //!
 //! - Nothing is signed but a [`ReceiptOrder`](picket_core::receipt::ReceiptOrder), which only the store's
 //!   `Saved` opens (S19). Shown by `nobody_else_makes_what_opens_a_door`.
-//! - A body is verified as the very bytes that were signed, and read only after that.
+//! - A body is verified as the very bytes that were signed, and read only after that. Shown by
+//!   `one_changed_bit_is_found`, `signed_and_not_to_be_read_is_said_as_such`.
 //! - A private key is in no error, log or debug print (S18).
 
 mod body;
