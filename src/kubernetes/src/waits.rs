@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //!
-//! - It changes nothing but Events, and never goes by a permit. It costs a release two seconds in ten at
+//! - Waits change nothing but Events, and never go by a permit. They cost a release two seconds in ten at
 //!   most.
 //! - Nothing is told to a cluster that is not the one of the settings.
 
