@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - It is called only for certificates that were verified.
+//! - These functions are called only for certificates that were verified.
 //! - A certificate names one caller or none. A name that could be taken for another kind of caller's is
 //!   refused: `uid:0`, `tcp:127.0.0.1`, a SPIFFE id that is none, a host with an `@`. Shown by
 //!   `what_could_be_taken_for_somebody_else_is_refused`.
