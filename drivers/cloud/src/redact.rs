@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //!
-//! - It is struck out before a text is shortened: of a secret that is cut in two the first half would stay.
+//! - A secret is struck out before a text is shortened: of one that is cut in two the first half would stay.
 
 use picket_reach::web::Answer;
 use reqwest::header::HeaderValue;

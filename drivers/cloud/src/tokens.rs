@@ -6,7 +6,8 @@
 //!   Shown by `credentials_that_were_refused_are_not_tried_again_at_once`.
 //! - What is left of a token serves until its end. Shown by
 //!   `what_is_left_of_a_token_serves_where_there_is_no_new_one`.
-//! - The longest life that a token was given is known, as it bounds what carries one (S8).
+//! - The longest life that a token was given is known, as it bounds what carries one (S8). Shown by
+//!   `a_token_that_lives_longer_than_the_ledger_says_bears_no_on`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

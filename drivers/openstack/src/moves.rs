@@ -10,7 +10,8 @@
 //!   ended well the guest may run at the destination. No Off of the source counts then (S1, S13). Shown by
 //!   `a_stop_proves_nothing_after_an_evacuation_that_is_not_known_to_have_ended_well`.
 //! - Another move that ends well does not end that guest, which is a copy from then on (`copies.rs`). A
-//!   tenant is told of none.
+//!   tenant is told of none. Shown by
+//!   `a_stop_proves_nothing_after_an_evacuation_that_is_not_known_to_have_ended_well`.
 
 use std::collections::BTreeSet;
 
