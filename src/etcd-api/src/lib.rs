@@ -9,12 +9,12 @@
 //! # Invariants
 //!
 //! - Each request says that the member must have a leader, and who asks, once that is known. The call that
-//!   gets a token says none.
+//!   gets a token says none. Shown by `every_call_wants_a_leader_and_has_the_token_once_there_is_one`.
 //! - Nothing is sent a second time.
 //! - No reading of keys is answered by one member alone, nor is the list of the members (of etcd 3.5 and
 //!   later).
 //! - A keep-alive is a stream of its own. What is not known to be renewed does not count as renewed. Shown
-//!   by `a_permit_ends_before_its_lease_and_stays_ended`.
+//!   by `only_a_lease_that_lasts_on_was_renewed`.
 
 mod client;
 mod made;
