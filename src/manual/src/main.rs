@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //!
-//! - The same sources give the same bytes: no day, no path, and nothing of the environment stands in a
-//!   page.
+//! - The same sources give the same bytes: no day, no path, and nothing of the environment stands in a page.
+//!   Shown by `each_program_and_each_command_has_a_page_and_the_same_again`.
 
 #[cfg(test)]
 mod reference;
