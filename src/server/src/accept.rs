@@ -6,7 +6,8 @@
 //! # Invariants
 //!
 //! - A handshake has a bound in time and in number. It hinders neither connections that are through nor
-//!   newer ones nor the Unix socket. Shown by `a_full_room_takes_a_newcomer_at_the_cost_of_who_has_most`.
+//!   newer ones nor the Unix socket. Shown by `a_full_room_takes_a_newcomer_at_the_cost_of_who_has_most`,
+//!   `who_never_finishes_a_handshake_keeps_nobody_out`.
 //! - A connection that cannot be had costs nobody else theirs.
 
 use std::io;

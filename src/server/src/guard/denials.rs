@@ -4,7 +4,7 @@
 //!
 //! - The first of its kind is told at once. Further equal ones are counted, and the count is told each
 //!   minute and at the end. Shown by `the_first_is_told_at_once_and_the_rest_are_counted`,
-//!   `counts_are_told_each_minute`.
+//!   `counts_are_told_each_minute`, `what_was_counted_is_told_at_an_orderly_stop`.
 //! - Each caller has [`KINDS`]: what goes beyond counts as one that still names the caller. Shown by
 //!   `who_has_more_kinds_than_can_be_kept_is_still_named_and_takes_nobody_elses`.
 //! - Callers who are not known take no room of those who are. Shown by

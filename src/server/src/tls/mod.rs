@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - Nobody is let in without a certificate of the callers' CA. Shown by
-//!   `every_wrong_certificate_is_refused_and_told_to_both_sides`.
+//!   `without_a_certificate_nobody_is_let_in`, `every_wrong_certificate_is_refused_and_told_to_both_sides`.
 //! - Nothing is resumed: each connection shows its certificate anew.
 //! - Files that changed are read again, at most once a second. While the new ones do not parse or do not
 //!   match, the old ones serve, and the log says so. Shown by
