@@ -2,9 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A request that may have had an effect is sent again only if it compares what it changes. Shown by
-//!   `a_write_whose_answer_was_cut_off_is_found_by_the_next_member`,
-//!   `only_what_is_known_to_be_without_effect_is_said_to_be`.
+//! - A connection sends no request again that may have had an effect: the store does, where it compares a
+//!   version. Shown by `only_what_is_known_to_be_without_effect_is_said_to_be`.
 //! - No member is asked whose version was not looked at on this connection, which is never made anew unseen
 //!   (`once`). While any of them is refused, none is asked. Shown by
 //!   `one_old_member_among_others_is_refused`.
