@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use crate::cluster::fenced::{fence, is_told, no_more, power, start, until_clean, until_out_of_service};
 use crate::cluster::scene::{cluster, lend};
 
+/// A driver that never attaches anything.
+const DRIVER: &str = "nobody.test.picket.dev";
+
 /// The exit code where a person is asked.
 const NEEDS_OPERATOR: i32 = 4;
 
@@ -53,6 +56,7 @@ async fn a_node_that_is_another_one_meanwhile_is_let_be() -> Result<()> {
 
     gateway.stop().await?;
     cluster.kubectl(&["delete", "volumeattachment", &kept_name(machine)]).await?;
+    cluster.kubectl(&["delete", "csidriver", DRIVER]).await?;
     machine.force(true).await?;
     cluster.until_ready(machine, true).await?;
     lent.leave().await?;
@@ -61,8 +65,15 @@ async fn a_node_that_is_another_one_meanwhile_is_let_be() -> Result<()> {
 
 /// Something is attached there that nobody detaches: the taint stands for as long as it is waited for.
 async fn kept(cluster: &Kubernetes, machine: &KubernetesMachine) -> Result<()> {
+    // An attachment whose driver is gone would not be waited for.
+    cluster
+        .apply(&json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": { "name": DRIVER },
+            "spec": { "attachRequired": true },
+        }))
+        .await?;
     let source = json!({ "persistentVolumeName": "nobody-s" });
-    let spec = json!({ "attacher": "nobody.test.picket.dev", "nodeName": machine.name(), "source": source });
+    let spec = json!({ "attacher": DRIVER, "nodeName": machine.name(), "source": source });
     let name = json!({ "name": kept_name(machine) });
     let kind = "VolumeAttachment";
     let all = json!({ "apiVersion": "storage.k8s.io/v1", "kind": kind, "metadata": name, "spec": spec });
